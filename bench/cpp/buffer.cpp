@@ -1,4 +1,5 @@
-// One thread writes, another reads, over a buffer of 1024 values: a one-to-one ring, or an any-to-any buffer.
+// One thread writes, another reads, over a buffer of 1024 values: a one-to-one ring, or an
+// any-to-any buffer.
 #include <string_view>
 
 #include "common.hpp"

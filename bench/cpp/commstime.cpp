@@ -1,4 +1,5 @@
-// CommsTime: prefix → delta → successor → prefix, and delta → consumer. With a sequential delta, or one that writes to both in parallel.
+// CommsTime: prefix → delta → successor → prefix, and delta → consumer. With a sequential delta, or
+// one that writes to both in parallel.
 #include <string_view>
 
 #include "common.hpp"
@@ -15,7 +16,8 @@ weft::Process prefix(weft::Reader<int, P> in, weft::Writer<int, P> out) {
 }
 
 template <class P>
-weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left, weft::Writer<int, P> right) {
+weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
+                    weft::Writer<int, P> right) {
   for (;;) {
     const int x = co_await in.read();
     co_await left.write(x);
@@ -24,7 +26,8 @@ weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left, weft::Wr
 }
 
 template <class P>
-weft::Process parallel_delta(weft::Reader<int, P> in, weft::Writer<int, P> left, weft::Writer<int, P> right) {
+weft::Process parallel_delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
+                             weft::Writer<int, P> right) {
   for (;;) {
     const int x = co_await in.read();
     co_await weft::par_write(left, x, right, x);
@@ -47,8 +50,11 @@ weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
 template <class P>
 void commstime(bool parallel, long samples, long per, const weft::RunOptions& on = {}) {
   weft::Channel<int, P> a, b, c, d;
-  weft::run(on, weft::par(prefix<P>(c.reader(), a.writer()), (parallel ? parallel_delta<P> : delta<P>)(a.reader(), b.writer(), d.writer()),
-                          bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
+  weft::run(on,
+            weft::par(prefix<P>(c.reader(), a.writer()),
+                      (parallel ? parallel_delta<P> : delta<P>)(a.reader(), b.writer(), d.writer()),
+                      bench::successor<P>(b.reader(), c.writer()),
+                      consumer<P>(d.reader(), samples, per)));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // N writers, one reader, one shared rendezvous channel.
 //
-// one: a single scheduler runs all of them. two: a second scheduler, on a thread and a CPU of its own, runs every other writer; both
-// work at the same channel at the same time.
+// one: a single scheduler runs all of them. two: a second scheduler, on a thread and a CPU of its
+// own, runs every other writer; both work at the same channel at the same time.
 //
-// Measured is the network at work: the reader warms up until every writer has been served, since a thread takes its time to begin (with
-// few samples all of them were over before), and one stretch more.
+// Measured is the network at work: the reader warms up until every writer has been served, since a
+// thread takes its time to begin (with few samples all of them were over before), and one stretch
+// more.
 #include <string_view>
 #include <thread>
 
@@ -13,7 +14,8 @@
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};  // a writer that is not served for so long never will be
+// a writer that is not served for so long never will be
+constexpr std::chrono::seconds kPatience{20};
 
 weft::Process reader(weft::Reader<int> in, int n, long samples, long per) {
   std::vector<bool> served(static_cast<std::size_t>(n));
@@ -25,7 +27,8 @@ weft::Process reader(weft::Reader<int> in, int n, long samples, long per) {
       left -= !known;
       known = true;
     }
-    if (left > 0 && bench::Clock::now() > give_up) bench::fail("contention: a writer was never served");
+    if (left > 0 && bench::Clock::now() > give_up)
+      bench::fail("contention: a writer was never served");
   }
   bench::Sampler s(samples);
   for (long k = 0; k <= samples; ++k) {
@@ -48,14 +51,17 @@ int main(int argc, char** argv) {
   const bench::Placement placement;
   weft::Channel<int> c;
   std::vector<weft::Process> here, there;
-  for (int i = 0; i < n; ++i) (kind == "two" && i % 2 == 1 ? there : here).push_back(bench::writer<weft::Shared>(c.writer(), i));
+  for (int i = 0; i < n; ++i)
+    (kind == "two" && i % 2 == 1 ? there : here)
+        .push_back(bench::writer<weft::Shared>(c.writer(), i));
   here.push_back(reader(c.reader(), n, samples, per));
   std::thread second;
   if (!there.empty())
-    second = std::thread([token = weft::Outside(), &placement, writers = std::move(there)]() mutable {
-      placement.pin(1);
-      weft::run(weft::par(std::move(writers)));
-    });
+    second =
+        std::thread([token = weft::Outside(), &placement, writers = std::move(there)]() mutable {
+          placement.pin(1);
+          weft::run(weft::par(std::move(writers)));
+        });
   placement.pin(0);
   weft::run(weft::par(std::move(here)));
   if (second.joinable()) second.join();

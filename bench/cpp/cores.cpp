@@ -35,7 +35,8 @@ weft::Process consumer(In in, long per) {
 weft::Process ring(long per) {
   weft::Channel<int> a, b, c, d;
   co_await weft::par(prefix(c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()),
-                     bench::successor<weft::Shared>(b.reader(), c.writer()), consumer(d.reader(), per));
+                     bench::successor<weft::Shared>(b.reader(), c.writer()),
+                     consumer(d.reader(), per));
 }
 
 std::vector<weft::Process> rings(long n, long per) {
@@ -44,7 +45,8 @@ std::vector<weft::Process> rings(long n, long per) {
   return all;
 }
 
-// Some arithmetic that no compiler foresees, or moves behind the join of a thread that does the same; its result is checked.
+// Some arithmetic that no compiler foresees, or moves behind the join of a thread that does the
+// same; its result is checked.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
   double x = 1;
@@ -62,10 +64,12 @@ int main(int argc, char** argv) {
   const std::string_view what = argc == 6 ? argv[1] : "";
   if (what != "rings" && what != "apart" && what != "compute")
     bench::fail(
-        "usage: cores rings CORES N SAMPLES PER, cores apart 2 N SAMPLES PER, or cores compute 1|2 1 SAMPLES PER (1: threads, 2: the "
+        "usage: cores rings CORES N SAMPLES PER, cores apart 2 N SAMPLES PER, or cores compute 1|2 "
+        "1 SAMPLES PER (1: threads, 2: the "
         "executor)");
   const auto cores = static_cast<unsigned>(bench::number(argv[2]));
-  const long n = bench::number(argv[3]), samples = bench::number(argv[4]), per = bench::number(argv[5]);
+  const long n = bench::number(argv[3]), samples = bench::number(argv[4]),
+             per = bench::number(argv[5]);
   bench::Sampler s(samples);
   for (long k = 0; k < samples; ++k) {
     s.begin();

@@ -1,7 +1,8 @@
-// What a process costs: made, scheduled, run to its end and destroyed. Its body adds one to a counter.
+// What a process costs: made, scheduled, run to its end and destroyed. Its body adds one to a
+// counter.
 //
-// par: PER processes in one parallel; each: one after another, awaited; threads: PER parallels of one weft::thread; std::thread: the
-// same, bare (the bound).
+// par: PER processes in one parallel; each: one after another, awaited; threads: PER parallels of
+// one weft::thread; std::thread: the same, bare (the bound).
 #include <atomic>
 #include <string_view>
 #include <thread>

@@ -1,5 +1,6 @@
-// The yardstick of a speed-up: the same work in N processes of the system that know nothing of each other. They are released together;
-// what counts is the time from then until the last of them is done, so neither starting nor ending them.
+// The yardstick of a speed-up: the same work in N processes of the system that know nothing of each
+// other. They are released together; what counts is the time from then until the last of them is
+// done, so neither starting nor ending them.
 #pragma once
 
 #include <sched.h>
@@ -24,10 +25,14 @@ inline double independently(int n, const std::function<bool(int)>& work) {
     std::atomic<std::int64_t> end[64];
   };
   if (n < 1 || n > 64) fail("independently: 1 to 64 processes");
-  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail("cannot map shared memory");
   Board& board = *new (memory) Board{};
-  const auto now = [] { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count(); };
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+        .count();
+  };
   std::vector<pid_t> children;
   for (int i = 0; i < n; ++i) {
     const pid_t child = fork();

@@ -1,10 +1,13 @@
-// Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers compute them, a consumer puts them in order.
-// Lines are 64-bit floating point values and are sent by copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: a whole
-// picture, threads started and joined, ÷ the pixels. The workers are OS threads, as the paper's, or coroutines on a multi-core executor of
-// as many threads, with the producer and the consumer. Channels are rendezvous, as the paper's, or have SLOTS: then no worker that is a
-// thread waits for the thread of the producer and the consumer to be put on a CPU.
+// Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers compute
+// them, a consumer puts them in order. Lines are 64-bit floating point values and are sent by copy,
+// by move, or as a mobile (a unique_ptr). Figures are ns a pixel: a whole picture, threads started
+// and joined, ÷ the pixels. The workers are OS threads, as the paper's, or coroutines on a
+// multi-core executor of as many threads, with the producer and the consumer. Channels are
+// rendezvous, as the paper's, or have SLOTS: then no worker that is a thread waits for the thread
+// of the producer and the consumer to be put on a CPU.
 //
-// independent: the yardstick, N processes of the system that compute every N-th line into memory of their own.
+// independent: the yardstick, N processes of the system that compute every N-th line into memory of
+// their own.
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -36,7 +39,8 @@ double escape(double cr, double ci) {
 void compute(int line, int dim, std::vector<double>& data) {
   data.resize(static_cast<std::size_t>(dim));
   const double ci = -1.25 + 2.5 * line / dim;
-  for (int x = 0; x < dim; ++x) data[static_cast<std::size_t>(x)] = escape(-2.0 + 2.5 * x / dim, ci);
+  for (int x = 0; x < dim; ++x)
+    data[static_cast<std::size_t>(x)] = escape(-2.0 + 2.5 * x / dim, ci);
 }
 
 enum class By { copy, move, mobile };
@@ -86,13 +90,15 @@ weft::Process worker(By by, int dim, weft::Reader<int> lines, weft::Writer<Messa
 }
 
 template <class Message>
-std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint32_t slots, bool threads) {
+std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint32_t slots,
+                                         bool threads) {
   weft::Channel<int> lines{weft::buffer(slots)};
   weft::Channel<Message> data{weft::buffer(slots)};
   const auto produce = [](weft::Writer<int> out, int n) -> weft::Process {
     for (int i = 0; i < n; ++i) co_await out.write(i);
   };
-  const auto consume = [](weft::Reader<Message> in, std::vector<std::vector<double>>& rows) -> weft::Process {
+  const auto consume = [](weft::Reader<Message> in,
+                          std::vector<std::vector<double>>& rows) -> weft::Process {
     while (auto m = co_await in.next()) {
       Packet& p = packet_of(*m);
       rows[static_cast<std::size_t>(p.line)] = std::move(p.data);
@@ -101,13 +107,17 @@ std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint3
   std::vector<std::vector<double>> rows(static_cast<std::size_t>(dim));
   if (threads) {
     std::vector<decltype(weft::thread(Worker<Message>{}))> all;
-    for (int i = 0; i < workers; ++i) all.push_back(weft::thread(Worker<Message>{by, dim, lines.reader(), data.writer()}));
-    weft::run(bench::together(std::move(all)), produce(lines.writer(), dim), consume(data.reader(), rows));
+    for (int i = 0; i < workers; ++i)
+      all.push_back(weft::thread(Worker<Message>{by, dim, lines.reader(), data.writer()}));
+    weft::run(bench::together(std::move(all)), produce(lines.writer(), dim),
+              consume(data.reader(), rows));
   } else {
     std::vector<weft::Process> all;
-    for (int i = 0; i < workers; ++i) all.push_back(worker<Message>(by, dim, lines.reader(), data.writer()));
+    for (int i = 0; i < workers; ++i)
+      all.push_back(worker<Message>(by, dim, lines.reader(), data.writer()));
     weft::run({.cores = static_cast<unsigned>(workers)},
-              weft::par(weft::par(std::move(all)), produce(lines.writer(), dim), consume(data.reader(), rows)));
+              weft::par(weft::par(std::move(all)), produce(lines.writer(), dim),
+                        consume(data.reader(), rows)));
   }
   return rows;
 }
@@ -123,16 +133,20 @@ double sum(const std::vector<std::vector<double>>& rows) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr const char* usage = "usage: mandelbrot copy|move|mobile|independent WORKERS DIMENSION SAMPLES [threads|coroutines [SLOTS]]";
+  constexpr const char* usage =
+      "usage: mandelbrot copy|move|mobile|independent WORKERS DIMENSION SAMPLES "
+      "[threads|coroutines [SLOTS]]";
   if (argc < 5 || argc > 7) bench::fail(usage);
   const std::string_view kind = argv[1];
-  const int workers = static_cast<int>(bench::number(argv[2])), dim = static_cast<int>(bench::number(argv[3]));
+  const int workers = static_cast<int>(bench::number(argv[2])),
+            dim = static_cast<int>(bench::number(argv[3]));
   const long samples = bench::number(argv[4]);
   const auto slots = static_cast<std::uint32_t>(argc == 7 ? bench::number(argv[6]) : 0);
   const std::string_view as = argc >= 6 ? argv[5] : "threads";
   const bool threads = as == "threads";
   if (!threads && as != "coroutines") bench::fail(usage);
-  if (kind != "copy" && kind != "move" && kind != "mobile" && kind != "independent") bench::fail(usage);
+  if (kind != "copy" && kind != "move" && kind != "mobile" && kind != "independent")
+    bench::fail(usage);
   double expected = 0;
   for (int i = 0; i < dim; ++i) {
     std::vector<double> row;
@@ -151,7 +165,8 @@ int main(int argc, char** argv) {
     } else {
       const auto start = bench::Clock::now();
       const auto rows = kind == "mobile" ? picture<Mobile>(By::mobile, workers, dim, slots, threads)
-                                         : picture<Packet>(kind == "copy" ? By::copy : By::move, workers, dim, slots, threads);
+                                         : picture<Packet>(kind == "copy" ? By::copy : By::move,
+                                                           workers, dim, slots, threads);
       ns = std::chrono::duration<double, std::nano>(bench::Clock::now() - start).count();
       if (sum(rows) != expected) bench::fail("mandelbrot: a wrong picture");
     }

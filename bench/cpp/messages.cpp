@@ -1,6 +1,7 @@
-// What the size of a message costs: one hand-over between two coroutines, with messages of N bytes sent by copy, by move, as a mobile (a
-// unique_ptr to a vector), and as a flat object (an array in the message itself, whose move is a copy). What was received goes back to the
-// sender by the cheapest way, so that nothing is allocated but by a copy.
+// What the size of a message costs: one hand-over between two coroutines, with messages of N bytes
+// sent by copy, by move, as a mobile (a unique_ptr to a vector), and as a flat object (an array in
+// the message itself, whose move is a copy). What was received goes back to the sender by the
+// cheapest way, so that nothing is allocated but by a copy.
 //
 // memcpy: the yardstick, N bytes copied from one place to another, over and over.
 #include <array>
@@ -37,8 +38,8 @@ unsigned char& first(Flat<N>& f) {
 
 // Copies are dropped where they arrive; what was moved returns.
 template <class Message>
-weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back, Message message, bool copy, long samples,
-                   long per) {
+weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back,
+                   Message message, bool copy, long samples, long per) {
   bench::Sampler s(samples);
   unsigned char mark = 0;
   for (long k = 0; k <= samples; ++k) {
@@ -54,12 +55,14 @@ weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local
       co_await out.write(std::move(message));
       message = co_await back.read();
     }
-    if (k > 0) s.end((copy ? 1.0 : 2.0) * static_cast<double>(per));  // stretch 0 warms up; a message that returns is handed over twice
+    // stretch 0 warms up; a message that returns is handed over twice
+    if (k > 0) s.end((copy ? 1.0 : 2.0) * static_cast<double>(per));
   }
   s.print();
 }
 template <class Message>
-weft::Process receive(weft::Reader<Message, Local> in, weft::Writer<Message, Local> back, bool copy, std::size_t size) {
+weft::Process receive(weft::Reader<Message, Local> in, weft::Writer<Message, Local> back, bool copy,
+                      std::size_t size) {
   unsigned char mark = 0;
   for (;;) {
     Message m = co_await in.read();
@@ -72,8 +75,9 @@ template <class Message>
 void hand_over(Message message, bool copy, long samples, long per) {
   weft::Channel<Message, Local> there, back;
   const std::size_t size = size_of(message);
-  weft::run(weft::par(send<Message>(there.writer(), back.reader(), std::move(message), copy, samples, per),
-                      receive<Message>(there.reader(), back.writer(), copy, size)));
+  weft::run(weft::par(
+      send<Message>(there.writer(), back.reader(), std::move(message), copy, samples, per),
+      receive<Message>(there.reader(), back.writer(), copy, size)));
 }
 
 template <std::size_t N>
@@ -83,7 +87,8 @@ bool flat(std::size_t size, long samples, long per) {
 }
 
 void yardstick(std::size_t size, long samples, long per) {
-  // Half a page apart in the page: where both begin at the same place in it, every load waits for a store that only looks like its own.
+  // Half a page apart in the page: where both begin at the same place in it, every load waits for a
+  // store that only looks like its own.
   Bytes memory(2 * size + 8192, 1);
   unsigned char* const from = memory.data();
   unsigned char* const to = from + (size + 4095) / 4096 * 4096 + 2048;
@@ -114,8 +119,9 @@ int main(int argc, char** argv) {
   else if (by == "memcpy")
     yardstick(size, samples, per);
   else if (by == "flat") {
-    if (!flat<8>(size, samples, per) && !flat<64>(size, samples, per) && !flat<512>(size, samples, per) &&
-        !flat<4096>(size, samples, per) && !flat<32768>(size, samples, per))
+    if (!flat<8>(size, samples, per) && !flat<64>(size, samples, per) &&
+        !flat<512>(size, samples, per) && !flat<4096>(size, samples, per) &&
+        !flat<32768>(size, samples, per))
       bench::fail("messages: a flat message has 8, 64, 512, 4096 or 32768 bytes");
   } else {
     bench::fail(usage);

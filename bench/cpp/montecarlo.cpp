@@ -1,5 +1,6 @@
-// Monte Carlo π as in the C++CSP paper: N workers (OS threads) draw points and send the share that fell inside the circle to one process
-// that averages them. Figures are ns an iteration: a whole network, threads started and joined, ÷ the iterations.
+// Monte Carlo π as in the C++CSP paper: N workers (OS threads) draw points and send the share that
+// fell inside the circle to one process that averages them. Figures are ns an iteration: a whole
+// network, threads started and joined, ÷ the iterations.
 //
 // independent: the yardstick, N processes of the system with the same loop and no channel.
 #include <cmath>
@@ -30,7 +31,9 @@ double quarter_circle(std::uint64_t seed, long n) {
 }
 
 // Within eight standard deviations.
-bool is_pi(double estimate, long n) { return std::abs(estimate - 3.14159265358979) < 8 * 1.65 / std::sqrt(static_cast<double>(n)); }
+bool is_pi(double estimate, long n) {
+  return std::abs(estimate - 3.14159265358979) < 8 * 1.65 / std::sqrt(static_cast<double>(n));
+}
 
 struct Worker {
   weft::Writer<double> out;
@@ -43,7 +46,9 @@ double network(int workers, long per) {
   weft::Channel<double> results;
   using Thread = decltype(weft::thread(Worker{}));
   std::vector<Thread> all;
-  for (int i = 0; i < workers; ++i) all.push_back(weft::thread(Worker{results.writer(), static_cast<std::uint64_t>(i) + 1, per / workers}));
+  for (int i = 0; i < workers; ++i)
+    all.push_back(
+        weft::thread(Worker{results.writer(), static_cast<std::uint64_t>(i) + 1, per / workers}));
   const auto calculate = [](weft::Reader<double> in, double& sum) -> weft::Process {
     while (auto v = co_await in.next()) sum += *v;
   };
@@ -71,7 +76,9 @@ int main(int argc, char** argv) {
       if (!is_pi(pi, per)) bench::fail("montecarlo: " + std::to_string(pi) + " is not pi");
     } else {
       const long mine = per / workers;
-      ns = bench::independently(workers, [&](int i) { return is_pi(quarter_circle(static_cast<std::uint64_t>(i) + 1, mine), mine); });
+      ns = bench::independently(workers, [&](int i) {
+        return is_pi(quarter_circle(static_cast<std::uint64_t>(i) + 1, mine), mine);
+      });
     }
     if (k > 0) line += " " + std::to_string(ns / static_cast<double>(per));  // the first warms up
   }

@@ -1,5 +1,5 @@
-// How long after a SIGKILL a program learns that the other one, which has MB megabytes in use, is dead: it waits in a read of a channel of
-// the other's.
+// How long after a SIGKILL a program learns that the other one, which has MB megabytes in use, is
+// dead: it waits in a read of a channel of the other's.
 //
 //   notice MB SAMPLES       ns from kill() to PeerDied, a figure a kill
 #include <sys/wait.h>
@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
   bench::Sampler s(bench::number(argv[2]));
   for (long k = bench::number(argv[2]); k > 0; --k) {
     int pair[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) bench::fail("no socket pair");
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+      bench::fail("no socket pair");
     const pid_t p = ::fork();
     if (p == 0) ::close(pair[0]), victim(pair[1], bytes);
     ::close(pair[1]);

@@ -1,5 +1,6 @@
-// A ring of N two-line processes over local or shared channels; a token goes round. With `exit` the program ends then and there: else every
-// process is told that its channel has retired, by an exception, one after the other: some microseconds each.
+// A ring of N two-line processes over local or shared channels; a token goes round. With `exit` the
+// program ends then and there: else every process is told that its channel has retired, by an
+// exception, one after the other: some microseconds each.
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,8 @@
 namespace {
 
 template <class P>
-weft::Process token(weft::Writer<int, P> out, weft::Reader<int, P> in, int n, long before, long samples, long per, bool leave) {
+weft::Process token(weft::Writer<int, P> out, weft::Reader<int, P> in, int n, long before,
+                    long samples, long per, bool leave) {
   bench::Sampler s(samples);
   for (long k = 0; k <= samples; ++k) {
     const long laps = k == 0 ? 1 : per;
@@ -51,7 +53,8 @@ void ring(int n, long samples, long per, bool leave) {
 int main(int argc, char** argv) {
   const bool leave = argc == 6 && std::string_view(argv[5]) == "exit";
   const std::string_view policy = argc == 5 || leave ? argv[1] : "";
-  if (policy != "local" && policy != "shared") bench::fail("usage: ring local|shared N SAMPLES PER [exit]");
+  if (policy != "local" && policy != "shared")
+    bench::fail("usage: ring local|shared N SAMPLES PER [exit]");
   const int n = static_cast<int>(bench::number(argv[2]));
   const long samples = bench::number(argv[3]), per = bench::number(argv[4]);
   if (n < 2) bench::fail("a ring has at least 2 processes");

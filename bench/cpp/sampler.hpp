@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 inline long number(const char* text) {
   char* end = nullptr;
   const long n = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || n < 1) fail(std::string("'") + text + "' is not a number of at least 1");
+  if (end == text || *end != '\0' || n < 1)
+    fail(std::string("'") + text + "' is not a number of at least 1");
   return n;
 }
 

@@ -43,7 +43,9 @@ weft::Process fair_reader(std::vector<In<P>> in, long samples, long per) {
 
 template <bool Stands, class P>
 weft::Process standing_reader(std::vector<In<P>> in, long selects) {
-  std::conditional_t<Stands, decltype(weft::StandingAlternative(in)), decltype(weft::Alternative(in))> alternative(in);
+  std::conditional_t<Stands, decltype(weft::StandingAlternative(in)),
+                     decltype(weft::Alternative(in))>
+      alternative(in);
   for (long i = 0; i < selects; ++i) {
     const auto [index, value] = co_await alternative.select();
     if (value != static_cast<int>(index)) bench::fail("select: a wrong value");
@@ -92,7 +94,8 @@ void standing(bool stand, int n, long samples, long per) {
     in.push_back(c.reader());
     out.push_back(c.writer());
   }
-  auto reader = (stand ? standing_reader<true, P> : standing_reader<false, P>)(std::move(in), per * (samples + 1));
+  auto reader = (stand ? standing_reader<true, P> : standing_reader<false, P>)(std::move(in),
+                                                                               per * (samples + 1));
   weft::run(weft::par(std::move(reader), random_writer<P>(std::move(out), samples, per)));
 }
 
@@ -145,7 +148,8 @@ void measure(std::string_view kind, int n, long samples, long per) {
 
 int main(int argc, char** argv) {
   const std::string_view policy = argc == 6 ? argv[1] : "", kind = argc == 6 ? argv[2] : "";
-  if ((policy != "local" && policy != "shared") || (kind != "mixed" && kind != "ready" && kind != "standing" && kind != "one-shot"))
+  if ((policy != "local" && policy != "shared") ||
+      (kind != "mixed" && kind != "ready" && kind != "standing" && kind != "one-shot"))
     bench::fail("usage: select local|shared mixed|ready|standing|one-shot N SAMPLES PER");
   const int n = static_cast<int>(bench::number(argv[3]));
   const long samples = bench::number(argv[4]), per = bench::number(argv[5]);

@@ -1,7 +1,8 @@
-// StressedAlt as in the C++CSP paper: one reader selects fairly over N channels, at each of which one writer writes for ever.
+// StressedAlt as in the C++CSP paper: one reader selects fairly over N channels, at each of which
+// one writer writes for ever.
 //
-// local, shared: coroutines and an Alternative; standing: coroutines on local channels and a StandingAlternative; threads: every writer is
-// an OS thread, and so is the reader.
+// local, shared: coroutines and an Alternative; standing: coroutines on local channels and a
+// StandingAlternative; threads: every writer is an OS thread, and so is the reader.
 #include <string_view>
 #include <vector>
 
@@ -99,11 +100,14 @@ int main(int argc, char** argv) {
   const long samples = bench::number(argv[3]), per = bench::number(argv[4]);
   using weft::Local, weft::Shared;
   if (kind == "local")
-    coroutines<Local, decltype(weft::Alternative(std::vector<weft::Reader<int, Local>>{}))>(n, samples, per);
+    coroutines<Local, decltype(weft::Alternative(std::vector<weft::Reader<int, Local>>{}))>(
+        n, samples, per);
   else if (kind == "shared")
-    coroutines<Shared, decltype(weft::Alternative(std::vector<weft::Reader<int, Shared>>{}))>(n, samples, per);
+    coroutines<Shared, decltype(weft::Alternative(std::vector<weft::Reader<int, Shared>>{}))>(
+        n, samples, per);
   else if (kind == "standing")
-    coroutines<Local, decltype(weft::StandingAlternative(std::vector<weft::Reader<int, Local>>{}))>(n, samples, per);
+    coroutines<Local, decltype(weft::StandingAlternative(std::vector<weft::Reader<int, Local>>{}))>(
+        n, samples, per);
   else if (kind == "threads")
     threads(n, samples, per);
   else

@@ -1,7 +1,9 @@
-// CommsTime in every style of process: functions, lambdas and process objects, as coroutines over local and shared channels and as OS
-// threads; with a sequential and a parallel delta (which starts two processes for every number).
+// CommsTime in every style of process: functions, lambdas and process objects, as coroutines over
+// local and shared channels and as OS threads; with a sequential and a parallel delta (which starts
+// two processes for every number).
 //
-// The bodies are written once for coroutines and once for threads; a style is only how they become processes.
+// The bodies are written once for coroutines and once for threads; a style is only how they become
+// processes.
 #include <string_view>
 
 #include "common.hpp"
@@ -13,7 +15,8 @@ using In = weft::Reader<int, P>;
 template <class P>
 using Out = weft::Writer<int, P>;
 
-// --- coroutines: as functions --------------------------------------------------------------------------------------------------------
+// --- coroutines: as functions
+// --------------------------------------------------------------------------------------------------------
 
 template <class P>
 weft::Process prefix(In<P> in, Out<P> out) {
@@ -42,7 +45,8 @@ weft::Process par_delta(In<P> in, Out<P> left, Out<P> right) {
     co_await weft::par(write_one<P>(left, x), write_one<P>(right, x));
   }
 }
-// The channel into the delta is poisoned at the end: the writers of a parallel delta end quietly, and it would go on without a reader.
+// The channel into the delta is poisoned at the end: the writers of a parallel delta end quietly,
+// and it would go on without a reader.
 template <class P>
 weft::Process consumer(In<P> in, weft::Channel<int, P> into_delta, long samples, long per) {
   bench::Sampler s(samples);
@@ -65,11 +69,15 @@ struct Ends {
 template <class P>
 void functions(bool parallel, long samples, long per) {
   Ends<P> n;
-  weft::run(weft::par(prefix<P>(n.c.reader(), n.a.writer()), (parallel ? par_delta<P> : delta<P>)(n.a.reader(), n.b.writer(), n.d.writer()),
-                      bench::successor<P>(n.b.reader(), n.c.writer()), consumer<P>(n.d.reader(), n.a, samples, per)));
+  weft::run(
+      weft::par(prefix<P>(n.c.reader(), n.a.writer()),
+                (parallel ? par_delta<P> : delta<P>)(n.a.reader(), n.b.writer(), n.d.writer()),
+                bench::successor<P>(n.b.reader(), n.c.writer()),
+                consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
-// --- coroutines: as lambdas, in place ------------------------------------------------------------------------------------------------
+// --- coroutines: as lambdas, in place
+// ------------------------------------------------------------------------------------------------
 
 template <class P>
 void lambdas(bool parallel, long samples, long per) {
@@ -96,7 +104,8 @@ void lambdas(bool parallel, long samples, long per) {
           co_await out.write(x);
         }
       }(n.c.reader(), n.a.writer()),
-      parallel ? parallel_delta(n.a.reader(), n.b.writer(), n.d.writer()) : sequential_delta(n.a.reader(), n.b.writer(), n.d.writer()),
+      parallel ? parallel_delta(n.a.reader(), n.b.writer(), n.d.writer())
+               : sequential_delta(n.a.reader(), n.b.writer(), n.d.writer()),
       [](In<P> in, Out<P> out) -> weft::Process {
         for (;;) {
           const int x = co_await in.read();
@@ -106,7 +115,8 @@ void lambdas(bool parallel, long samples, long per) {
       consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
-// --- coroutines: as process objects, which move into their own frames ----------------------------------------------------------------
+// --- coroutines: as process objects, which move into their own frames
+// ----------------------------------------------------------------
 
 template <class P>
 struct Prefix {
@@ -163,13 +173,15 @@ struct Successor {
 template <class P>
 void objects(bool parallel, long samples, long per) {
   Ends<P> n;
-  weft::run(
-      weft::par(Prefix<P>{0, n.c.reader(), n.a.writer()}(),
-                parallel ? ParDelta<P>{n.a.reader(), n.b.writer(), n.d.writer()}() : Delta<P>{n.a.reader(), n.b.writer(), n.d.writer()}(),
-                Successor<P>{n.b.reader(), n.c.writer()}(), consumer<P>(n.d.reader(), n.a, samples, per)));
+  weft::run(weft::par(Prefix<P>{0, n.c.reader(), n.a.writer()}(),
+                      parallel ? ParDelta<P>{n.a.reader(), n.b.writer(), n.d.writer()}()
+                               : Delta<P>{n.a.reader(), n.b.writer(), n.d.writer()}(),
+                      Successor<P>{n.b.reader(), n.c.writer()}(),
+                      consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
-// --- threads -------------------------------------------------------------------------------------------------------------------------
+// --- threads
+// -------------------------------------------------------------------------------------------------------------------------
 
 using TIn = weft::Reader<int>;
 using TOut = weft::Writer<int>;
@@ -235,11 +247,14 @@ void thread_successor(const TIn& in, const TOut& out) {
 void threads(std::string_view style, bool parallel, long samples, long per) {
   Ends<weft::Shared> n;
   const auto network = [&](auto prefix, auto successor) {
-    weft::run(weft::thread(std::move(prefix)), weft::thread(ThreadDelta{parallel, n.a.reader(), n.b.writer(), n.d.writer()}),
-              weft::thread(std::move(successor)), weft::thread(ThreadConsumer{n.d.reader(), n.a, samples, per}));
+    weft::run(weft::thread(std::move(prefix)),
+              weft::thread(ThreadDelta{parallel, n.a.reader(), n.b.writer(), n.d.writer()}),
+              weft::thread(std::move(successor)),
+              weft::thread(ThreadConsumer{n.d.reader(), n.a, samples, per}));
   };
   if (style == "functions")
-    network(std::bind(thread_prefix, n.c.reader(), n.a.writer()), std::bind(thread_successor, n.b.reader(), n.c.writer()));
+    network(std::bind(thread_prefix, n.c.reader(), n.a.writer()),
+            std::bind(thread_successor, n.b.reader(), n.c.writer()));
   else if (style == "lambdas")
     network(
         [in = n.c.reader(), out = n.a.writer()] {
@@ -255,17 +270,22 @@ void threads(std::string_view style, bool parallel, long samples, long per) {
 
 template <class P>
 void coroutines(std::string_view style, bool parallel, long samples, long per) {
-  (style == "functions" ? functions<P> : style == "lambdas" ? lambdas<P> : objects<P>)(parallel, samples, per);
+  (style == "functions" ? functions<P>
+   : style == "lambdas" ? lambdas<P>
+                        : objects<P>)(parallel, samples, per);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr const char* usage = "usage: styles local|shared|threads functions|lambdas|objects sequential|parallel SAMPLES PER";
+  constexpr const char* usage =
+      "usage: styles local|shared|threads functions|lambdas|objects sequential|parallel SAMPLES "
+      "PER";
   if (argc != 6) bench::fail(usage);
   const std::string_view kind = argv[1], style = argv[2], delta = argv[3];
   const long samples = bench::number(argv[4]), per = bench::number(argv[5]);
-  if ((style != "functions" && style != "lambdas" && style != "objects") || (delta != "sequential" && delta != "parallel"))
+  if ((style != "functions" && style != "lambdas" && style != "objects") ||
+      (delta != "sequential" && delta != "parallel"))
     bench::fail(usage);
   if (kind == "local")
     coroutines<weft::Local>(style, delta == "parallel", samples, per);

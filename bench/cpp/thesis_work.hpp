@@ -1,5 +1,5 @@
-// What a worker of the thesis on compiled components does for a message, in unsigned integers of 64 bits, which wrap. Ours and the thesis's
-// design share it; thesis_work.py is the same in Python.
+// What a worker of the thesis on compiled components does for a message, in unsigned integers of 64
+// bits, which wrap. Ours and the thesis's design share it; thesis_work.py is the same in Python.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -37,7 +37,9 @@ inline Number allocate(Number n) {
 using Work = Number (*)(Number);
 inline Work work_of(const std::string& name) {
   if (name == "messaging") return [](Number n) { return n; };
-  if (name == "light") return [](Number n) { return fibonacci(static_cast<Number>(std::sqrt(static_cast<double>(n)))); };
+  if (name == "light")
+    return
+        [](Number n) { return fibonacci(static_cast<Number>(std::sqrt(static_cast<double>(n)))); };
   if (name == "heavy") return fibonacci;
   if (name == "recursive") return recursive;
   if (name == "alloc") return allocate;

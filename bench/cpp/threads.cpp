@@ -8,22 +8,23 @@ int main(int argc, char** argv) {
   const long samples = bench::number(argv[1]), per = bench::number(argv[2]);
   const bench::Placement place;
   weft::Channel<int> there, back;
-  weft::run(weft::par(weft::thread([&place, in = there.reader(), out = back.writer()] {
-                        place.pin(1);
-                        for (;;) out(in() + 1);
-                      }),
-                      weft::thread([&place, samples, per, out = there.writer(), in = back.reader()] {
-                        place.pin(0);
-                        bench::Sampler s(samples);
-                        int x = 0;
-                        for (long k = 0; k <= samples; ++k) {
-                          s.begin();
-                          for (long i = 0; i < per; ++i, ++x) {
-                            out(x);
-                            if (in() != x + 1) bench::fail("threads: a wrong answer");
-                          }
-                          if (k > 0) s.end(2.0 * static_cast<double>(per));  // stretch 0 warms up
-                        }
-                        s.print();
-                      })));
+  weft::run(
+      weft::par(weft::thread([&place, in = there.reader(), out = back.writer()] {
+                  place.pin(1);
+                  for (;;) out(in() + 1);
+                }),
+                weft::thread([&place, samples, per, out = there.writer(), in = back.reader()] {
+                  place.pin(0);
+                  bench::Sampler s(samples);
+                  int x = 0;
+                  for (long k = 0; k <= samples; ++k) {
+                    s.begin();
+                    for (long i = 0; i < per; ++i, ++x) {
+                      out(x);
+                      if (in() != x + 1) bench::fail("threads: a wrong answer");
+                    }
+                    if (k > 0) s.end(2.0 * static_cast<double>(per));  // stretch 0 warms up
+                  }
+                  s.print();
+                })));
 }

@@ -1,5 +1,5 @@
-// Two programs, or three, and channels between them over shared memory. Each is a process of its own, with one thread that works and those
-// of the wire.
+// Two programs, or three, and channels between them over shared memory. Each is a process of its
+// own, with one thread that works and those of the wire.
 //
 //   wire int MICROSECONDS SAMPLES PER        the other answers after so much work; ns a round trip beyond it
 //   wire relay SAMPLES PER                   the home is a third program; ns a round trip
@@ -185,7 +185,8 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
   place.pin(0);
   {
     w::ShmLink link(w::Space::make("first"), here);
-    weft::Channel<int> c{capacity ? weft::buffer(static_cast<std::size_t>(capacity)) : weft::ChannelOptions{}};
+    weft::Channel<int> c{capacity ? weft::buffer(static_cast<std::size_t>(capacity))
+                                  : weft::ChannelOptions{}};
     Reader<int> in = c.reader();
     link.give(c.writer(), "in", static_cast<std::uint64_t>(capacity));
     stretches(samples, per, [&](int x) {
@@ -240,7 +241,8 @@ void megabyte(const bench::Placement& place, bool in_place, long samples, long p
       const auto first = static_cast<Number>(x);
       const w::Large<Number> a = in();
       if (!in_place) std::memcpy(ours.data(), a.data(), kNumbers * sizeof(Number));
-      if (in_place ? sum(a.span()) != sum_of(first) : ours[kNumbers - 1] != first) bench::fail("a wrong value");
+      if (in_place ? sum(a.span()) != sum_of(first) : ours[kNumbers - 1] != first)
+        bench::fail("a wrong value");
     });
   }
   join(other);
@@ -320,7 +322,8 @@ int main(int argc, char** argv) {
     idle(place, arg(2));
   else
     bench::fail(
-        "usage: wire int US SAMPLES PER | choice SAMPLES PER | spanning SAMPLES PER | relay SAMPLES PER | buffer CAPACITY SAMPLES PER | "
+        "usage: wire int US SAMPLES PER | choice SAMPLES PER | spanning SAMPLES PER | relay "
+        "SAMPLES PER | buffer CAPACITY SAMPLES PER | "
         "threads N SAMPLES PER | copy|place|alone SAMPLES PER | "
         "idle SECONDS");
 }

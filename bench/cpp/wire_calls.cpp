@@ -2,8 +2,9 @@
 //
 //   wire_calls MICROSECONDS SAMPLES PER      as `wire int`; calls a communication, of both programs, two of which are a round trip
 //
-// Weft asks the system by syscall(2) alone when it waits or wakes, so that function is counted, in both programs, in memory that they
-// share. What the watching threads do at the beginning and the end is not counted.
+// Weft asks the system by syscall(2) alone when it waits or wakes, so that function is counted, in
+// both programs, in memory that they share. What the watching threads do at the beginning and the
+// end is not counted.
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -32,7 +33,10 @@ extern "C" long syscall(long number, ...) noexcept {
   register long f asm("r9") = va_arg(arguments, long);
   va_end(arguments);
   long result;
-  asm volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(d), "r"(e), "r"(f) : "rcx", "r11", "memory");
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(d), "r"(e), "r"(f)
+               : "rcx", "r11", "memory");
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
     return -1;
@@ -52,9 +56,11 @@ void work(long us) {
 
 int main(int argc, char** argv) {
   if (argc != 4) bench::fail("usage: wire_calls MICROSECONDS SAMPLES PER");
-  const long us = std::atol(argv[1]), samples = bench::number(argv[2]), per = bench::number(argv[3]);
+  const long us = std::atol(argv[1]), samples = bench::number(argv[2]),
+             per = bench::number(argv[3]);
   const bench::Placement place;
-  void* const shared = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const shared =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) bench::fail("no memory");
   counted = ::new (shared) std::atomic<long>(0);
   int s[2];
@@ -94,12 +100,16 @@ int main(int argc, char** argv) {
         out(x);
         if (in() != x + 1) bench::fail("a wrong answer");
       }
-      if (k > 0) calls.push_back(static_cast<double>(counted->load() - before) / static_cast<double>(2 * per));
+      if (k > 0)
+        calls.push_back(static_cast<double>(counted->load() - before) /
+                        static_cast<double>(2 * per));
     }
   }
   int status = 0;
-  if (::waitpid(other, &status, 0) != other || status != 0) bench::fail("the other program has failed");
+  if (::waitpid(other, &status, 0) != other || status != 0)
+    bench::fail("the other program has failed");
   std::printf("ns");
-  for (const double c : calls) std::printf(" %.6f", std::max(c, 1e-6));  // a sample is more than nothing
+  for (const double c : calls)
+    std::printf(" %.6f", std::max(c, 1e-6));  // a sample is more than nothing
   std::printf("\n");
 }

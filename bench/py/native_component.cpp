@@ -1,4 +1,5 @@
-// The native sides of native_rendezvous.py, native_blocks.py, native_array.py and native_parallel.py.
+// The native sides of native_rendezvous.py, native_blocks.py, native_array.py and
+// native_parallel.py.
 #include <weft/component.hpp>
 
 using namespace weft::native;
@@ -37,8 +38,10 @@ void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
     const auto begun = std::chrono::steady_clock::now();
     const double total = sum(a);
     const auto took = std::chrono::steady_clock::now() - begun;
-    if (total != static_cast<double>(size) * static_cast<double>(size - 1) / 2) throw std::runtime_error("a wrong sum");
-    if (k > 0) ns.write(static_cast<double>(std::chrono::nanoseconds(took).count()));  // the first warms up
+    if (total != static_cast<double>(size) * static_cast<double>(size - 1) / 2)
+      throw std::runtime_error("a wrong sum");
+    // the first warms up
+    if (k > 0) ns.write(static_cast<double>(std::chrono::nanoseconds(took).count()));
   }
 }
 

@@ -15,7 +15,8 @@ void worker(Reader<Signed> numbers, Writer<Signed> values, std::string workload)
   values.write(0);
   for (const Signed n : numbers) values.write(static_cast<Signed>(work(static_cast<Number>(n))));
 }
-void worker_in_blocks(Reader<std::vector<Signed>> numbers, Writer<std::vector<Signed>> values, std::string workload) {
+void worker_in_blocks(Reader<std::vector<Signed>> numbers, Writer<std::vector<Signed>> values,
+                      std::string workload) {
   const thesis::Work work = thesis::work_of(workload);
   values.write({});
   for (std::vector<Signed> block : numbers) {
@@ -28,5 +29,8 @@ void worker_in_blocks(Reader<std::vector<Signed>> numbers, Writer<std::vector<Si
 
 WEFT_COMPONENT(native_thesis, "The workloads of the thesis on compiled components.") {
   component.process<&worker>("worker").argument("numbers").argument("values").argument("workload");
-  component.process<&worker_in_blocks>("worker_in_blocks").argument("numbers").argument("values").argument("workload");
+  component.process<&worker_in_blocks>("worker_in_blocks")
+      .argument("numbers")
+      .argument("values")
+      .argument("workload");
 }

@@ -1,4 +1,5 @@
-// CommsTime: the classic measure of a process network. Four processes pass numbers round; `consume` sees 0, 1, 2, …
+// CommsTime: the classic measure of a process network. Four processes pass numbers round; `consume`
+// sees 0, 1, 2, …
 //
 //   prefix(0) ──► delta ──► consume          commstime [N]       N numbers (default 1,000,000)
 //      ▲            │
@@ -9,7 +10,8 @@
 
 #include <weft/weft.hpp>
 
-using Channel = weft::Channel<int, weft::Local>;  // all of them on one scheduler: no atomic operation
+// all of them on one scheduler: no atomic operation
+using Channel = weft::Channel<int, weft::Local>;
 using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;
 
@@ -33,7 +35,8 @@ weft::Process delta(Reader in, Writer a, Writer b) {
 weft::Process consume(Reader in, int n) {
   for (int i = 0; i < n; ++i) {
     const int v = co_await in.read();
-    if (v != i) throw std::runtime_error("expected " + std::to_string(i) + ", got " + std::to_string(v));
+    if (v != i)
+      throw std::runtime_error("expected " + std::to_string(i) + ", got " + std::to_string(v));
   }
 }
 
@@ -45,8 +48,8 @@ int main(int argc, char** argv) {
   }
   Channel a, b, c, d;
   const auto start = std::chrono::steady_clock::now();
-  weft::run(prefix(0, c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()), successor(b.reader(), c.writer()),
-            consume(d.reader(), n));
+  weft::run(prefix(0, c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()),
+            successor(b.reader(), c.writer()), consume(d.reader(), n));
   const std::chrono::duration<double, std::nano> t = std::chrono::steady_clock::now() - start;
   std::printf("%d numbers, %.0f ns per communication\n", n, t.count() / (4.0 * n));
 }

@@ -1,9 +1,11 @@
-// A filter in another program, which is killed and started again: numbers go to it, squares come back.
+// A filter in another program, which is killed and started again: numbers go to it, squares come
+// back.
 //
 //   filter N K     N numbers, and the filter is killed after every K squares
 //
-// What a kill costs is told by the exceptions: a write that was under way may be in doubt (WIRE.md 8). Squares are the same however often
-// they are made, so this program simply sends the number again.
+// What a kill costs is told by the exceptions: a write that was under way may be in doubt (WIRE.md
+// 8). Squares are the same however often they are made, so this program simply sends the number
+// again.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -35,7 +37,8 @@ struct Filter {
   weft::Reader<long> out = squares.reader();
   weft::wire::Program program;
 
-  Filter(const std::shared_ptr<weft::wire::Space>& space, const char* self) : program(space, {self}) {
+  Filter(const std::shared_ptr<weft::wire::Space>& space, const char* self)
+      : program(space, {self}) {
     program.link().give(numbers.reader(), "numbers");
     program.link().give(squares.writer(), "squares");
   }

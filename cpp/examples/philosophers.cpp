@@ -1,5 +1,5 @@
-// Dining philosophers. Every fork is a process. With `deadlock` each takes the left fork first, and the report names who waits for
-// whom; without, a butler lets at most four of the five sit down.
+// Dining philosophers. Every fork is a process. With `deadlock` each takes the left fork first, and
+// the report names who waits for whom; without, a butler lets at most four of the five sit down.
 //
 //   philosopher ──up, down──► fork          philosopher ──sit, rise──► butler          philosophers [MEALS] [deadlock]
 #include <cstdio>
@@ -14,7 +14,8 @@ using Writer = weft::Writer<int>;
 
 constexpr int kSeats = 5;
 
-// Taken by one, put down by the same. When one of the two has left for good, it serves the other; it ends with both.
+// Taken by one, put down by the same. When one of the two has left for good, it serves the other;
+// it ends with both.
 weft::Process fork(Reader left, Reader right) {
   for (;;) {
     auto taken = co_await weft::select(left, right);
@@ -48,7 +49,8 @@ int main(int argc, char** argv) {
   const int meals = argc > 1 ? std::atoi(argv[1]) : 3;
   const bool deadlock = argc > 2 && std::strcmp(argv[2], "deadlock") == 0;
   if (meals < 1 || (argc > 2 && !deadlock)) {
-    std::fprintf(stderr, "philosophers: MEALS must be a positive number; then nothing or `deadlock`\n");
+    std::fprintf(stderr,
+                 "philosophers: MEALS must be a positive number; then nothing or `deadlock`\n");
     return 2;
   }
   Channel sit{weft::named("sit")}, rise{weft::named("rise")};
@@ -59,7 +61,8 @@ int main(int argc, char** argv) {
   }
   std::vector<weft::Process> ps;
   for (std::size_t i = 0; i < kSeats; ++i) {
-    ps.push_back(philosopher(static_cast<int>(i), meals, left[i].writer(), right[i].writer(), sit.writer(), rise.writer()));
+    ps.push_back(philosopher(static_cast<int>(i), meals, left[i].writer(), right[i].writer(),
+                             sit.writer(), rise.writer()));
     // Fork i lies to the left of philosopher i and to the right of the one before.
     ps.push_back(fork(left[i].reader(), right[(i + kSeats - 1) % kSeats].reader()));
   }

@@ -1,4 +1,5 @@
-// A token ring: N two-line processes, one token, a number of rounds. It shows how cheap a process is.
+// A token ring: N two-line processes, one token, a number of rounds. It shows how cheap a process
+// is.
 //
 //   first ──► node ──► node ──► … ──► node ──► first          ring [N] [ROUNDS]       (default 100,000 processes, 10 rounds)
 #include <chrono>

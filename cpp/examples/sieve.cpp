@@ -1,4 +1,5 @@
-// The sieve of Eratosthenes as a growing pipeline: each prime becomes a filter of its own, spawned when the prime is found.
+// The sieve of Eratosthenes as a growing pipeline: each prime becomes a filter of its own, spawned
+// when the prime is found.
 //
 //   count ──► filter(2) ──► filter(3) ──► filter(5) ──► … ──► primes          sieve [N]       the first N primes (default 20)
 #include <cstdio>
@@ -11,7 +12,8 @@ using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;
 
 weft::Process count(Writer out) {
-  for (int i = 2;; ++i) co_await out.write(i);  // until nobody reads any more: Retired ends it quietly
+  // until nobody reads any more: Retired ends it quietly
+  for (int i = 2;; ++i) co_await out.write(i);
 }
 
 weft::Process filter(int prime, Reader in, Writer out) {

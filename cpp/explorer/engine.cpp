@@ -24,7 +24,8 @@
 
 namespace weft::explorer {
 
-// --- fibers ----------------------------------------------------------------------------------------------------------------------------
+// --- fibers
+// ----------------------------------------------------------------------------------------------------------------------------
 
 namespace {
 #if WEFT_ASAN
@@ -68,7 +69,8 @@ static void* prepare(char* stack, void (*entry)()) {
 static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
 #else
 static void* prepare(char* stack, void (*entry)()) {
-  auto* c = new ucontext_t;  // a few bytes a thread and execution; this path is for other machines only
+  // a few bytes a thread and execution; this path is for other machines only
+  auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;
   c->uc_stack.ss_size = kStack;
@@ -124,7 +126,8 @@ void Engine::switch_to(int next) {
 #endif
 }
 
-// --- one execution ---------------------------------------------------------------------------------------------------------------------
+// --- one execution
+// ---------------------------------------------------------------------------------------------------------------------
 
 void Engine::spawn(const char* name, std::function<void()> body) {
   if (count_ == 8) fail("at most 8 threads");
@@ -158,11 +161,13 @@ bool Engine::enabled(const Fiber& f) const noexcept {
   }
 }
 
-// Who runs next? Called before an operation, and by those who cannot go on. Returns when the caller is to go on.
+// Who runs next? Called before an operation, and by those who cannot go on. Returns when the caller
+// is to go on.
 void Engine::schedule() {
   std::uint8_t options[8];
   unsigned n = 0, early = 0;
-  const bool can = current_ >= 0 && fibers_[static_cast<std::size_t>(current_)].state == State::runnable;
+  const bool can =
+      current_ >= 0 && fibers_[static_cast<std::size_t>(current_)].state == State::runnable;
   if (can) options[n++] = static_cast<std::uint8_t>(current_);
   if (!can || mode_ != Mode::exhaust || preemptions_ < bound_) {
     const std::size_t first = current_ < 0 ? 0 : static_cast<std::size_t>(current_) + 1;
@@ -179,7 +184,8 @@ void Engine::schedule() {
     }
     early = n;
     bool may_expire = n == 0 || !expiry_costs || mode_ == Mode::replay;
-    if (!may_expire) may_expire = mode_ == Mode::exhaust ? preemptions_ < bound_ : random() % 8 == 0;
+    if (!may_expire)
+      may_expire = mode_ == Mode::exhaust ? preemptions_ < bound_ : random() % 8 == 0;
     if (may_expire)
       for (unsigned i = 0; i < m; ++i) options[n++] = late[i];
   }
@@ -220,7 +226,8 @@ unsigned Engine::pick(const std::uint8_t* options, unsigned count, bool preempti
         d.count = static_cast<std::uint8_t>(count);
         d.chosen = 0;
         path_.push_back(d);
-      } else if (path_[at_].count != count || std::memcmp(path_[at_].options, options, count) != 0) {
+      } else if (path_[at_].count != count ||
+                 std::memcmp(path_[at_].options, options, count) != 0) {
         std::fprintf(stderr, "explorer: the scenario is not deterministic\n");
         std::abort();
       }
@@ -238,7 +245,8 @@ unsigned Engine::pick(const std::uint8_t* options, unsigned count, bool preempti
     }
     case Mode::priorities: {
       for (const std::uint64_t p : change_points_)
-        if (p == steps_ && current_ >= 0) fibers_[static_cast<std::size_t>(current_)].priority = change_points_.size() - (p % 7);
+        if (p == steps_ && current_ >= 0)
+          fibers_[static_cast<std::size_t>(current_)].priority = change_points_.size() - (p % 7);
       unsigned best = 0;
       for (unsigned i = 1; i < count; ++i)
         if (fibers_[options[i]].priority > fibers_[options[best]].priority) best = i;
@@ -279,8 +287,10 @@ void Engine::did(std::uint64_t was, std::uint64_t is) noexcept {
   if (current_ < 0) return;
   fibers_[static_cast<std::size_t>(current_)].seen = version_;
   if (tracing_) {
-    static const char* const names[] = {"load", "store", "exchange", "cas", "rmw", "park", "unpark", "pause", "begin"};
-    std::string s = std::string(names[static_cast<int>(op_)]) + " " + where(address_) + " " + std::to_string(was);
+    static const char* const names[] = {"load", "store",  "exchange", "cas",  "rmw",
+                                        "park", "unpark", "pause",    "begin"};
+    std::string s = std::string(names[static_cast<int>(op_)]) + " " + where(address_) + " " +
+                    std::to_string(was);
     if (was != is) s += " → " + std::to_string(is);
     const char* slash = std::strrchr(file_, '/');
     line(s + "   (" + (slash ? slash + 1 : file_) + ":" + std::to_string(line_) + ")");
@@ -356,11 +366,13 @@ std::string Engine::where(const void* p) const {
   const char* a = static_cast<const char*>(p);
   const Name* best = nullptr;  // the innermost
   for (const Name& n : names_)
-    if (a >= n.begin && a < n.end && (!best || n.end - n.begin < best->end - best->begin)) best = &n;
+    if (a >= n.begin && a < n.end && (!best || n.end - n.begin < best->end - best->begin))
+      best = &n;
   if (best) return best->what + "+" + std::to_string(a - best->begin);
   for (std::size_t i = 0; i < count_; ++i)
     if (a >= fibers_[i].stack && a < fibers_[i].stack + kStack)
-      return std::string(fibers_[i].name) + "'s stack-" + std::to_string(fibers_[i].stack + kStack - a);
+      return std::string(fibers_[i].name) + "'s stack-" +
+             std::to_string(fibers_[i].stack + kStack - a);
   char buf[32];
   std::snprintf(buf, sizeof buf, "%p", p);
   return buf;
@@ -384,7 +396,8 @@ std::uint64_t Engine::random() noexcept {  // splitmix64 (Steele, Lea, Flood 201
   return z ^ (z >> 31);
 }
 
-// --- many executions -------------------------------------------------------------------------------------------------------------------
+// --- many executions
+// -------------------------------------------------------------------------------------------------------------------
 
 void Engine::reset() {
   count_ = 0;
@@ -419,7 +432,8 @@ void Engine::finish(Outcome& o, const std::function<void()>& body) {
   o.what = what_;
   o.preemptions = preemptions_;
   std::string s;
-  for (const auto& [step, who] : departures_) s += (s.empty() ? "" : ",") + std::to_string(step) + ":" + std::to_string(who);
+  for (const auto& [step, who] : departures_)
+    s += (s.empty() ? "" : ",") + std::to_string(step) + ":" + std::to_string(who);
   o.schedule = s.empty() ? "-" : s;
   o.trace = replay(body, o.schedule).trace;
 }
@@ -504,7 +518,8 @@ Engine::Outcome Engine::replay(const std::function<void()>& body, const std::str
   return o;
 }
 
-// --- driver ----------------------------------------------------------------------------------------------------------------------------
+// --- driver
+// ----------------------------------------------------------------------------------------------------------------------------
 
 namespace {
 std::vector<Scenario>& scenarios() {
@@ -514,7 +529,8 @@ std::vector<Scenario>& scenarios() {
 // The last 150 lines: the rest is in the replay.
 std::string tail(const std::string& trace) {
   std::size_t at = trace.size();
-  for (int lines = 0; lines <= 150 && at != std::string::npos && at != 0; ++lines) at = trace.rfind('\n', at - 1);
+  for (int lines = 0; lines <= 150 && at != std::string::npos && at != 0; ++lines)
+    at = trace.rfind('\n', at - 1);
   return at == 0 || at == std::string::npos ? trace : "      …" + trace.substr(at);
 }
 constexpr const char* kUsage = R"(usage: explore [options]
@@ -605,7 +621,8 @@ int explore_main(int argc, char** argv) {
     }
     if (!schedule.empty()) {
       const Engine::Outcome o = engine().replay(s.body, schedule);
-      std::printf("%s\n%s%s\n", s.name, o.trace.c_str(), o.failed ? o.what.c_str() : "no failure with this schedule");
+      std::printf("%s\n%s%s\n", s.name, o.trace.c_str(),
+                  o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
     // What a scenario says of itself is held true where nothing else was asked for.
@@ -619,8 +636,10 @@ int explore_main(int argc, char** argv) {
     if (executions) l.executions = executions;
     if (random) l.executions = random;
     const auto begin = std::chrono::steady_clock::now();
-    const Engine::Outcome o = random ? engine().sample(s.body, l, seed) : engine().exhaust(s.body, l);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const Engine::Outcome o =
+        random ? engine().sample(s.body, l, seed) : engine().exhaust(s.body, l);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     all_executions += o.executions;
     all_steps += o.steps;
     const char* untrue = nullptr;
@@ -629,19 +648,22 @@ int explore_main(int argc, char** argv) {
     else if (held && !o.failed && !exhaustible && o.exhausted > s.exhausted)
       untrue = "it can be exhausted further than it says: say so, or SCENARIO";
     const bool bad = o.failed || untrue;
-    progress::end(s.name, bad ? progress::failed : o.complete ? progress::passed : progress::neither);
+    progress::end(s.name, bad          ? progress::failed
+                          : o.complete ? progress::passed
+                                       : progress::neither);
     if (bad) {
       ++failed;
       if (killers) {
         std::printf("%s\n", s.name);
       } else if (untrue) {
-        std::printf("FAIL  %s\n      %s (exhausted: %d, after %llu executions)\n", s.name, untrue, o.exhausted,
-                    static_cast<unsigned long long>(o.executions));
+        std::printf("FAIL  %s\n      %s (exhausted: %d, after %llu executions)\n", s.name, untrue,
+                    o.exhausted, static_cast<unsigned long long>(o.executions));
       } else {
-        std::printf("FAIL  %s\n      %s\n      after %llu executions, %u preemptions", s.name, o.what.c_str(),
-                    static_cast<unsigned long long>(o.executions), o.preemptions);
+        std::printf("FAIL  %s\n      %s\n      after %llu executions, %u preemptions", s.name,
+                    o.what.c_str(), static_cast<unsigned long long>(o.executions), o.preemptions);
         if (random) std::printf(", seed %llu", static_cast<unsigned long long>(o.seed));
-        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name, o.schedule.c_str(), tail(o.trace).c_str());
+        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name,
+                    o.schedule.c_str(), tail(o.trace).c_str());
       }
       std::fflush(stdout);
       if (first) break;
@@ -658,7 +680,8 @@ int explore_main(int argc, char** argv) {
   if (list) return 0;
   if (killers) return failed ? 0 : 1;
   if (random) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions), static_cast<unsigned long long>(all_steps));
+  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions),
+              static_cast<unsigned long long>(all_steps));
   if (cut) std::printf("%d cut: sampled within their bounds, neither passed nor failed\n", cut);
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed ? 1 : 0;

@@ -1,8 +1,10 @@
-// A schedule explorer: threads of a test are fibers, and the explorer decides before every operation on an atomic which one runs.
+// A schedule explorer: threads of a test are fibers, and the explorer decides before every
+// operation on an atomic which one runs.
 //
 //   scenario(name, body)   registers a test; body sets up its objects, spawns threads, calls run(), then checks what came of it
 //   exhaust                depth-first over all schedules with at most `bound` preemptions (iterative context bounding: Musuvathi and
-//                          Qadeer, PLDI 2007); bounds 0, 1, … in turn, so that the first failure found is a short one
+//                          Qadeer, PLDI 2007); bounds 0, 1, … in turn, so that the first failure
+//                          found is a short one
 //   sample                 random schedules from a seed: half of them by priorities with few change points (PCT: Burckhardt et al.,
 //                          ASPLOS 2010), half of them a random walk
 //   replay                 one schedule, given as "step:thread,…" (the steps at which it departs from run-on-and-then-round-robin)
@@ -12,8 +14,9 @@
 //      │  └──unpark() or time limit── parked ◄──park()── runnable
 //      └──body returns──► finished
 //
-// Found and reported with a trace: a failed check, deadlock (nobody can run, somebody has not finished: a lost wake-up), livelock (step
-// bound), an atomic outside its lifetime. One execution is deterministic: bodies must not read clocks, addresses or random devices.
+// Found and reported with a trace: a failed check, deadlock (nobody can run, somebody has not
+// finished: a lost wake-up), livelock (step bound), an atomic outside its lifetime. One execution
+// is deterministic: bodies must not read clocks, addresses or random devices.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +26,8 @@
 
 namespace weft::explorer {
 
-inline int mutant = 0;  // explore --mutant N: which defect the code under exploration shall have; 0: none
+// explore --mutant N: which defect the code under exploration shall have; 0: none
+inline int mutant = 0;
 
 enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };
 
@@ -44,10 +48,12 @@ class Engine {
   // One of n, explored like a schedule decision (for inputs: who cancels, which order).
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // a line in the trace
-  // Set by a body: that a time limit expires while another thread could go on counts as a preemption. For bodies in which somebody looks
-  // around at intervals, which could go on for ever otherwise.
+  // Set by a body: that a time limit expires while another thread could go on counts as a
+  // preemption. For bodies in which somebody looks around at intervals, which could go on for ever
+  // otherwise.
   bool expiry_costs = false;
-  // Called with the numbers of the threads that is left and that goes on (-1: none): to keep what is thread-local apart. Null: nobody.
+  // Called with the numbers of the threads that is left and that goes on (-1: none): to keep what
+  // is thread-local apart. Null: nobody.
   void (*switching)(int from, int to) = nullptr;
 
   // --- for the primitives ---
@@ -150,13 +156,16 @@ class Engine {
 
 Engine& engine();
 
-// --- registry and driver ---------------------------------------------------------------------------------------------------------------
+// --- registry and driver
+// ---------------------------------------------------------------------------------------------------------------
 
 struct Scenario {
   const char* name;
   std::function<void()> body;
-  int exhausted;   // the bound at which the tests exhaust it
-  unsigned bound;  // the bound up to which they explore it: the same, or a greater one at which its schedules are too many
+  int exhausted;  // the bound at which the tests exhaust it
+  // the bound up to which they explore it: the same, or a greater one at which its schedules are
+  // too many
+  unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());
 
@@ -164,19 +173,22 @@ bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());
 #define WEFT_CAT(a, b) WEFT_CAT_(a, b)
 // SCENARIO("name (rule)", bound) { … }          all schedules with at most `bound` preemptions are run: if they are too many, that fails
 // SAMPLED("name (rule)", bound) { … }    all with at most `bound` (-1: there are too many even without one), and some of those with one
-//                                        more: if those are not too many after all, that fails. The list stands in CAVEATS.md.
+//                                        more: if those are not too many after all, that fails. The
+//                                        list stands in CAVEATS.md.
 #define SCENARIO(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, BOUND, __COUNTER__)
 #define SAMPLED(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, (BOUND) + 1, __COUNTER__)
-#define WEFT_SCENARIO(NAME, EXHAUSTED, BOUND, ID)                                                                        \
-  static void WEFT_CAT(scenario_, ID)();                                                                                 \
-  static const bool WEFT_CAT(enrolled_, ID) = ::weft::explorer::enrol(NAME, EXHAUSTED, BOUND, &WEFT_CAT(scenario_, ID)); \
+#define WEFT_SCENARIO(NAME, EXHAUSTED, BOUND, ID)                                \
+  static void WEFT_CAT(scenario_, ID)();                                         \
+  static const bool WEFT_CAT(enrolled_, ID) =                                    \
+      ::weft::explorer::enrol(NAME, EXHAUSTED, BOUND, &WEFT_CAT(scenario_, ID)); \
   static void WEFT_CAT(scenario_, ID)()
 
 #define WEFT_STR_(x) #x
 #define WEFT_STR(x) WEFT_STR_(x)
-#define REQUIRE_THAT(COND)                                                                                   \
-  do {                                                                                                       \
-    if (!(COND)) ::weft::explorer::engine().fail("not so: " #COND " (" __FILE__ ":" WEFT_STR(__LINE__) ")"); \
+#define REQUIRE_THAT(COND)                                                                        \
+  do {                                                                                            \
+    if (!(COND))                                                                                  \
+      ::weft::explorer::engine().fail("not so: " #COND " (" __FILE__ ":" WEFT_STR(__LINE__) ")"); \
   } while (0)
 
 int explore_main(int argc, char** argv);

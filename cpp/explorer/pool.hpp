@@ -1,5 +1,6 @@
-// The pool under exploration: an arena that every execution fills from its beginning, so that addresses (by which choices are ordered) do
-// not depend on the executions before. Nothing is used twice within an execution: what was given back and is still used is noticed.
+// The pool under exploration: an arena that every execution fills from its beginning, so that
+// addresses (by which choices are ordered) do not depend on the executions before. Nothing is used
+// twice within an execution: what was given back and is still used is noticed.
 #pragma once
 #include <cstddef>
 #include <cstring>

@@ -1,14 +1,18 @@
-// The primitives under exploration: what weft/prim.hpp declares, with every operation a scheduling point.
+// The primitives under exploration: what weft/prim.hpp declares, with every operation a scheduling
+// point.
 //
-// Given by -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"', it takes the place of the machine, so that the production code itself is explored.
+// Given by -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"', it takes the place of the machine, so that
+// the production code itself is explored.
 //
-// What it sees and what it does not. Executions are sequentially consistent: every memory_order is taken as seq_cst. So an exploration
-// proves nothing about weaker orders; that acquire and release suffice for locks and the parking word is the usual argument (data under a
-// lock, a wake-up that publishes the outcome), that words and ready lists need seq_cst is argued in core/ready.hpp, and plain data races
-// are ThreadSanitizer's part (tests/stress.cpp).
+// What it sees and what it does not. Executions are sequentially consistent: every memory_order is
+// taken as seq_cst. So an exploration proves nothing about weaker orders; that acquire and release
+// suffice for locks and the parking word is the usual argument (data under a lock, a wake-up that
+// publishes the outcome), that words and ready lists need seq_cst is argued in core/ready.hpp, and
+// plain data races are ThreadSanitizer's part (tests/stress.cpp).
 //
-// pause() is not rescheduled until another thread has changed some atomic since this one last looked. park() may also end by its time
-// limit whenever the explorer likes (time is virtual); it has no other spurious wake-ups.
+// pause() is not rescheduled until another thread has changed some atomic since this one last
+// looked. park() may also end by its time limit whenever the explorer likes (time is virtual); it
+// has no other spurious wake-ups.
 #pragma once
 #include <atomic>  // memory_order
 #include <cstdint>
@@ -52,21 +56,23 @@ class atomic {
   constexpr ~atomic() {
     if (std::is_constant_evaluated()) return;  // of a constant
     alive_ = 0;
-    if (!late_stores.empty()) std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
+    if (!late_stores.empty())
+      std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
   }
 
 #define WEFT_EXPLORER_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
   T load(std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) const noexcept {
     before(Op::load, file, line);
-    const T v = is_late_ && late_by_ == explorer::engine().current() ? late_ : v_;  // its own stores nobody sees late
+    // its own stores nobody sees late
+    const T v = is_late_ && late_by_ == explorer::engine().current() ? late_ : v_;
     return after(v, v);
   }
   void store(T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
     before(Op::store, file, line);
     after(std::exchange(v_, to), to);
   }
-  // A store that other threads may see late: at the next store or read-modify-write of the same thread, wherever it is, or at anybody's
-  // heavy fence (light_store below).
+  // A store that other threads may see late: at the next store or read-modify-write of the same
+  // thread, wherever it is, or at anybody's heavy fence (light_store below).
   void store_late(T to, WEFT_EXPLORER_SITE) noexcept {
     before(Op::store, file, line);
     explorer::Engine& e = explorer::engine();
@@ -75,7 +81,8 @@ class atomic {
     late_by_ = e.current();
     after(v_, is_late_ ? v_ : to);
     if (is_late_)
-      late_stores.push_back({this, [](void* a) noexcept { static_cast<atomic*>(a)->land(); }, late_by_});
+      late_stores.push_back(
+          {this, [](void* a) noexcept { static_cast<atomic*>(a)->land(); }, late_by_});
     else
       v_ = to;
   }
@@ -83,7 +90,8 @@ class atomic {
     before(Op::exchange, file, line);
     return after(std::exchange(v_, to), to);
   }
-  bool compare_exchange_strong(T& expected, T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+  bool compare_exchange_strong(T& expected, T to, std::memory_order = std::memory_order_seq_cst,
+                               WEFT_EXPLORER_SITE) noexcept {
     before(Op::cas, file, line);
     const T was = v_;
     if (was == expected) {
@@ -95,13 +103,16 @@ class atomic {
     after(was, was);
     return false;
   }
-  bool compare_exchange_weak(T& expected, T to, std::memory_order o = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+  bool compare_exchange_weak(T& expected, T to, std::memory_order o = std::memory_order_seq_cst,
+                             WEFT_EXPLORER_SITE) noexcept {
     return compare_exchange_strong(expected, to, o, file, line);
   }
-  bool compare_exchange_strong(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
+  bool compare_exchange_strong(T& expected, T to, std::memory_order o, std::memory_order,
+                               WEFT_EXPLORER_SITE) noexcept {
     return compare_exchange_strong(expected, to, o, file, line);
   }
-  bool compare_exchange_weak(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
+  bool compare_exchange_weak(T& expected, T to, std::memory_order o, std::memory_order,
+                             WEFT_EXPLORER_SITE) noexcept {
     return compare_exchange_strong(expected, to, o, file, line);
   }
   T fetch_add(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
@@ -192,9 +203,11 @@ class Mutex {
   atomic<std::uint8_t> word_{0};
 };
 
-// --- asymmetric fences and biased locks ------------------------------------------------------------------------------------------------
+// --- asymmetric fences and biased locks
+// ------------------------------------------------------------------------------------------------
 //
-// Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy fence that is missing is found.
+// Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy
+// fence that is missing is found.
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint8_t bias_streak = 2;

@@ -1,5 +1,6 @@
-// Signs of life for whoever runs the tests (tools/progress.py): lines `begin NAME` and `end P F NAME` at the end of the file that
-// $WEFT_PROGRESS names; without it nothing is written. With doctest included before, a listener that tells each test case.
+// Signs of life for whoever runs the tests (tools/progress.py): lines `begin NAME` and `end P F
+// NAME` at the end of the file that $WEFT_PROGRESS names; without it nothing is written. With
+// doctest included before, a listener that tells each test case.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +22,9 @@ inline void say(std::string line) {
 // A test is under way; said again: it still gets on.
 inline void begin(const std::string& name) { say("begin " + name); }
 enum Verdict { passed, failed, neither };
-inline void end(const std::string& name, Verdict v) { say((v == passed ? "end 1 0 " : v == failed ? "end 0 1 " : "end 0 0 ") + name); }
+inline void end(const std::string& name, Verdict v) {
+  say((v == passed ? "end 1 0 " : v == failed ? "end 0 1 " : "end 0 0 ") + name);
+}
 
 }  // namespace weft::progress
 
@@ -30,9 +33,14 @@ namespace weft::progress {
 struct Listener : doctest::IReporter {
   std::string name;
   explicit Listener(const doctest::ContextOptions&) {}
-  void test_case_start(const doctest::TestCaseData& t) override { progress::begin(name = t.m_name); }
-  void test_case_reenter(const doctest::TestCaseData&) override { progress::begin(name); }  // the next subcase
-  void test_case_end(const doctest::CurrentTestCaseStats& s) override { progress::end(name, s.testCaseSuccess ? passed : failed); }
+  void test_case_start(const doctest::TestCaseData& t) override {
+    progress::begin(name = t.m_name);
+  }
+  // the next subcase
+  void test_case_reenter(const doctest::TestCaseData&) override { progress::begin(name); }
+  void test_case_end(const doctest::CurrentTestCaseStats& s) override {
+    progress::end(name, s.testCaseSuccess ? passed : failed);
+  }
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats&) override {}

@@ -1,23 +1,25 @@
-// The compiled form of the library: everything of include/weft/impl/, once. See include/weft/config.hpp.
+// The compiled form of the library: everything of include/weft/impl/, once. See
+// include/weft/config.hpp.
 #if !defined(WEFT_COMPILED)
-#error "weft.cpp is compiled with WEFT_COMPILED defined, as is whoever links it: use CMake's weft::compiled"
+#error \
+    "weft.cpp is compiled with WEFT_COMPILED defined, as is whoever links it: use CMake's weft::compiled"
 #endif
 #include <weft/observe.hpp>
 #include <weft/weft.hpp>
 #include <weft/wire/space.hpp>
 #include <weft/wire/span.hpp>
 
-#include <weft/impl/function_info.ipp>
 #include <weft/impl/affinity.ipp>
 #include <weft/impl/blocking.ipp>
+#include <weft/impl/brief_wait.ipp>
 #include <weft/impl/channel.ipp>
 #include <weft/impl/compose.ipp>
 #include <weft/impl/coroutine.ipp>
 #include <weft/impl/errors.ipp>
 #include <weft/impl/executors.ipp>
+#include <weft/impl/function_info.ipp>
 #include <weft/impl/group.ipp>
 #include <weft/impl/limit.ipp>
-#include <weft/impl/brief_wait.ipp>
 #include <weft/impl/names.ipp>
 #include <weft/impl/outside.ipp>
 #include <weft/impl/parking.ipp>

@@ -1,4 +1,5 @@
-// Channels alone: rendezvous, buffers, ends, retire, poison, death, extended reads, computed outputs (rules 1 to 4, 5.8, 6, 12).
+// Channels alone: rendezvous, buffers, ends, retire, poison, death, extended reads, computed
+// outputs (rules 1 to 4, 5.8, 6, 12).
 #include "task.hpp"
 
 using namespace weft;
@@ -11,7 +12,8 @@ struct Books {  // nothing leaked, nothing destroyed twice
 };
 }  // namespace
 
-TEST_CASE_TEMPLATE("rule 1.1: a write completes when its value has been taken, never before", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.1: a write completes when its value has been taken, never before", P,
+                   POLICIES) {
   Books books;
   Channel<P> c;
   Task w, r;
@@ -37,7 +39,8 @@ TEST_CASE_TEMPLATE("rule 1.1: a read waits for a writer", P, POLICIES) {
   CHECK(empty(c));
 }
 
-TEST_CASE_TEMPLATE("rule 1.2: waiting readers and writers are served first come, first served", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.2: waiting readers and writers are served first come, first served", P,
+                   POLICIES) {
   Books books;
   Channel<P> c;
   {
@@ -113,7 +116,8 @@ TEST_CASE_TEMPLATE("rule 1.4: what entered a full buffer last is replaced", P, P
   CHECK(r.value() == 5);
 }
 
-TEST_CASE_TEMPLATE("rule 1.4: an unbounded buffer grows; without a heap it waits and is served", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.4: an unbounded buffer grows; without a heap it waits and is served", P,
+                   POLICIES) {
   Books books;
   Buffered<Channel<P>> f{1, Overflow::unbounded};
   Task w, v, r;
@@ -136,7 +140,9 @@ TEST_CASE_TEMPLATE("rule 1.4: an unbounded buffer grows; without a heap it waits
   }
 }
 
-TEST_CASE_TEMPLATE("rule 1.5: a value goes straight to a waiting reader; a freed slot is filled in the same step", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 1.5: a value goes straight to a waiting reader; a freed slot is filled in the same step",
+    P, POLICIES) {
   Books books;
   Buffered<Channel<P>> f{1};
   Task w, v, r;
@@ -152,7 +158,8 @@ TEST_CASE_TEMPLATE("rule 1.5: a value goes straight to a waiting reader; a freed
   CHECK(f.ring.size == 1);
 }
 
-TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block ends", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block ends", P,
+                   POLICIES) {
   Books books;
   Channel<P> c;
   Task w, r;
@@ -213,7 +220,9 @@ TEST_CASE_TEMPLATE("rule 1.6: on a buffer the slot stays occupied", P, POLICIES)
   CHECK(f.ring.held == 0);
 }
 
-TEST_CASE_TEMPLATE("rule 2.5: an ended side gives no new end; a side that never had one is not ended", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 2.5: an ended side gives no new end; a side that never had one is not ended", P,
+    POLICIES) {
   Channel<P> c;
   Task r;
   CHECK(r.read(c) == Status::pending);
@@ -228,7 +237,8 @@ TEST_CASE_TEMPLATE("rule 2.5: an ended side gives no new end; a side that never 
   CHECK(r.read(c) == Status::retired);
 }
 
-TEST_CASE_TEMPLATE("rule 3.1: readers drain buffer and blocked writers, then it has retired", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 3.1: readers drain buffer and blocked writers, then it has retired", P,
+                   POLICIES) {
   Books books;
   Buffered<Channel<P>> f{1};
   f.c.first_writer();
@@ -257,7 +267,8 @@ TEST_CASE_TEMPLATE("rule 3.1: waiting readers are told", P, POLICIES) {
   CHECK(a.status == Status::retired);
 }
 
-TEST_CASE_TEMPLATE("rule 3.2: a read that waits when its end is closed may still receive", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 3.2: a read that waits when its end is closed may still receive", P,
+                   POLICIES) {
   Books books;
   Channel<P> c;
   c.first_reader();
@@ -269,7 +280,8 @@ TEST_CASE_TEMPLATE("rule 3.2: a read that waits when its end is closed may still
   CHECK(w.write(c, 2) == Status::retired);
 }
 
-TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers are told", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers are told", P,
+                   POLICIES) {
   Books books;
   Channel<P> c, d;
   c.first_reader();
@@ -284,7 +296,9 @@ TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers
   CHECK(s.value(1) == 1);
 }
 
-TEST_CASE_TEMPLATE("rule 3.3: the last reader goes: buffered values are dropped and counted, writers are told", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 3.3: the last reader goes: buffered values are dropped and counted, writers are told", P,
+    POLICIES) {
   Books books;
   Buffered<Channel<P>> f{1};
   f.c.first_reader();
@@ -310,7 +324,8 @@ TEST_CASE_TEMPLATE("rule 4.1: poison is idempotent and monotone", P, POLICIES) {
   CHECK(c.poison_strength() == 3);
 }
 
-TEST_CASE_TEMPLATE("rule 4.2: poison ends all who wait, drops the buffer, outranks retirement", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 4.2: poison ends all who wait, drops the buffer, outranks retirement", P,
+                   POLICIES) {
   Books books;
   SUBCASE("readers") {
     Channel<P> c;
@@ -377,7 +392,9 @@ TEST_CASE_TEMPLATE("rule 4.5: death drains like retirement and is not quiet", P,
   }
 }
 
-TEST_CASE_TEMPLATE("rule 5.8: a computed output is made after the commit, before the reader goes on", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.8: a computed output is made after the commit, before the reader goes on", P,
+    POLICIES) {
   for (const bool writer_first : {false, true})
     for (const bool raises : {false, true}) {
       Books books;
@@ -474,7 +491,8 @@ TEST_CASE_TEMPLATE("rule 6.3: after the commit a withdrawal comes too late", P, 
   CHECK(r.value() == 1);
 }
 
-TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and takes for itself", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and takes for itself", P,
+                   POLICIES) {
   Books books;
   Channel<P> c;
   Task f, r, w;
@@ -516,7 +534,8 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   CHECK(empty(c));
 }
 
-TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign reader decides", P, POLICIES) {
+TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign reader decides", P,
+                   POLICIES) {
   Books books;
   Buffered<Channel<P>> q{2};
   Task f, w, r;

@@ -89,7 +89,8 @@ TEST_CASE_TEMPLATE("rule 5.3: two selects meet, whichever comes first", P, POLIC
   CHECK(empty(d));
 }
 
-TEST_CASE_TEMPLATE("rule 5.4: a fair select serves every guard that stays ready within N selects", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.4: a fair select serves every guard that stays ready within N selects",
+                   P, POLICIES) {
   Buffered<Channel<P>> a{4}, b{4}, c{4};
   Task w;
   std::uint32_t start = 0;
@@ -139,7 +140,8 @@ TEST_CASE_TEMPLATE("rule 5.4: random is uniform over the ready guards", P, POLIC
   CHECK(chosen[2] > 1350);
 }
 
-TEST_CASE_TEMPLATE("rule 5.2: a guard whose precondition is false does not take part", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.2: a guard whose precondition is false does not take part", P,
+                   POLICIES) {
   Channel<P> a, b;
   Task w;
   w.write(a, 1);
@@ -167,7 +169,8 @@ TEST_CASE_TEMPLATE("rule 5.5: the same end twice is two guards", P, POLICIES) {
   CHECK(empty(a));
 }
 
-TEST_CASE_TEMPLATE("rule 5.6: a guard whose channel is poisoned is ready with that end", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.6: a guard whose channel is poisoned is ready with that end", P,
+                   POLICIES) {
   Channel<P> a, b;
   SUBCASE("before") {
     b.poison(1);
@@ -189,7 +192,8 @@ TEST_CASE_TEMPLATE("rule 5.6: a guard whose channel is poisoned is ready with th
   CHECK(empty(b));
 }
 
-TEST_CASE_TEMPLATE("rule 5.7: a ready guard beats an expired timer; skip in its place", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.7: a ready guard beats an expired timer; skip in its place", P,
+                   POLICIES) {
   Channel<P> a;
   Task w;
   SUBCASE("ready beats expired") {
@@ -256,13 +260,16 @@ TEST_CASE_TEMPLATE("rule 5.10: a select that is cancelled leaves no trace", P, P
   CHECK(empty(b));
 }
 
-TEST_CASE_TEMPLATE("rule 5.9: a standing alternative serves first come, first served over those that become ready", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.9: a standing alternative serves first come, first served over those that become ready",
+    P, POLICIES) {
   Channel<P> a, b;
   Task s, w, v;
   Guard g[2];
   Room rooms[2];
   for (int i = 0; i < 2; ++i) {
-    g[i].kind = Kind::input, g[i].ops = &core::channel_ops<Channel<P>, Side::in>, g[i].node.slot = rooms[i].raw;
+    g[i].kind = Kind::input, g[i].ops = &core::channel_ops<Channel<P>, Side::in>,
+    g[i].node.slot = rooms[i].raw;
   }
   g[0].where = &a, g[1].where = &b;
   const auto now = [] { return std::int64_t{0}; };
@@ -302,14 +309,17 @@ TEST_CASE_TEMPLATE("rule 5.9: a standing alternative serves first come, first se
   CHECK(empty(b));
 }
 
-TEST_CASE_TEMPLATE("rule 5.9: where the other side stands too, the second enrols anew", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.9: where the other side stands too, the second enrols anew", P,
+                   POLICIES) {
   Channel<P> c;
   Task s, t;
   Guard in, out;
   Room room;
   Item item{7};
-  in.kind = Kind::input, in.ops = &core::channel_ops<Channel<P>, Side::in>, in.where = &c, in.node.slot = room.raw;
-  out.kind = Kind::output, out.ops = &core::channel_ops<Channel<P>, Side::out>, out.where = &c, out.node.slot = &item;
+  in.kind = Kind::input, in.ops = &core::channel_ops<Channel<P>, Side::in>, in.where = &c,
+  in.node.slot = room.raw;
+  out.kind = Kind::output, out.ops = &core::channel_ops<Channel<P>, Side::out>, out.where = &c,
+  out.node.slot = &item;
   const auto now = [] { return std::int64_t{0}; };
   {
     Standing a{&in, 1, &s}, b{&out, 1, &t};
@@ -339,7 +349,8 @@ TEST_CASE_TEMPLATE("rule 8.1: all enrolled parties meet, then all go on", P, POL
   }
 }
 
-TEST_CASE_TEMPLATE("rule 8.2: enrol adds, resign completes the phase; below zero is refused", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 8.2: enrol adds, resign completes the phase; below zero is refused", P,
+                   POLICIES) {
   BarrierEngine<P> b{1};
   b.enrol_party();
   Task x;
@@ -410,7 +421,8 @@ TEST_CASE("the order of wake-ups is the order of the line") {
     int n = 0;
     Room room;
   };
-  static constexpr core::WakerOps ops{[](core::Waker* w) noexcept { order->push_back(static_cast<Numbered*>(w)->n); }, nullptr};
+  static constexpr core::WakerOps ops{
+      [](core::Waker* w) noexcept { order->push_back(static_cast<Numbered*>(w)->n); }, nullptr};
   Numbered a[4];
   for (int i = 0; i < 4; ++i) {
     a[i].ops = &ops, a[i].n = i, a[i].slot = a[i].room.raw;

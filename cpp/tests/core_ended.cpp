@@ -1,5 +1,5 @@
-// Ended channels and guards that are off in a choice (rules 5.2, 5.5, 5.6): every small set of guards, against the rule written out once
-// more, for every engine; without threads.
+// Ended channels and guards that are off in a choice (rules 5.2, 5.5, 5.6): every small set of
+// guards, against the rule written out once more, for every engine; without threads.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -53,8 +53,11 @@ struct Rule {
   bool over() const {
     if (!some([&](const Spec& x) { return decides(x); })) return false;
     if (some([&](const Spec& x) { return decides(x) && x.open; })) return false;
-    if (held[1] && some([](const Spec& x) { return x.kind == Kind::input && x.on && x.open; })) return false;
-    return !(held[0] && some([](const Spec& x) { return (x.kind == Kind::timer || x.kind == Kind::skip) && x.on; }));
+    if (held[1] && some([](const Spec& x) { return x.kind == Kind::input && x.on && x.open; }))
+      return false;
+    return !(held[0] && some([](const Spec& x) {
+               return (x.kind == Kind::timer || x.kind == Kind::skip) && x.on;
+             }));
   }
   // Ready with Retired at i, whoever it is that decides.
   bool retired_at(std::size_t i) const {
@@ -75,7 +78,8 @@ template <class C>
 struct Bench {
   std::vector<Spec> specs;
   C channels[3];
-  BarrierEngine<Shared> barriers[3]{BarrierEngine<Shared>(2), BarrierEngine<Shared>(2), BarrierEngine<Shared>(2)};
+  BarrierEngine<Shared> barriers[3]{BarrierEngine<Shared>(2), BarrierEngine<Shared>(2),
+                                    BarrierEngine<Shared>(2)};
   Selecting s;
 
   explicit Bench(const std::vector<Spec>& g) : specs(g) {
@@ -104,7 +108,8 @@ struct Bench {
   }
 };
 
-// Of the guards that wait, those that are ended now one after another, in every order; `step` says what the engine did.
+// Of the guards that wait, those that are ended now one after another, in every order; `step` says
+// what the engine did.
 template <class F>
 void each_order(const Rule& begun, F&& run) {
   std::vector<std::size_t> open;
@@ -132,7 +137,8 @@ void each_set(std::size_t most, F&& f) {
 
 constexpr int kNone = Select::none;
 
-// What a fair or a priority select that begins must choose: its index, skip's included; kNone: it waits.
+// What a fair or a priority select that begins must choose: its index, skip's included; kNone: it
+// waits.
 int expected(const Rule& r, Mode m, std::size_t start) {
   const std::size_t n = r.g.size();
   bool placed = false;
@@ -157,7 +163,9 @@ void one_shot(const std::vector<Spec>& g, bool foreign) {
     const int want = expected(begun, Mode::fair, start);
     const int got = b.s.go(Mode::fair, static_cast<std::uint32_t>(start), 0, foreign);
     REQUIRE(got == (want == kNone ? Select::parked : want));
-    if (got >= 0) REQUIRE(b.s.status() == (g[static_cast<std::size_t>(got)].kind == Kind::skip ? Status::ok : Status::retired));
+    if (got >= 0)
+      REQUIRE(b.s.status() ==
+              (g[static_cast<std::size_t>(got)].kind == Kind::skip ? Status::ok : Status::retired));
   }
   {
     Bench<C> b(g);
@@ -218,7 +226,8 @@ void standing(const std::vector<Spec>& g) {
       now = Rule(b.specs);
       const int got = alt.start(now_ns);
       if (now.any_retired())
-        REQUIRE((got >= 0 && now.retired_at(static_cast<std::size_t>(got)) && alt.status() == Status::retired));
+        REQUIRE((got >= 0 && now.retired_at(static_cast<std::size_t>(got)) &&
+                 alt.status() == Status::retired));
       else if (now.skips())
         REQUIRE((got >= 0 && g[static_cast<std::size_t>(got)].kind == Kind::skip));
       else

@@ -1,4 +1,5 @@
-// A scheduler's queue of what is ready: first come, first served (rule 15.2), in whatever way its loop takes them.
+// A scheduler's queue of what is ready: first come, first served (rule 15.2), in whatever way its
+// loop takes them.
 #include <deque>
 #include <memory>
 #include <random>
@@ -69,7 +70,9 @@ TEST_CASE("who was taken may go while others are pushed: nothing is written to i
   CHECK(q.empty());
 }
 
-TEST_CASE("a loop that keeps the head to itself serves in the same order, and hears of who is pushed meanwhile") {
+TEST_CASE(
+    "a loop that keeps the head to itself serves in the same order, and hears of who is pushed "
+    "meanwhile") {
   std::vector<Waker> ws(4);
   RunQueue q;
   q.push(&ws[0]);

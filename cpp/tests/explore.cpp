@@ -1,4 +1,5 @@
-// Exploration of the core: every file below is a group of scenarios. The real thing, or with --mutant N one with a defect.
+// Exploration of the core: every file below is a group of scenarios. The real thing, or with
+// --mutant N one with a defect.
 #include "engine.hpp"
 #include "parties.hpp"
 
@@ -17,7 +18,8 @@ inline std::uint32_t choose(std::uint32_t n) { return engine().choose(n); }
 struct Balance {
   Balance() { Item::alive = 0; }
   void check() const {
-    if (Item::alive != 0) engine().fail("values leaked or destroyed twice: " + std::to_string(Item::alive.load()));
+    if (Item::alive != 0)
+      engine().fail("values leaked or destroyed twice: " + std::to_string(Item::alive.load()));
   }
 };
 }  // namespace weft::test

@@ -41,7 +41,8 @@ SCENARIO("barrier with plain and choosing parties: all at once (rule 8.4)", 3) {
   REQUIRE_THAT(x.index == 0 && y.index == 1 && bar.phases() == 1 && empty(c));
 }
 
-SCENARIO("barrier guards meet channel guards: all three, or the two by channel (rules 5.1, 8.4)", 2) {
+SCENARIO("barrier guards meet channel guards: all three, or the two by channel (rules 5.1, 8.4)",
+         2) {
   Balance b;
   Barrier bar{3};
   Chan c;
@@ -95,7 +96,8 @@ SCENARIO("cancel meets a barrier guard (rules 5.10, 8.3)", 2) {
   spawn("A", [&] { s = a.sync(bar); });
   spawn("X", [&] { p.cancel(); });
   run();
-  REQUIRE_THAT((x.index == 0) == (s == Status::ok) && bar.phases() == (x.index == 0 ? 1u : 0u) && empty(c));
+  REQUIRE_THAT((x.index == 0) == (s == Status::ok) && bar.phases() == (x.index == 0 ? 1u : 0u) &&
+               empty(c));
 }
 
 SCENARIO("resign meets select: the last one missing completes the phase (rules 8.2, 8.4)", 3) {
@@ -134,7 +136,10 @@ SCENARIO("resign meets a select that commits elsewhere (rules 5.1, 8.2)", 2) {
   b.check();
 }
 
-SAMPLED("barrier: one choice commits elsewhere while the phase completes, the other stays winnable (rules 5.1, 8.4)", 1) {
+SAMPLED(
+    "barrier: one choice commits elsewhere while the phase completes, the other stays winnable "
+    "(rules 5.1, 8.4)",
+    1) {
   Balance b;
   Barrier bar{3};
   Chan c, d;

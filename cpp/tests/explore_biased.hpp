@@ -79,7 +79,8 @@ SCENARIO("biased lock: a rendezvous under it, cancelled by a third (rules 1.1, 6
   spawn("R", [&] { got = r.read(c); });
   spawn("X", [&] { w.cancel(); });
   run();
-  REQUIRE_THAT(got.ok() && got.value == (sent == Status::ok ? 7u : 8u) && empty(c) && c.transfers() == 1);
+  REQUIRE_THAT(got.ok() && got.value == (sent == Status::ok ? 7u : 8u) && empty(c) &&
+               c.transfers() == 1);
   b.check();
 }
 

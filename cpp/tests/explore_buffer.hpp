@@ -1,4 +1,5 @@
-// Buffered channels: the four overflow policies, and buffers meeting cancellation, ends, extended reads and computed outputs.
+// Buffered channels: the four overflow policies, and buffers meeting cancellation, ends, extended
+// reads and computed outputs.
 #pragma once
 
 namespace weft::test {
@@ -22,12 +23,15 @@ SCENARIO("buffer, block: order kept, nothing lost (rules 1.3, 1.5)", 3) {
   b.check();
 }
 
-SCENARIO("buffer, block: the freed slot is filled in the same step, its writer completes (rule 1.5)", 3) {
+SCENARIO(
+    "buffer, block: the freed slot is filled in the same step, its writer completes (rule 1.5)",
+    3) {
   Balance b;
   {
     Buf f{1};
     Process w, r;
-    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 2) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 2) == Status::ok); });
     spawn("R", [&] { REQUIRE_THAT(r.read(f.c).value == 1); });
     run();
     REQUIRE_THAT(empty(f.c) && f.ring.size == 1);
@@ -41,7 +45,8 @@ SCENARIO("buffer, block, 2x2: every value arrives once (rules 1.3, 1.5)", 2) {
     Buf f{1};
     Process w1, w2, r1, r2;
     std::uint32_t sum = 0;
-    spawn("W1", [&] { REQUIRE_THAT(w1.write(f.c, 1) == Status::ok && w1.write(f.c, 10) == Status::ok); });
+    spawn("W1",
+          [&] { REQUIRE_THAT(w1.write(f.c, 1) == Status::ok && w1.write(f.c, 10) == Status::ok); });
     spawn("W2", [&] { REQUIRE_THAT(w2.write(f.c, 100) == Status::ok); });
     spawn("R1", [&] { sum += r1.read(f.c).value; });
     spawn("R2", [&] {
@@ -54,7 +59,10 @@ SCENARIO("buffer, block, 2x2: every value arrives once (rules 1.3, 1.5)", 2) {
   b.check();
 }
 
-SCENARIO("buffer, drop_oldest and drop_newest: a write never waits, every value is read or counted (rule 1.4)", 2) {
+SCENARIO(
+    "buffer, drop_oldest and drop_newest: a write never waits, every value is read or counted "
+    "(rule 1.4)",
+    2) {
   Balance b;
   {
     const bool oldest = choose(2) != 0;
@@ -91,7 +99,8 @@ SCENARIO("buffer, unbounded: a write never waits, everything arrives in order (r
   {
     Buf f{1, Overflow::unbounded};
     f.ring.grow = [](core::Ring<Item>& r) noexcept {
-      if (r.head + r.size > r.capacity) return false;  // the test's storage is large enough and never wraps
+      // the test's storage is large enough and never wraps
+      if (r.head + r.size > r.capacity) return false;
       r.capacity = 8;
       return true;
     };
@@ -130,7 +139,8 @@ SCENARIO("buffer meets choice at both ends (rules 1.5, 5.1)", 2) {
       }
     });
     run();
-    REQUIRE_THAT(sent == 6 && got == 6 && empty(f.c) && empty(g.c) && f.ring.size + g.ring.size == 0);
+    REQUIRE_THAT(sent == 6 && got == 6 && empty(f.c) && empty(g.c) &&
+                 f.ring.size + g.ring.size == 0);
   }
   b.check();
 }
@@ -196,7 +206,8 @@ SCENARIO("buffer: the last reader goes, what is buffered is dropped and counted 
       f.c.drop_reader();
     });
     run();
-    REQUIRE_THAT(last == Status::retired && sent == 1 + f.ring.dropped && empty(f.c) && f.ring.size == 0);
+    REQUIRE_THAT(last == Status::retired && sent == 1 + f.ring.dropped && empty(f.c) &&
+                 f.ring.size == 0);
   }
   b.check();
 }
@@ -229,7 +240,8 @@ SCENARIO("buffer: an extended read occupies the slot until its block ends (rule 
   b.check();
 }
 
-SCENARIO("buffer: two extended readers and a computed output: nothing is lost (rules 1.6, 5.8)", 2) {
+SCENARIO("buffer: two extended readers and a computed output: nothing is lost (rules 1.6, 5.8)",
+         2) {
   Balance b;
   {
     Buf f{1};
@@ -244,7 +256,8 @@ SCENARIO("buffer: two extended readers and a computed output: nothing is lost (r
     spawn("R", [&] { REQUIRE_THAT(r.extended(f.c, block) == Status::ok); });
     spawn("S", [&] { REQUIRE_THAT(s.extended(f.c, block) == Status::ok); });
     run();
-    REQUIRE_THAT(sum == 11 && empty(f.c) && f.ring.held == 0 && f.ring.reserved == 0 && f.ring.dropped == 0);
+    REQUIRE_THAT(sum == 11 && empty(f.c) && f.ring.held == 0 && f.ring.reserved == 0 &&
+                 f.ring.dropped == 0);
   }
   b.check();
 }
@@ -256,9 +269,11 @@ SCENARIO("buffer: reader and writer meet while the only slot is held (rules 1.5,
     Process w, r, s;
     std::uint32_t got = 0;
     Process inner;
-    // R holds the slot and, inside its block, needs S to have received: W's second value must reach S all the same.
+    // R holds the slot and, inside its block, needs S to have received: W's second value must reach
+    // S all the same.
     Chan done;
-    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 1) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 1) == Status::ok); });
     spawn("R", [&] {
       REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) {
         got += v;

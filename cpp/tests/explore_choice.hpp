@@ -1,10 +1,13 @@
-// Choices: choice meets choice (input and output guards in every process), cancellation, time limits, ends, barriers.
+// Choices: choice meets choice (input and output guards in every process), cancellation, time
+// limits, ends, barriers.
 #pragma once
 
 namespace weft::test {
 
-// Two selects in opposite directions over the same two channels: exactly one channel carries exactly one value.
-SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each (rules 5.1, 5.3)", 3) {
+// Two selects in opposite directions over the same two channels: exactly one channel carries
+// exactly one value.
+SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
+         3) {
   Balance b;
   Chan c, d;
   Process p, q;
@@ -28,8 +31,10 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   b.check();
 }
 
-// Three in a ring-like knot: two meet, the third is cancelled at the end or meets nobody; a fourth party takes the rest.
-SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)", 2) {
+// Three in a ring-like knot: two meet, the third is cancelled at the end or meets nobody; a fourth
+// party takes the rest.
+SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
+         2) {
   Balance b;
   Chan c, d;
   Process p, q, r, last;
@@ -107,7 +112,8 @@ SCENARIO("a locked peer is waited for: four parties, three channels (rules 5.1, 
   run();
   REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok);
   if (x.index == 1)
-    REQUIRE_THAT(y.index == 0 && x.value == 10 && g.status == Status::cancelled && s == Status::cancelled);
+    REQUIRE_THAT(y.index == 0 && x.value == 10 && g.status == Status::cancelled &&
+                 s == Status::cancelled);
   else
     REQUIRE_THAT(y.index == 1 && y.value == 100 && g.value == 1 && s == Status::ok);
   REQUIRE_THAT(empty(c) && empty(d) && empty(e));
@@ -275,7 +281,8 @@ SCENARIO("poison meets choice meets choice (rules 4.2, 5.6)", 2) {
   if (x.status == Status::ok || y.status == Status::ok)
     REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok && x.index != y.index);
   else
-    REQUIRE_THAT(x.status == Status::poisoned && x.index == 0 && y.status == Status::poisoned && y.index == 1);
+    REQUIRE_THAT(x.status == Status::poisoned && x.index == 0 && y.status == Status::poisoned &&
+                 y.index == 1);
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }
@@ -317,7 +324,8 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
 }
 
 SCENARIO("retire: a choice that withdraws was the last blocked party (rules 3.2, 5.10)", 2) {
-  // The reader is a select whose end is closed while it waits; when it commits elsewhere, the writer must be told.
+  // The reader is a select whose end is closed while it waits; when it commits elsewhere, the
+  // writer must be told.
   Balance b;
   Chan c, d;
   c.first_reader();
@@ -369,7 +377,9 @@ SCENARIO("computed output guard meets plain reader, select and failure (rule 5.8
   b.check();
 }
 
-SCENARIO("computed output in a choice is never called for a guard not chosen; cancel (rules 5.8, 6.4)", 2) {
+SCENARIO(
+    "computed output in a choice is never called for a guard not chosen; cancel (rules 5.8, 6.4)",
+    2) {
   Balance b;
   Chan c, d;
   Process p, r;

@@ -1,5 +1,6 @@
-// The crew of a multi-core executor (rules 15.5 to 15.8): queues, thefts, sleeping, waking, timers, cancellations. Every thread of the
-// explorer is a worker or somebody outside; a process is a function that is called step by step, and checks that nobody else calls it.
+// The crew of a multi-core executor (rules 15.5 to 15.8): queues, thefts, sleeping, waking, timers,
+// cancellations. Every thread of the explorer is a worker or somebody outside; a process is a
+// function that is called step by step, and checks that nobody else calls it.
 #pragma once
 #include <functional>
 
@@ -33,7 +34,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   bool looks_at_rest = false;
   prim::atomic<int> withdrawing{0};  // if looks_at_rest
 
-  Crew(unsigned workers, unsigned others, bool coarse) : Base(workers, this, coarse), active(static_cast<std::int32_t>(workers + others)) {
+  Crew(unsigned workers, unsigned others, bool coarse)
+      : Base(workers, this, coarse), active(static_cast<std::int32_t>(workers + others)) {
     engine().expiry_costs = true;
   }
 
@@ -66,7 +68,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   // --- the run's part ---
   void activated() noexcept override { active.fetch_add(1); }
   std::uint32_t deactivated() noexcept override {
-    if (active.fetch_sub(1) == 1 && ready_jobs != 0) engine().fail("a process is ready, and everybody is counted idle (rules 8.6, 10.1)");
+    if (active.fetch_sub(1) == 1 && ready_jobs != 0)
+      engine().fail("a process is ready, and everybody is counted idle (rules 8.6, 10.1)");
     return 0;
   }
   std::int64_t wake_time() noexcept override { return alarm.load(); }
@@ -161,7 +164,8 @@ SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)"
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
     if (me.steps == 1) {
-      me.word.store(1);  // from here on it can be woken; it is suspended only when its step has ended
+      // from here on it can be woken; it is suspended only when its step has ended
+      me.word.store(1);
       return;
     }
     me.ended = true;
@@ -205,8 +209,18 @@ inline void long_step(bool coarse) {
   run();
   REQUIRE_THAT(behind.steps == 1);
 }
-SAMPLED("crew: a step that goes on and on does not hold up those behind it: somebody is woken (rule 15.7)", 1) { long_step(true); }
-SAMPLED("crew: a step that goes on and on does not hold up those behind it: the keeper finds them (rule 15.7)", 1) { long_step(false); }
+SAMPLED(
+    "crew: a step that goes on and on does not hold up those behind it: somebody is woken (rule "
+    "15.7)",
+    1) {
+  long_step(true);
+}
+SAMPLED(
+    "crew: a step that goes on and on does not hold up those behind it: the keeper finds them "
+    "(rule 15.7)",
+    1) {
+  long_step(false);
+}
 
 SAMPLED("crew: three workers, the keeper has left to work (rule 15.7)", 0) {
   crew::Crew c(3, 1, false);

@@ -1,4 +1,5 @@
-// Ended channels in a choice (rule 5.6): who ends a channel counts down, the last one claims; a standing and a foreign one look themselves.
+// Ended channels in a choice (rule 5.6): who ends a channel counts down, the last one claims; a
+// standing and a foreign one look themselves.
 #pragma once
 #include "foreigner.hpp"
 
@@ -63,7 +64,10 @@ SCENARIO("a merge is not over while a source is open (rule 5.6)", 3) {
   t.settled();
 }
 
-SCENARIO("outputs decide: a value offered to two takers ends with the second, whatever may be read (rule 5.6)", 2) {
+SCENARIO(
+    "outputs decide: a value offered to two takers ends with the second, whatever may be read "
+    "(rule 5.6)",
+    2) {
   Balance b;
   Chan in, c, d;
   in.first_writer(), c.first_reader(), d.first_reader();

@@ -14,7 +14,8 @@ class Events {
   void may(bool now, std::function<void()> f) {
     if (now) can_.push_back(std::move(f));
   }
-  // Every order of the first `most` events that have another one beside them; then the first that can happen does.
+  // Every order of the first `most` events that have another one beside them; then the first that
+  // can happen does.
   Events() = default;
   explicit Events(unsigned most) : left_(most) {}
   // False: nothing can.

@@ -113,7 +113,10 @@ SCENARIO("foreign readers meet retirement: drained, then ended (rules 3.1, 6.6)"
   b.check();
 }
 
-SCENARIO("foreign reader on a buffer of each policy: a write never waits for its decision (rules 1.4, 6.6)", 2) {
+SCENARIO(
+    "foreign reader on a buffer of each policy: a write never waits for its decision (rules 1.4, "
+    "6.6)",
+    2) {
   Balance b;
   {
     const std::uint32_t policy = choose(3);
@@ -136,7 +139,9 @@ SCENARIO("foreign reader on a buffer of each policy: a write never waits for its
   b.check();
 }
 
-SCENARIO("foreign reader that is slow to decide: a write that never waits does not (rules 1.4, 6.6)", 2) {
+SCENARIO(
+    "foreign reader that is slow to decide: a write that never waits does not (rules 1.4, 6.6)",
+    2) {
   Balance b;
   {
     Buffered<Chan> q{1, Overflow::drop_oldest};
@@ -166,7 +171,10 @@ SCENARIO("foreign reader that is slow to decide: a write that never waits does n
   b.check();
 }
 
-SCENARIO("foreign reader whose end is closed withdraws: the waiting writer is told (rules 3.2, 3.3, 6.6)", 3) {
+SCENARIO(
+    "foreign reader whose end is closed withdraws: the waiting writer is told (rules 3.2, 3.3, "
+    "6.6)",
+    3) {
   Balance b;
   Chan c;
   c.first_reader();
@@ -197,8 +205,10 @@ SCENARIO("foreign reader beside an extended reader on a buffer (rules 1.6, 6.6)"
     Process w, r;
     std::uint32_t sum = 0;
     spawn("F", [&] { sum += f.read(q.c).value; });
-    spawn("R", [&] { REQUIRE_THAT(r.extended(q.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
-    spawn("W", [&] { REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok); });
+    spawn("R",
+          [&] { REQUIRE_THAT(r.extended(q.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok); });
     run();
     REQUIRE_THAT(sum == 11 && empty(q.c));
   }
@@ -266,7 +276,8 @@ SCENARIO("foreign select meets a plain writer and a plain reader (rules 5.1, 6.6
   b.check();
 }
 
-SCENARIO("foreign select meets a select, both with input and output; cancel (rules 5.3, 6.4, 6.6)", 2) {
+SCENARIO("foreign select meets a select, both with input and output; cancel (rules 5.3, 6.4, 6.6)",
+         2) {
   Balance b;
   Chan c, d;
   Foreigner f;
@@ -283,7 +294,8 @@ SCENARIO("foreign select meets a select, both with input and output; cancel (rul
   spawn("X", [&] { f.cancel(); });
   run();
   REQUIRE_THAT((x.status == Status::ok) == (y.status == Status::ok));
-  if (x.status == Status::ok) REQUIRE_THAT(x.index != y.index && x.value + y.value == (x.index == 0 ? 7u : 9u));
+  if (x.status == Status::ok)
+    REQUIRE_THAT(x.index != y.index && x.value + y.value == (x.index == 0 ? 7u : 9u));
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }
@@ -336,7 +348,8 @@ SCENARIO("foreign readers meet computed outputs (rules 5.8, 6.6)", 1) {
   b.check();
 }
 
-SCENARIO("foreign reader that waits for a computed value is cancelled too late (rules 5.8, 6.3)", 2) {
+SCENARIO("foreign reader that waits for a computed value is cancelled too late (rules 5.8, 6.3)",
+         2) {
   Balance b;
   Chan c, d;
   Foreigner f;
@@ -357,7 +370,8 @@ SCENARIO("foreign reader that waits for a computed value is cancelled too late (
   spawn("W", [&] { s = w.compute(c, [] { return 7u; }); });
   spawn("X", [&] { f.cancel(); });
   run();
-  REQUIRE_THAT(g.ok() == (s == Status::ok) && g.value == (g.ok() ? 7u : 0u) && empty(c) && empty(d));
+  REQUIRE_THAT(g.ok() == (s == Status::ok) && g.value == (g.ok() ? 7u : 0u) && empty(c) &&
+               empty(d));
   b.check();
 }
 

@@ -1,5 +1,6 @@
-// Exploration of the hosted library on the multi-core executor: coroutines, groups, choices, barriers, timers, ends that go. The threads of
-// the explorer are the workers; everything else is the production code, down to the trampoline. (Its primitives: explore.cpp.)
+// Exploration of the hosted library on the multi-core executor: coroutines, groups, choices,
+// barriers, timers, ends that go. The threads of the explorer are the workers; everything else is
+// the production code, down to the trampoline. (Its primitives: explore.cpp.)
 #include <cxxabi.h>
 
 #include "engine.hpp"
@@ -57,7 +58,8 @@ class Net {
     engine().spawn("A", [&] {
       const runtime::ThreadProcess::Scope scope(self_);
       try {
-        const detail::StartOf start{[](void* x, runtime::Group& g) { static_cast<decltype(all)*>(x)->start(g); }, &all};
+        const detail::StartOf start{
+            [](void* x, runtime::Group& g) { static_cast<decltype(all)*>(x)->start(g); }, &all};
         detail::execute_on(cores_, {}, run_, self_, nullptr, start);
       } catch (const std::exception& e) {
         what = e.what();
@@ -65,7 +67,8 @@ class Net {
       cores_.stop();
       run_.deactivated();
     });
-    for (unsigned i = 1; i < workers_; ++i) engine().spawn(i == 1 ? "B" : "C", [this, i] { cores_.help(i); });
+    for (unsigned i = 1; i < workers_; ++i)
+      engine().spawn(i == 1 ? "B" : "C", [this, i] { cores_.help(i); });
     engine().run();
     engine().switching = nullptr;
     return what;
@@ -89,7 +92,10 @@ ProcessOf<int> sum(Reader<int> r) {
   co_return s;
 }
 
-SAMPLED("hosted: a write meets a read on two cores, twice, and the channel retires (rules 1.1, 3.4, 15.5)", 0) {
+SAMPLED(
+    "hosted: a write meets a read on two cores, twice, and the channel retires (rules 1.1, 3.4, "
+    "15.5)",
+    0) {
   Net net(2);
   int got = 0;
   auto reads = [](Reader<int> r, int& s) -> Process { s = co_await sum(std::move(r)); };
@@ -100,7 +106,10 @@ SAMPLED("hosted: a write meets a read on two cores, twice, and the channel retir
   REQUIRE_THAT(got == 3 && !net.deadlocked());
 }
 
-SAMPLED("hosted: a failure on one core cancels who waits on another, and who is started just then (rules 6.1, 7.2)", 0) {
+SAMPLED(
+    "hosted: a failure on one core cancels who waits on another, and who is started just then "
+    "(rules 6.1, 7.2)",
+    0) {
   Net net(2);
   bool cancelled = false, started = true;
   auto fails = []() -> Process {
@@ -124,7 +133,8 @@ SAMPLED("hosted: a failure on one core cancels who waits on another, and who is 
   };
   Channel<int> c;
   const auto kept = c.writer();
-  REQUIRE_THAT(net.run(fails(), waits(c.reader(), cancelled), starts(c.reader(), child, started)) == "failed");
+  REQUIRE_THAT(net.run(fails(), waits(c.reader(), cancelled), starts(c.reader(), child, started)) ==
+               "failed");
   REQUIRE_THAT(!net.deadlocked());
 }
 
@@ -140,7 +150,8 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
   Channel<int> never;
   const auto kept = never.writer();
   const bool goes_on = engine().choose(2) != 0;
-  auto block = [](auto f, auto w, Reader<int> r, bool yields, std::string& what, bool& later) -> Process {
+  auto block = [](auto f, auto w, Reader<int> r, bool yields, std::string& what,
+                  bool& later) -> Process {
     Group g;
     g.start(f());
     try {
@@ -158,7 +169,8 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
     later = true;
   };
   const std::string what = net.run(block(fails, waits, never.reader(), goes_on, raised, again));
-  REQUIRE_THAT(raised == "cancelled" ? what == "member" && !again : raised == "member" && what.empty() && again);
+  REQUIRE_THAT(raised == "cancelled" ? what == "member" && !again
+                                     : raised == "member" && what.empty() && again);
   REQUIRE_THAT(!net.deadlocked());
 }
 
@@ -179,7 +191,10 @@ SCENARIO("hosted: a member fails while its block waits for what will not come (r
   REQUIRE_THAT(!net.deadlocked());
 }
 
-SAMPLED("hosted: a request is passed on to the children once, whoever else is cancelled meanwhile (rule 6.1)", -1) {
+SAMPLED(
+    "hosted: a request is passed on to the children once, whoever else is cancelled meanwhile "
+    "(rule 6.1)",
+    -1) {
   Net net(2);
   int asked = 0, got = 0;
   auto child = [](Reader<int> first, Reader<int> second, int& n, int& value) -> Process {
@@ -207,13 +222,18 @@ SAMPLED("hosted: a request is passed on to the children once, whoever else is ca
   };
   Channel<int> never, c;
   const auto kept = never.writer();
-  REQUIRE_THAT(net.run(driver(parent(child(never.reader(), c.reader(), asked, got)), sleeper(never.reader()), c.writer())).empty());
+  REQUIRE_THAT(net.run(driver(parent(child(never.reader(), c.reader(), asked, got)),
+                              sleeper(never.reader()), c.writer()))
+                   .empty());
   REQUIRE_THAT(asked <= 1);
   REQUIRE_THAT(got == 7 || asked == 0);
   REQUIRE_THAT(!net.deadlocked());
 }
 
-SAMPLED("hosted: a group is left by an exception while its processes are on two cores: the owner's waits for them (rules 7.5, 7.6)", 0) {
+SAMPLED(
+    "hosted: a group is left by an exception while its processes are on two cores: the owner's "
+    "waits for them (rules 7.5, 7.6)",
+    0) {
   Net net(2);
   int ended = 0;
   auto member = [](Reader<int> r, int& n) -> Process {
@@ -237,7 +257,8 @@ SAMPLED("hosted: a group is left by an exception while its processes are on two 
   REQUIRE_THAT(!net.deadlocked());
 }
 
-SCENARIO("hosted: a timeout meets the value on another core; nothing is lost (rules 5.1, 5.7, 6.4)", 1) {
+SCENARIO("hosted: a timeout meets the value on another core; nothing is lost (rules 5.1, 5.7, 6.4)",
+         1) {
   Net net(2);
   int got = 0;
   auto chooses = [](Reader<int> r, int& s) -> Process {
@@ -263,7 +284,9 @@ SAMPLED("hosted: virtual time jumps once nobody can run, on whichever core (rule
   REQUIRE_THAT(order == 12 && !net.deadlocked());
 }
 
-SAMPLED("hosted: a deadlock over two cores is declared once, everybody is cancelled (rules 10.1, 15.6)", 0) {
+SAMPLED(
+    "hosted: a deadlock over two cores is declared once, everybody is cancelled (rules 10.1, 15.6)",
+    0) {
   Net net(2);
   int cancelled = 0;
   auto waits = [](Reader<int> r, Writer<int>, int& n) -> Process {
@@ -274,11 +297,15 @@ SAMPLED("hosted: a deadlock over two cores is declared once, everybody is cancel
     }
   };
   Channel<int> c, d;
-  const std::string what = net.run(waits(c.reader(), d.writer(), cancelled), waits(d.reader(), c.writer(), cancelled));
+  const std::string what =
+      net.run(waits(c.reader(), d.writer(), cancelled), waits(d.reader(), c.writer(), cancelled));
   REQUIRE_THAT(what.find("2 processes are blocked") != std::string::npos);
 }
 
-SCENARIO("hosted: a barrier guard and a channel guard on two cores; the last one resigns (rules 8.2, 8.4)", 1) {
+SCENARIO(
+    "hosted: a barrier guard and a channel guard on two cores; the last one resigns (rules 8.2, "
+    "8.4)",
+    1) {
   Net net(2);
   int met = 0, read = 0;
   auto chooses = [](Barrier b, Reader<int> r, int& m, int& v) -> Process {
@@ -323,11 +350,16 @@ SAMPLED("hosted: a standing alternative with two writers on two cores (rules 5.9
   std::vector<Reader<int>> ends;
   ends.push_back(c.reader());
   ends.push_back(d.reader());
-  REQUIRE_THAT(net.run(stands(std::move(ends), got), send(c.writer(), 1, 2), send(d.writer(), 10, 11)).empty());
+  REQUIRE_THAT(
+      net.run(stands(std::move(ends), got), send(c.writer(), 1, 2), send(d.writer(), 10, 11))
+          .empty());
   REQUIRE_THAT(got == 11 && !net.deadlocked());
 }
 
-SCENARIO("hosted: poison meets retirement on two cores: one of them ends the reader, and is passed on (rules 3.5, 4.2, 4.3)", 1) {
+SCENARIO(
+    "hosted: poison meets retirement on two cores: one of them ends the reader, and is passed on "
+    "(rules 3.5, 4.2, 4.3)",
+    1) {
   Net net(2);
   std::string end;
   auto passes = [](Reader<int> r, Writer<int> w) -> Process {
@@ -347,7 +379,8 @@ SCENARIO("hosted: poison meets retirement on two cores: one of them ends the rea
     }
   };
   Channel<int> c, d;
-  REQUIRE_THAT(net.run(poisons(c.writer()), passes(c.reader(), d.writer()), last(d.reader(), end)).empty());
+  REQUIRE_THAT(
+      net.run(poisons(c.writer()), passes(c.reader(), d.writer()), last(d.reader(), end)).empty());
   REQUIRE_THAT(end == "poisoned" && !net.deadlocked());
 }
 
@@ -398,7 +431,10 @@ SAMPLED("hosted: a look meets a cancellation: both are served (rules 6.1, 14.3)"
   REQUIRE_THAT(!net.deadlocked());
 }
 
-SAMPLED("hosted: what is spawned outlives its group, on another core, and its failure cancels the run (rule 7.4)", 0) {
+SAMPLED(
+    "hosted: what is spawned outlives its group, on another core, and its failure cancels the run "
+    "(rule 7.4)",
+    0) {
   Net net(2);
   bool cancelled = false;
   auto spawned = []() -> Process {
@@ -436,7 +472,10 @@ struct Hosted final : runtime::Executor {
 };
 const runtime::OpKind hosted_op{"wait for", nullptr, nullptr};
 
-SCENARIO("hosted: a thread process is asked to end as it begins to run a network: that is told (rule 6.1)", 2) {
+SCENARIO(
+    "hosted: a thread process is asked to end as it begins to run a network: that is told (rule "
+    "6.1)",
+    2) {
   runtime::Run run;
   runtime::ThreadProcess self(&run);
   Hosted e;
@@ -453,7 +492,10 @@ SCENARIO("hosted: a thread process is asked to end as it begins to run a network
   REQUIRE_THAT(e.nudges.load() > 0);
 }
 
-SCENARIO("hosted: a thread process is asked to end as its network has: what ran it is told before it goes, or not at all (rule 6.1)", 2) {
+SCENARIO(
+    "hosted: a thread process is asked to end as its network has: what ran it is told before it "
+    "goes, or not at all (rule 6.1)",
+    2) {
   runtime::Run run;
   runtime::ThreadProcess self(&run);
   Hosted e;

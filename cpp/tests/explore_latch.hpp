@@ -1,4 +1,5 @@
-// A latch (rule 7.11): plain and choosing parties, before and after it is set, and choices that commit elsewhere.
+// A latch (rule 7.11): plain and choosing parties, before and after it is set, and choices that
+// commit elsewhere.
 #pragma once
 
 namespace weft::test {
@@ -20,7 +21,10 @@ SCENARIO("latch: set while one comes and one chooses: both go on (rule 7.11)", 3
   REQUIRE_THAT(x.index == 1 && x.status == Status::ok && l.ready() && empty(c));
 }
 
-SCENARIO("latch meets a channel: a choice commits to one of them, and the other keeps what it has (rules 5.1, 7.11)", 3) {
+SCENARIO(
+    "latch meets a channel: a choice commits to one of them, and the other keeps what it has "
+    "(rules 5.1, 7.11)",
+    3) {
   Balance b;
   Latch l;
   Chan c;
@@ -88,7 +92,10 @@ SCENARIO("latch: cancel meets the set, a choice that has it twice (rules 5.5, 6.
   REQUIRE_THAT(again.wait_for(l) == Status::ok);
 }
 
-SCENARIO("a standing alternative with a latch: nothing is lost, and the end stays ready (rules 5.9, 7.11)", 2) {
+SCENARIO(
+    "a standing alternative with a latch: nothing is lost, and the end stays ready (rules 5.9, "
+    "7.11)",
+    2) {
   Balance b;
   Latch l;
   Chan c;

@@ -63,7 +63,10 @@ SAMPLED("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8,
 }
 
 // The reader's first sleep makes the writer cease to be light, its second one comes while the writer may not have noticed (invariant 3).
-SCENARIO("one-to-one: a reader sleeps, is cancelled and sleeps again while a light write is under way (rules 1.8, 6.4)", 3) {
+SCENARIO(
+    "one-to-one: a reader sleeps, is cancelled and sleeps again while a light write is under way "
+    "(rules 1.8, 6.4)",
+    3) {
   Balance b;
   {
     Ring1 f(1, true);
@@ -103,12 +106,17 @@ SCENARIO("one-to-one: retiring, from either side (rules 1.8, 3.1 to 3.3)", 3) {
     REQUIRE_THAT(last == Status::ok || last == Status::retired);
     REQUIRE_THAT(f.c.transfers() == reads && empty(f.c));
     f.c.clear();
-    REQUIRE_THAT(sent == sum + (f.c.dropped() == 0 ? 0 : reads == 0 ? (f.c.dropped() == 2 ? 11 : 1) : 10));
+    REQUIRE_THAT(sent == sum + (f.c.dropped() == 0 ? 0
+                                : reads == 0       ? (f.c.dropped() == 2 ? 11 : 1)
+                                                   : 10));
   }
   b.check();
 }
 
-SAMPLED("one-to-one: poison wakes both sides; what is buffered is dropped when the reader looks (rules 1.8, 4.2)", 2) {
+SAMPLED(
+    "one-to-one: poison wakes both sides; what is buffered is dropped when the reader looks (rules "
+    "1.8, 4.2)",
+    2) {
   Balance b;
   {
     Ring1 f(1);

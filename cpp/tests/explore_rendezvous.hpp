@@ -104,7 +104,8 @@ SCENARIO("cancel meets commit: a plain read is withdrawn whole or completes (rul
   b.check();
 }
 
-SCENARIO("poison meets plain operations: all end, the delivered value counts once (rules 4.1, 4.2)", 3) {
+SCENARIO("poison meets plain operations: all end, the delivered value counts once (rules 4.1, 4.2)",
+         3) {
   Balance b;
   Chan c;
   Process w, r;
@@ -121,7 +122,8 @@ SCENARIO("poison meets plain operations: all end, the delivered value counts onc
   b.check();
 }
 
-SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rules 3.1, 3.2, 3.4)", 3) {
+SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rules 3.1, 3.2, 3.4)",
+         3) {
   Balance b;
   Chan c;
   c.first_writer();
@@ -149,7 +151,9 @@ SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rul
   b.check();
 }
 
-SAMPLED("two writers retire, two readers iterate: everything arrives once, all end (rules 2.5, 3.1)", 1) {
+SAMPLED(
+    "two writers retire, two readers iterate: everything arrives once, all end (rules 2.5, 3.1)",
+    1) {
   Balance b;
   Chan c;
   c.first_writer();
@@ -250,7 +254,8 @@ SCENARIO("extended read: the writer goes on after the block (rule 1.6)", 3) {
   b.check();
 }
 
-SCENARIO("extended read: a held writer cannot be cancelled, poisoned or retired (rules 1.6, 6.3)", 2) {
+SCENARIO("extended read: a held writer cannot be cancelled, poisoned or retired (rules 1.6, 6.3)",
+         2) {
   Balance b;
   Chan c;
   c.first_reader();

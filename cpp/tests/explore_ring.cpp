@@ -1,5 +1,6 @@
-// Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): what knocks and who looks, in every order. Nothing may lie
-// unseen while both of those who could look sleep, and a writer that waits for room is woken.
+// Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): what knocks and who
+// looks, in every order. Nothing may lie unseen while both of those who could look sleep, and a
+// writer that waits for room is woken.
 #include <array>
 #include <functional>
 
@@ -49,7 +50,9 @@ struct Ring {
   }
 };
 
-SCENARIO("ring: who waits parks and leaves, who stands by has the rest: nothing lies unseen (wire 12.4)", 3) {
+SCENARIO(
+    "ring: who waits parks and leaves, who stands by has the rest: nothing lies unseen (wire 12.4)",
+    3) {
   Ring r;
   prim::atomic<bool> looks{false};  // Attendant::looks_
   engine().spawn("far", [&] {

@@ -1,4 +1,5 @@
-// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, both sides standing, ends.
+// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, both sides
+// standing, ends.
 #pragma once
 
 namespace weft::test {
@@ -186,8 +187,10 @@ SCENARIO("standing over a buffer, beside an extended reader (rules 1.6, 5.9)", 2
       sum += s.next().value;
       s.unstand();
     });
-    spawn("R", [&] { REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
-    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 10) == Status::ok); });
+    spawn("R",
+          [&] { REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 10) == Status::ok); });
     run();
     REQUIRE_THAT(sum == 11 && empty(f.c));
   }
@@ -222,7 +225,8 @@ SCENARIO("standing output over buffers of each policy (rules 1.4, 5.9)", 2) {
   b.check();
 }
 
-SCENARIO("standing meets computed outputs: the second writer is not forgotten (rules 5.8, 5.9)", 2) {
+SCENARIO("standing meets computed outputs: the second writer is not forgotten (rules 5.8, 5.9)",
+         2) {
   Balance b;
   Chan c;
   Process s, w, v;
@@ -288,7 +292,8 @@ SCENARIO("poison meets standing: it ends at once and every time (rules 4.2, 5.6,
   b.check();
 }
 
-SCENARIO("retire meets standing: what blocked writers hold is read first (rules 3.1, 3.2, 5.9)", 2) {
+SCENARIO("retire meets standing: what blocked writers hold is read first (rules 3.1, 3.2, 5.9)",
+         2) {
   Balance b;
   Chan c;
   c.first_writer();

@@ -1,4 +1,5 @@
-// Several reads or several writes of one process at once (rule 7.10): the engine of par_read and par_write, on a thread that parks.
+// Several reads or several writes of one process at once (rule 7.10): the engine of par_read and
+// par_write, on a thread that parks.
 #pragma once
 #include "weft/runtime/together.hpp"
 
@@ -53,7 +54,8 @@ class Several : public runtime::ProcessBase {
   core::Parker parker_;
 };
 template <Side S, std::size_t N>
-inline const runtime::ProcessOps Several<S, N>::kOps{{&Several::wake, nullptr, nullptr, 0}, nullptr};
+inline const runtime::ProcessOps Several<S, N>::kOps{{&Several::wake, nullptr, nullptr, 0},
+                                                     nullptr};
 
 SCENARIO("together: reads of two channels, written in either order by two (rule 7.10)", 3) {
   Balance b;
@@ -71,14 +73,17 @@ SCENARIO("together: reads of two channels, written in either order by two (rule 
 }
 
 // What demultiplex and a par_read behind it are.
-SCENARIO("together: reads of two channels, written by one in either order, twice over (rules 1.2, 7.10)", 3) {
+SCENARIO(
+    "together: reads of two channels, written by one in either order, twice over (rules 1.2, 7.10)",
+    3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
   Process w;
   const bool first_d = choose(2) != 0;
   spawn("R", [&] {
-    for (std::uint32_t i = 1; i <= 2; ++i) REQUIRE_THAT(r.go({&c, &d}) && r.value[0] == i && r.value[1] == 10 * i);
+    for (std::uint32_t i = 1; i <= 2; ++i)
+      REQUIRE_THAT(r.go({&c, &d}) && r.value[0] == i && r.value[1] == 10 * i);
   });
   spawn("W", [&] {
     for (std::uint32_t i = 1; i <= 2; ++i) {
@@ -92,7 +97,8 @@ SCENARIO("together: reads of two channels, written by one in either order, twice
   b.check();
 }
 
-SCENARIO("together: two writes of one meet two reads of another, in opposite order (rule 7.10)", 3) {
+SCENARIO("together: two writes of one meet two reads of another, in opposite order (rule 7.10)",
+         3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -138,7 +144,9 @@ SCENARIO("together: a choice of two outputs meets two reads (rules 5.1, 7.10)", 
   b.check();
 }
 
-SCENARIO("together: a poison of one withdraws the other, which a writer may have met (rules 4.1, 7.10)", 3) {
+SCENARIO(
+    "together: a poison of one withdraws the other, which a writer may have met (rules 4.1, 7.10)",
+    3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -157,14 +165,18 @@ SCENARIO("together: a poison of one withdraws the other, which a writer may have
   b.check();
 }
 
-SCENARIO("together: a poison that is met while they are offered, or later, withdraws those before and after it (rules 4.1, 7.10)", 3) {
+SCENARIO(
+    "together: a poison that is met while they are offered, or later, withdraws those before and "
+    "after it (rules 4.1, 7.10)",
+    3) {
   Balance b;
   Chan c, d, e;
   Several<Side::in, 3> r;
   spawn("R", [&] { REQUIRE_THAT(!r.go({&c, &d, &e})); });
   spawn("X", [&] { d.poison(1); });
   run();
-  REQUIRE_THAT(r.status[1] == Status::poisoned && r.status[0] == Status::cancelled && r.status[2] == Status::cancelled);
+  REQUIRE_THAT(r.status[1] == Status::poisoned && r.status[0] == Status::cancelled &&
+               r.status[2] == Status::cancelled);
   REQUIRE_THAT(empty(c) && empty(d) && empty(e));
   b.check();
 }
@@ -208,7 +220,10 @@ SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2
   b.check();
 }
 
-SCENARIO("together: a cancellation meets a writer; the process then reads on, and is woken for that alone (rules 6.3, 7.10)", 2) {
+SCENARIO(
+    "together: a cancellation meets a writer; the process then reads on, and is woken for that "
+    "alone (rules 6.3, 7.10)",
+    2) {
   Balance b;
   Chan c, d, e;
   Several<Side::in, 2> r;

@@ -1,5 +1,6 @@
-// Exploration of the wire: the code of the home and of the far end, under a link that the explorer schedules. What may happen next is one
-// frame on one session, a withdrawal, a cut, or one side's learning of it: every order of these is run. The mutants are those of the models
+// Exploration of the wire: the code of the home and of the far end, under a link that the explorer
+// schedules. What may happen next is one frame on one session, a withdrawal, a cut, or one side's
+// learning of it: every order of these is run. The mutants are those of the models
 // (conformance/models/MUTANTS.md) and two of the code's own.
 #include <algorithm>
 
@@ -17,7 +18,8 @@ using explorer::engine;
 // A home and up to three spaces; everybody has been greeted.
 struct Net {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1);
-  std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3), w::Space::make("c", 4)};
+  std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3),
+                                               w::Space::make("c", 4)};
   Wire a{*home, *far[0]}, b{*home, *far[1]}, c{*home, *far[2]};
   void settle() {
     for (Wire* l : {&a, &b, &c}) l->pump();
@@ -46,7 +48,10 @@ SCENARIO("wire: a writer withdraws: it has happened or it has not (wire 4.3, rul
   REQUIRE_THAT(!read.ok() || read.value() == 7);
 }
 
-SCENARIO("wire: a cut at every step: taken once, and no writer is told that its value was not taken if it was (wire 2.4, 2.5, 8)", 0) {
+SCENARIO(
+    "wire: a cut at every step: taken once, and no writer is told that its value was not taken if "
+    "it was (wire 2.4, 2.5, 8)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
@@ -74,12 +79,15 @@ SCENARIO("wire: a cut at every step: taken once, and no writer is told that its 
   const int taken = first.ok() + second.ok();
   REQUIRE_THAT(taken <= 1);
   REQUIRE_THAT(!(write.status() == Status::died && !write.outcome.in_doubt && taken));
-  REQUIRE_THAT(write.status() != Status::retired && first.status() != Status::retired && second.status() != Status::retired);
+  REQUIRE_THAT(write.status() != Status::retired && first.status() != Status::retired &&
+               second.status() != Status::retired);
   if (&victim == &n.a) {
     REQUIRE_THAT(write.is_over && (write.ok() ? taken == 1 : write.outcome.in_doubt));
-    REQUIRE_THAT(first.is_over && second.is_over);  // who did not get the value learns that the writer died
+    // who did not get the value learns that the writer died
+    REQUIRE_THAT(first.is_over && second.is_over);
   } else {
-    REQUIRE_THAT(first.is_over && write.ok());  // there is a second reader: nobody is left waiting who could be served
+    // there is a second reader: nobody is left waiting who could be served
+    REQUIRE_THAT(first.is_over && write.ok());
     if (known_before) REQUIRE_THAT(second.ok());
   }
 }
@@ -109,7 +117,10 @@ struct Flushed final : w::Link {
   }
 };
 
-SCENARIO("wire: a home that dies between any two frames: who was told that it was taken was told the truth (wire 4.2)", 0) {
+SCENARIO(
+    "wire: a home that dies between any two frames: who was told that it was taken was told the "
+    "truth (wire 4.2)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
@@ -136,11 +147,15 @@ SCENARIO("wire: a home that dies between any two frames: who was told that it wa
 }
 
 struct Asleep : core::Waker {
-  static constexpr core::WakerOps kOps{.wake = [](core::Waker*) noexcept {}, .run = nullptr, .tell = [](core::Waker*) noexcept {}};
+  static constexpr core::WakerOps kOps{
+      .wake = [](core::Waker*) noexcept {}, .run = nullptr, .tell = [](core::Waker*) noexcept {}};
   Asleep() { ops = &kOps; }
 };
 
-SCENARIO("wire: two who sleep are let to meet by one who leaves: the reader is told first (wire 4.2, rule 6.6)", 0) {
+SCENARIO(
+    "wire: two who sleep are let to meet by one who leaves: the reader is told first (wire 4.2, "
+    "rule 6.6)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
@@ -166,7 +181,10 @@ SCENARIO("wire: two who sleep are let to meet by one who leaves: the reader is t
   REQUIRE_THAT(write.ok() && read.ok() && read.value() == 7);
 }
 
-SCENARIO("wire: a waiting write and its closed end: it delivers, then the channel has retired (wire 7.3, rules 3.1, 3.2)", 0) {
+SCENARIO(
+    "wire: a waiting write and its closed end: it delivers, then the channel has retired (wire "
+    "7.3, rules 3.1, 3.2)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
@@ -186,7 +204,10 @@ SCENARIO("wire: a waiting write and its closed end: it delivers, then the channe
   REQUIRE_THAT(second.is_over && second.status() == Status::retired);
 }
 
-SCENARIO("wire: two choices at one home meet, or one withdraws: exactly one guard on each side (wire 4.5, rules 5.1, 5.3)", 0) {
+SCENARIO(
+    "wire: two choices at one home meet, or one withdraws: exactly one guard on each side (wire "
+    "4.5, rules 5.1, 5.3)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Net n;
@@ -210,11 +231,13 @@ SCENARIO("wire: two choices at one home meet, or one withdraws: exactly one guar
   REQUIRE_THAT(x.outcome.guard == 0 ? y.value() == 1 : x.value() == 2);
 }
 
-// --- ends that move (wire 7.4; conformance/models/wire_ends.pml) -------------------------------------------------------------------------
+// --- ends that move (wire 7.4; conformance/models/wire_ends.pml)
+// -------------------------------------------------------------------------
 
 using OutEnd = w::WriterEnd<int>;
 
-// Space 0 is the home of `c`, whose only writer end is at space 1, which sends it to space 2; that one drops it or keeps it.
+// Space 0 is the home of `c`, whose only writer end is at space 1, which sends it to space 2; that
+// one drops it or keeps it.
 struct MovingNet {
   runtime::FreshPool fresh;
   std::shared_ptr<World> world = World::of(3);
@@ -229,13 +252,16 @@ struct MovingNet {
     const auto to = cb.give(carry.writer());
     world->pump();
     const auto& o = ab.at_party.offered[0];
-    write.write(to, OutEnd(w::FarWriter<int>(std::make_shared<w::FarEnd>(ab.at_party.shared_from_this(), o.end, o.key, o.name))));
+    write.write(to, OutEnd(w::FarWriter<int>(std::make_shared<w::FarEnd>(
+                        ab.at_party.shared_from_this(), o.end, o.key, o.name))));
   }
   Status seen() { return c.core()->how_ended<core::Side::in>(); }
 };
 
-SCENARIO("wire: an end moves to a third space, or its write is withdrawn: while anybody has it the channel has not ended (wire 7.4, 7.5)",
-         0) {
+SCENARIO(
+    "wire: an end moves to a third space, or its write is withdrawn: while anybody has it the "
+    "channel has not ended (wire 7.4, 7.5)",
+    0) {
   MovingNet n;
   Reader<OutEnd> ends = n.carry.reader();
   n.write.begin(n.cb.at_party);
@@ -269,8 +295,10 @@ SCENARIO("wire: an end moves to a third space, or its write is withdrawn: while 
   REQUIRE_THAT(n.cb.at_party.carrier.under_way() == 0);
 }
 
-SCENARIO("wire: an end moves, and its receiver, its sender or nobody dies at any step: the home learns how it ended (wire 7.4, rule 4.5)",
-         0) {
+SCENARIO(
+    "wire: an end moves, and its receiver, its sender or nobody dies at any step: the home learns "
+    "how it ended (wire 7.4, rule 4.5)",
+    0) {
   MovingNet n;
   n.write.begin(n.cb.at_party);
   const std::uint32_t victim = 1 + engine().choose(2);  // space 1 sends, space 2 receives
@@ -292,7 +320,8 @@ SCENARIO("wire: an end moves, and its receiver, its sender or nobody dies at any
       }
     });
     for (std::size_t i = 0; i < to_tell.size(); ++i)
-      if (to_tell[i]) e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
+      if (to_tell[i])
+        e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
   } while (e.one());
   if (!killed) return;
   // Nobody who lives has it, or who has it lives; the home says which.
@@ -311,7 +340,8 @@ SCENARIO("wire: an end moves, and its receiver, its sender or nobody dies at any
 }
 
 SCENARIO(
-    "wire: an end moves, and those who were introduced lose each other at any step: nobody has it, and the home learns that (wire 7.4)",
+    "wire: an end moves, and those who were introduced lose each other at any step: nobody has it, "
+    "and the home learns that (wire 7.4)",
     0) {
   MovingNet n;
   n.write.begin(n.cb.at_party);
@@ -328,9 +358,13 @@ SCENARIO(
   REQUIRE_THAT(n.cb.at_party.carrier.under_way() == 0);
 }
 
-// --- resending (wire 13.1; conformance/models/wire_resend.pml) ---------------------------------------------------------------------------
+// --- resending (wire 13.1; conformance/models/wire_resend.pml)
+// ---------------------------------------------------------------------------
 
-SCENARIO("wire: packets come in any order, twice or never: what is taken is what was sent, from the first on (wire 13.1)", 0) {
+SCENARIO(
+    "wire: packets come in any order, twice or never: what is taken is what was sent, from the "
+    "first on (wire 13.1)",
+    0) {
   using w::detail::Resender;
   static constexpr std::string_view kAll = "abc";
   Resender sender(2, 1), receiver(2, 1);
@@ -363,10 +397,13 @@ SCENARIO("wire: packets come in any order, twice or never: what is taken is what
       e.may(true, [&, k] {
         receiver.input(data[k], got);
         w::Buffer answer;
-        if (receiver.next(answer) && std::find(answers.begin(), answers.end(), answer) == answers.end()) answers.push_back(answer);
+        if (receiver.next(answer) &&
+            std::find(answers.begin(), answers.end(), answer) == answers.end())
+          answers.push_back(answer);
         if (answers.size() > 2) answers.erase(answers.begin());
       });
-    for (std::size_t k = 0; k < answers.size(); ++k) e.may(true, [&, k] { sender.input(answers[k], none); });
+    for (std::size_t k = 0; k < answers.size(); ++k)
+      e.may(true, [&, k] { sender.input(answers[k], none); });
     e.may(whiles > 0, [&] { --whiles, data.clear(), sender.waited(); });
     e.may(lies > 0 && left < 4, [&] { --lies, sender.input(lie, none); });
     if (!e.one()) break;

@@ -1,5 +1,5 @@
-// Exploration of credits (wire 6; conformance/models/wire_credits.pml): the code of the home and of the writer's place, every order of
-// frames, writes and reads.
+// Exploration of credits (wire 6; conformance/models/wire_credits.pml): the code of the home and of
+// the writer's place, every order of frames, writes and reads.
 #include <deque>
 
 #include "engine.hpp"
@@ -51,11 +51,15 @@ struct Lending {
     read.push_back(room.take());
   }
   void sessions_are_good() {
-    for (const w::Peer* p : {&a.at_home, &a.at_party, &b.at_home, &b.at_party}) REQUIRE_THAT(!p->session.is_over());
+    for (const w::Peer* p : {&a.at_home, &a.at_party, &b.at_home, &b.at_party})
+      REQUIRE_THAT(!p->session.is_over());
   }
 };
 
-SCENARIO("wire: credits: a second space writes what it was told to write next: in this order (wire 6.3, rule 1.3)", 0) {
+SCENARIO(
+    "wire: credits: a second space writes what it was told to write next: in this order (wire 6.3, "
+    "rule 1.3)",
+    0) {
   Lending n(1);
   const auto reading = n.b.give(n.c.reader());
   const auto second = n.b.give(n.c.writer());
@@ -73,7 +77,8 @@ SCENARIO("wire: credits: a second space writes what it was told to write next: i
     e.frames(n.a);
     e.frames(n.b);
     e.may(begun < 2 && n.ops.back().is_over, [&] { n.write(++begun); });
-    e.may(begun >= 1 && n.ops[1].ok() && !told, [&] { told = true, theirs.write(second, 9).begin(n.b.at_party); });
+    e.may(begun >= 1 && n.ops[1].ok() && !told,
+          [&] { told = true, theirs.write(second, 9).begin(n.b.at_party); });
     e.may(n.ready(), [&] { n.read_one(); });
   } while (e.one());
   n.sessions_are_good();
@@ -86,8 +91,10 @@ SCENARIO("wire: credits: a second space writes what it was told to write next: i
   REQUIRE_THAT(all.size() == 3 && all[0] == 1 && all[1] + all[2] == 11);
 }
 
-SCENARIO("wire: credits: a reader reads on only once a later write is over: a buffer with room keeps nobody waiting (wire 6.2, rule 1.4)",
-         0) {
+SCENARIO(
+    "wire: credits: a reader reads on only once a later write is over: a buffer with room keeps "
+    "nobody waiting (wire 6.2, rule 1.4)",
+    0) {
   Lending n(3);
   int begun = 0;
   Events e;
@@ -102,7 +109,10 @@ SCENARIO("wire: credits: a reader reads on only once a later write is over: a bu
   for (const Op& o : n.ops) REQUIRE_THAT(o.ok() && o.times == 1);
 }
 
-SCENARIO("wire: credits: they are given up unasked, withdrawn from, and the end is closed: what is over is read once (wire 6.3, 7.3)", 0) {
+SCENARIO(
+    "wire: credits: they are given up unasked, withdrawn from, and the end is closed: what is over "
+    "is read once (wire 6.3, 7.3)",
+    0) {
   Lending n(1);
   int begun = 0;
   bool gave = false, asked = false, closed = false;
@@ -115,7 +125,8 @@ SCENARIO("wire: credits: they are given up unasked, withdrawn from, and the end 
       const w::Space::Step step(*n.far[0]);
       n.a.at_party.far.give_up(n.end);
     });
-    e.may(!asked && begun == 2 && !n.ops.back().is_over, [&] { asked = true, n.ops.back().withdraw(); });
+    e.may(!asked && begun == 2 && !n.ops.back().is_over,
+          [&] { asked = true, n.ops.back().withdraw(); });
     e.may(!closed && begun == 2, [&] { closed = true, n.a.retire(n.end); });
     e.may(n.ready(), [&] { n.read_one(); });
   } while (e.one());

@@ -1,5 +1,5 @@
-// Exploration of extended reads at far ends (wire 4.6, 4.7; conformance/models/wire_held.pml): the code of the home and of the places,
-// every order of frames, ends of blocks and deaths.
+// Exploration of extended reads at far ends (wire 4.6, 4.7; conformance/models/wire_held.pml): the
+// code of the home and of the places, every order of frames, ends of blocks and deaths.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "weft/wire/end.hpp"
@@ -14,19 +14,24 @@ using explorer::engine;
 struct HeldNet {
   runtime::FreshPool fresh;
   std::shared_ptr<w::Space> home = w::Space::make("home", 1);
-  std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3), w::Space::make("c", 4)};
+  std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3),
+                                               w::Space::make("c", 4)};
   Channel<int> c;
   Wire a{*home, *far[0]}, b{*home, *far[1]}, d{*home, *far[2]};
   std::uint32_t w = 0, r = 0, s = 0;
   Op write, first, second;
 
-  explicit HeldNet(std::uint32_t capacity) : c(capacity ? Channel<int>(buffer(capacity)) : Channel<int>()) {
+  explicit HeldNet(std::uint32_t capacity)
+      : c(capacity ? Channel<int>(buffer(capacity)) : Channel<int>()) {
     w = a.give(c.writer()), r = b.give(c.reader()), s = d.give(c.reader());
     for (Wire* l : {&a, &b, &d}) l->pump();
   }
 };
 
-SCENARIO("wire: an extended read: its writer is told that it is done once the block is over, and not before (wire 4.6, rule 1.6)", 0) {
+SCENARIO(
+    "wire: an extended read: its writer is told that it is done once the block is over, and not "
+    "before (wire 4.6, rule 1.6)",
+    0) {
   HeldNet n(0);
   n.write.write(n.w, 7).begin(n.a.at_party);
   n.first.hold(n.r).begin(n.b.at_party);
@@ -44,7 +49,10 @@ SCENARIO("wire: an extended read: its writer is told that it is done once the bl
   REQUIRE_THAT(n.first.ok() ? n.b.at_home.home.open() == 0 : n.write.status() == Status::cancelled);
 }
 
-SCENARIO("wire: an extended reader dies or gives back at any step: the next one has the value, and the writer is told once (wire 4.7)", 0) {
+SCENARIO(
+    "wire: an extended reader dies or gives back at any step: the next one has the value, and the "
+    "writer is told once (wire 4.7)",
+    0) {
   HeldNet n(engine().choose(2) == 0 ? 0 : 1);
   const bool keeps = engine().choose(2) == 0;
   const bool buffered = n.c.core()->buffered();
@@ -58,7 +66,8 @@ SCENARIO("wire: an extended reader dies or gives back at any step: the next one 
     e.frames(n.b);
     e.frames(n.d);
     e.may(n.first.ok() && !over && !n.b.cut, [&] { over = true, n.first.end_block(); });
-    e.may(n.first.ok() && keeps && !over && !n.b.cut, [&] { over = back = true, n.first.end_block(true); });
+    e.may(n.first.ok() && keeps && !over && !n.b.cut,
+          [&] { over = back = true, n.first.end_block(true); });
     e.may(n.second.ok() && !second_over, [&] { second_over = true, n.second.end_block(); });
     e.may(!n.b.cut, [&] { n.b.cut = true; });
     e.may(n.b.cut && !knows, [&] { knows = true, n.b.tell(n.b.at_home); });
@@ -73,7 +82,10 @@ SCENARIO("wire: an extended reader dies or gives back at any step: the next one 
   REQUIRE_THAT(!n.d.at_home.session.is_over() && n.a.at_home.home.open() == 0);
 }
 
-SCENARIO("wire: what comes back is read before what was written later, whoever waits and whatever dies (wire 4.7, rule 1.3)", 0) {
+SCENARIO(
+    "wire: what comes back is read before what was written later, whoever waits and whatever dies "
+    "(wire 4.7, rule 1.3)",
+    0) {
   HeldNet n(0);
   Op later;
   n.write.write(n.w, 1).begin(n.a.at_party);
@@ -103,7 +115,8 @@ SCENARIO("wire: what comes back is read before what was written later, whoever w
 }
 
 SCENARIO(
-    "wire: a value made after the commit, and a cut, a withdrawal or a failure at any step: the reader has it once, or is told (wire 4.8)",
+    "wire: a value made after the commit, and a cut, a withdrawal or a failure at any step: the "
+    "reader has it once, or is told (wire 4.8)",
     0) {
   HeldNet n(engine().choose(2) == 0 ? 0 : 1);
   n.write.later(n.w).begin(n.a.at_party);
@@ -113,15 +126,18 @@ SCENARIO(
   do {
     e.frames(n.a);
     e.frames(n.b);
-    e.may(n.write.has_committed && !done && !n.write.is_over, [&] { done = true, n.write.make(7); });
-    e.may(n.write.has_committed && !done && !n.write.is_over, [&] { done = failed = true, n.write.fail(); });
+    e.may(n.write.has_committed && !done && !n.write.is_over,
+          [&] { done = true, n.write.make(7); });
+    e.may(n.write.has_committed && !done && !n.write.is_over,
+          [&] { done = failed = true, n.write.fail(); });
     e.may(!asked && !n.write.is_over, [&] { asked = true, n.write.withdraw(); });
     e.may(!n.a.cut, [&] { n.a.cut = true; });
     e.may(n.a.cut && !knows, [&] { knows = true, n.a.tell(n.a.at_home); });
     e.may(n.a.cut && !told, [&] { told = true, n.a.tell(n.a.at_party); });
   } while (e.one());
   REQUIRE_THAT(n.write.is_over && n.first.is_over && n.a.at_home.home.open() == 0);
-  REQUIRE_THAT(n.first.ok() ? done && !failed && n.first.value() == 7 : n.first.status() == Status::died);
+  REQUIRE_THAT(n.first.ok() ? done && !failed && n.first.value() == 7
+                            : n.first.status() == Status::died);
   if (n.write.ok() && !failed) REQUIRE_THAT(n.first.ok());
   if (n.first.ok() && !n.write.ok()) REQUIRE_THAT(n.write.outcome.in_doubt);
 }

@@ -1,5 +1,6 @@
-// Exploration of leased slots (wire 9.2; conformance/models/wire_slots.pml): the code of the maker and of two receivers, every order of
-// values lent, taken, sent on and dropped, and of a receiver that lets go of what it has mapped.
+// Exploration of leased slots (wire 9.2; conformance/models/wire_slots.pml): the code of the maker
+// and of two receivers, every order of values lent, taken, sent on and dropped, and of a receiver
+// that lets go of what it has mapped.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -76,7 +77,10 @@ void let_go() {
   }
 }
 
-SCENARIO("wire: slots: lent, sent on, dropped and let go of: a view shows what was sent, and what is named is mapped (wire 9.2)", 0) {
+SCENARIO(
+    "wire: slots: lent, sent on, dropped and let go of: a view shows what was sent, and what is "
+    "named is mapped (wire 9.2)",
+    0) {
   Receives a(3001), b(3002);
   int lent = 0;
   bool went = false, on = false;

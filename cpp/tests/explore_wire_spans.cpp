@@ -1,5 +1,6 @@
-// Exploration of choices that span homes (WIRE.md 5): orders of the frames on up to four sessions, of withdrawals and of cuts. Where there
-// are too many, all orders of the first events. The mutants are those of conformance/models/wire_spans.pml.
+// Exploration of choices that span homes (WIRE.md 5): orders of the frames on up to four sessions,
+// of withdrawals and of cuts. Where there are too many, all orders of the first events. The mutants
+// are those of conformance/models/wire_spans.pml.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "wire_choice.hpp"
@@ -13,11 +14,15 @@ void frames(Events& e, Square& s) {
   for (Wire* l : s.all) e.frames(*l);
 }
 
-SCENARIO("wire: two choices that span cross: they meet once, and the one's guard is the other's (wire 5.3, 5.4)", 0) {
+SCENARIO(
+    "wire: two choices that span cross: they meet once, and the one's guard is the other's (wire "
+    "5.3, 5.4)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
-  const auto cw = s.a0.give(c.writer()), dr = s.a1.give(d.reader()), cr = s.b0.give(c.reader()), dw = s.b1.give(d.writer());
+  const auto cw = s.a0.give(c.writer()), dr = s.a1.give(d.reader()), cr = s.b0.give(c.reader()),
+             dw = s.b1.give(d.writer());
   s.settle();
   Spanning x, y;
   x.write(s.a0.at_party, cw, 1).read(s.a1.at_party, dr).begin(*s.p[0]);
@@ -31,11 +36,15 @@ SCENARIO("wire: two choices that span cross: they meet once, and the one's guard
   REQUIRE_THAT(s.quiet());
 }
 
-SCENARIO("wire: two choices that span, and a plain reader comes for one of them: nobody is left who could meet (wire 5.5)", 0) {
+SCENARIO(
+    "wire: two choices that span, and a plain reader comes for one of them: nobody is left who "
+    "could meet (wire 5.5)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
-  const auto cw = s.a0.give(c.writer()), dw = s.a1.give(d.writer()), cr = s.b0.give(c.reader()), dr = s.b1.give(d.reader());
+  const auto cw = s.a0.give(c.writer()), dw = s.a1.give(d.writer()), cr = s.b0.give(c.reader()),
+             dr = s.b1.give(d.reader());
   s.settle();
   Spanning x;
   x.write(s.a0.at_party, cw, 1).write(s.a1.at_party, dw, 2).begin(*s.p[0]);
@@ -53,11 +62,15 @@ SCENARIO("wire: two choices that span, and a plain reader comes for one of them:
   REQUIRE_THAT((y.ok() ? y.value() : third.value()) == static_cast<int>(x.outcome.guard) + 1);
 }
 
-SCENARIO("wire: a choice that spans is withdrawn: it has happened or it has not (wire 5.5, rules 6.2-6.4)", 0) {
+SCENARIO(
+    "wire: a choice that spans is withdrawn: it has happened or it has not (wire 5.5, rules "
+    "6.2-6.4)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
-  const auto cw = s.a0.give(c.writer()), dw = s.a1.give(d.writer()), cr = s.b0.give(c.reader()), dr = s.b1.give(d.reader());
+  const auto cw = s.a0.give(c.writer()), dw = s.a1.give(d.writer()), cr = s.b0.give(c.reader()),
+             dr = s.b1.give(d.reader());
   s.settle();
   Spanning x;
   x.write(s.a0.at_party, cw, 1).write(s.a1.at_party, dw, 2).begin(*s.p[0]);
@@ -75,7 +88,10 @@ SCENARIO("wire: a choice that spans is withdrawn: it has happened or it has not 
   REQUIRE_THAT(x.ok() || (asked && x.status() == Status::cancelled));
 }
 
-SCENARIO("wire: a home of a choice that spans is cut off: in doubt if it was trying, else certainly not taken (wire 8.1)", 0) {
+SCENARIO(
+    "wire: a home of a choice that spans is cut off: in doubt if it was trying, else certainly not "
+    "taken (wire 8.1)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
@@ -99,12 +115,15 @@ SCENARIO("wire: a home of a choice that spans is cut off: in doubt if it was try
   REQUIRE_THAT(read.is_over);
 }
 
-SCENARIO("wire: of two choices that span one loses its session: the other is not held for ever, and gets nothing from it (wire 2.5, 5.4)",
-         0) {
+SCENARIO(
+    "wire: of two choices that span one loses its session: the other is not held for ever, and "
+    "gets nothing from it (wire 2.5, 5.4)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
-  const auto cw = s.a0.give(c.writer()), dr = s.a1.give(d.reader()), cr = s.b0.give(c.reader()), dw = s.b1.give(d.writer());
+  const auto cw = s.a0.give(c.writer()), dr = s.a1.give(d.reader()), cr = s.b0.give(c.reader()),
+             dw = s.b1.give(d.writer());
   s.settle();
   Writer<int> others = d.writer();
   Spanning x, y;
@@ -123,7 +142,10 @@ SCENARIO("wire: of two choices that span one loses its session: the other is not
   REQUIRE_THAT(x.ok() ? y.ok() && x.value() == 2 : !(y.ok() && y.outcome.guard == 0));
 }
 
-SCENARIO("wire: sources at two homes retire, in any order: over with the last one, and not before (wire 5.7, rule 5.6)", 0) {
+SCENARIO(
+    "wire: sources at two homes retire, in any order: over with the last one, and not before (wire "
+    "5.7, rule 5.6)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
@@ -143,7 +165,10 @@ SCENARIO("wire: sources at two homes retire, in any order: over with the last on
   REQUIRE_THAT(x.is_over && x.status() == Status::retired && x.times == 1);
 }
 
-SCENARIO("wire: an output that is off holds a choice open if it was open as its home heard of it (wire 5.11, rule 5.6)", 0) {
+SCENARIO(
+    "wire: an output that is off holds a choice open if it was open as its home heard of it (wire "
+    "5.11, rule 5.6)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d, f;
   Square s;
@@ -152,7 +177,11 @@ SCENARIO("wire: an output that is off holds a choice open if it was open as its 
   Writer<int> wc = c.writer();
   Reader<int> rd = d.reader(), rf = f.reader();
   Spanning x;
-  x.read(s.a0.at_party, cr).write(s.a0.at_party, dw, 1).write(s.a1.at_party, fw, 2).off().begin(*s.p[0]);
+  x.read(s.a0.at_party, cr)
+      .write(s.a0.at_party, dw, 1)
+      .write(s.a1.at_party, fw, 2)
+      .off()
+      .begin(*s.p[0]);
   bool gone[2] = {false, false}, heard = false, open = true;
   Events e(6);
   do {
@@ -176,7 +205,10 @@ SCENARIO("wire: an output that is off holds a choice open if it was open as its 
   REQUIRE_THAT(x.status() == Status::cancelled && s.quiet());
 }
 
-SCENARIO("wire: both homes are ready before a choice that spans begins: the first guard is chosen (wire 5.6, rule 5.2)", 0) {
+SCENARIO(
+    "wire: both homes are ready before a choice that spans begins: the first guard is chosen (wire "
+    "5.6, rule 5.2)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c{buffer(1)}, d{buffer(1)};
   Square s;

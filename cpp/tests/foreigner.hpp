@@ -1,7 +1,9 @@
-// A foreign party (rule 6.6) for the tests: a thread or fiber that plays the task of another event loop.
+// A foreign party (rule 6.6) for the tests: a thread or fiber that plays the task of another event
+// loop.
 //
-// A foreign party is told to look again, any number of times (Node::told counts them), and woken once if another party decides. One whose
-// waker is not kept alive by other means must have received all of these before it goes: the one below checks that they come, and no more.
+// A foreign party is told to look again, any number of times (Node::told counts them), and woken
+// once if another party decides. One whose waker is not kept alive by other means must have
+// received all of these before it goes: the one below checks that they come, and no more.
 #pragma once
 #include <functional>
 
@@ -11,7 +13,8 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  bool computed = false;                  // writers here compute their values: only then may one arrive while we sleep
+  // writers here compute their values: only then may one arrive while we sleep
+  bool computed = false;
   std::function<void()> before_deciding;  // what its task does when told, before it looks again
 
   Foreigner() { ops = &kOps; }
@@ -55,8 +58,10 @@ class Foreigner : public core::Waiter {
     Room room;
     Item item{v};
     Guard g[2];
-    g[0].kind = Kind::input, g[0].where = &in, g[0].ops = &core::channel_ops<C, Side::in>, g[0].node.slot = room.raw;
-    g[1].kind = Kind::output, g[1].where = &out, g[1].ops = &core::channel_ops<C, Side::out>, g[1].node.slot = &item;
+    g[0].kind = Kind::input, g[0].where = &in, g[0].ops = &core::channel_ops<C, Side::in>,
+    g[0].node.slot = room.raw;
+    g[1].kind = Kind::output, g[1].where = &out, g[1].ops = &core::channel_ops<C, Side::out>,
+    g[1].node.slot = &item;
     begin(nullptr);
     Select s{g, 2, Mode::fair, this};
     int r = s.scan([] { return std::int64_t{0}; });
@@ -128,6 +133,7 @@ class Foreigner : public core::Waiter {
   prim::atomic<std::uint32_t> told_{0}, woken_{0}, bell_{0}, asked_{0};
   std::uint32_t heard_ = 0;
 };
-inline constexpr core::WakerOps Foreigner::kOps{.wake = &Foreigner::wake, .run = nullptr, .tell = &Foreigner::tell};
+inline constexpr core::WakerOps Foreigner::kOps{
+    .wake = &Foreigner::wake, .run = nullptr, .tell = &Foreigner::tell};
 
 }  // namespace weft::test

@@ -1,7 +1,7 @@
 // What the hosted tests share: the policies, small processes, and what was thrown as text.
 //
-// Processes are lambdas without captures: a coroutine refers to its lambda's captures, which are gone when it runs; its parameters are
-// copied into its frame.
+// Processes are lambdas without captures: a coroutine refers to its lambda's captures, which are
+// gone when it runs; its parameters are copied into its frame.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -66,6 +66,8 @@ std::string thrown(F&& f) {
   }
   return "";
 }
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace test

@@ -1,4 +1,5 @@
-// Rule 11: bad use gets a clear error at once, which names process, operation and channel, and changes nothing.
+// Rule 11: bad use gets a clear error at once, which names process, operation and channel, and
+// changes nothing.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,13 +13,15 @@ TEST_CASE_TEMPLATE("rule 11.2: an operation on a closed end", P, POLICIES) {
   weft::Channel<int, P> c;
   auto p = [](weft::Reader<int, P> r, weft::Writer<int, P> w) -> Process {
     auto kept = std::move(r);
-    CHECK_THROWS_WITH_AS(co_await r.read(), doctest::Contains("read on a reader end that is closed"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await r.read(),
+                         doctest::Contains("read on a reader end that is closed"), weft::BadUse);
     CHECK_THROWS_WITH_AS(co_await r.next(), doctest::Contains("main/"), weft::BadUse);
     CHECK_THROWS_AS(co_await r.extended(), weft::BadUse);
     CHECK_THROWS_AS(co_await weft::select(r, weft::skip()), weft::BadUse);
     CHECK_THROWS_AS(r.poison(), weft::BadUse);
     weft::Writer<int, P> never;
-    CHECK_THROWS_WITH_AS(co_await never.write(1), doctest::Contains("write on a writer end that is closed"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await never.write(1),
+                         doctest::Contains("write on a writer end that is closed"), weft::BadUse);
     CHECK_THROWS_AS(co_await weft::select(weft::out(never, 1), weft::skip()), weft::BadUse);
     CHECK_THROWS_AS(never.poison(), weft::BadUse);
     // Nothing was changed.
@@ -30,7 +33,8 @@ TEST_CASE_TEMPLATE("rule 11.2: an operation on a closed end", P, POLICIES) {
 }
 
 TEST_CASE("rule 11.2: capacity, overflow, strength out of range") {
-  CHECK_THROWS_WITH_AS(weft::Channel<int>(weft::buffer(0, weft::Overflow::drop_oldest)), doctest::Contains("at least 1"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(weft::Channel<int>(weft::buffer(0, weft::Overflow::drop_oldest)),
+                       doctest::Contains("at least 1"), weft::BadUse);
   CHECK_THROWS_AS(weft::Channel<int>(weft::buffer(0, weft::Overflow::drop_newest)), weft::BadUse);
   weft::Channel<int> c;
   CHECK_THROWS_WITH_AS(c.poison(0), doctest::Contains("strength"), weft::BadUse);
@@ -44,7 +48,8 @@ TEST_CASE("rule 11.2: a blocking operation in a coroutine") {
     CHECK_THROWS_WITH_AS(w(1), doctest::Contains("use co_await"), weft::BadUse);
     CHECK_THROWS_WITH_AS(weft::select(r)(), doctest::Contains("use co_await"), weft::BadUse);
     CHECK_THROWS_WITH_AS(weft::sleep(1s)(), doctest::Contains("use co_await"), weft::BadUse);
-    CHECK_THROWS_WITH_AS(weft::Barrier(2).sync()(), doctest::Contains("use co_await"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(weft::Barrier(2).sync()(), doctest::Contains("use co_await"),
+                         weft::BadUse);
     CHECK_THROWS_WITH_AS(r.extended()(), doctest::Contains("use co_await"), weft::BadUse);
     co_return;
   };
@@ -56,15 +61,18 @@ TEST_CASE("rule 11.1: an end that fails names the process, the operation and the
   auto in = c.reader();
   c.writer().retire();
   auto p = [](weft::Reader<int> r) -> Process {
-    CHECK_THROWS_WITH_AS(co_await r.read(), "main/clerk: read on channel 'orders': it has retired", weft::Retired);
+    CHECK_THROWS_WITH_AS(co_await r.read(), "main/clerk: read on channel 'orders': it has retired",
+                         weft::Retired);
     r.poison(2);
-    CHECK_THROWS_WITH_AS(co_await weft::select(r), "main/clerk: select on channel 'orders': it was poisoned", weft::Poisoned);
+    CHECK_THROWS_WITH_AS(co_await weft::select(r),
+                         "main/clerk: select on channel 'orders': it was poisoned", weft::Poisoned);
   };
   weft::run(p(std::move(in)).named("clerk"));
 }
 
 TEST_CASE("rule 11.2: time and barriers outside any process") {
-  CHECK_THROWS_WITH_AS(weft::spawn([]() -> Process { co_return; }()), doctest::Contains("outside any run"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(weft::spawn([]() -> Process { co_return; }()),
+                       doctest::Contains("outside any run"), weft::BadUse);
 }
 
 #if WEFT_CHECK_LOCAL
@@ -83,13 +91,17 @@ TEST_CASE("rule 11.2: a local channel used from a second scheduler, while somebo
   };
   auto elsewhere = [](weft::Reader<int> r, weft::Writer<End> b, End w) -> Process {
     co_await r.read();
-    CHECK_THROWS_WITH_AS(co_await w.write(1), doctest::Contains("write on local channel hosted_baduse.cpp:"), weft::BadUse);
-    CHECK_THROWS_WITH_AS(co_await weft::select(weft::out(w, 2), weft::skip()), doctest::Contains("one scheduler only"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await w.write(1),
+                         doctest::Contains("write on local channel hosted_baduse.cpp:"),
+                         weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(weft::out(w, 2), weft::skip()),
+                         doctest::Contains("one scheduler only"), weft::BadUse);
     CHECK_THROWS_AS(w.poison(), weft::BadUse);
     co_await b.write(std::move(w));
   };
   weft::Core second;
-  weft::run(waits(c.reader(), got), at_home(go.writer(), back.reader()), elsewhere(go.reader(), back.writer(), c.writer()).on(second));
+  weft::run(waits(c.reader(), got), at_home(go.writer(), back.reader()),
+            elsewhere(go.reader(), back.writer(), c.writer()).on(second));
   CHECK(got == 7);
 }
 

@@ -16,7 +16,8 @@ Process cancelled_after(int yields, Process p) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has happened", P, POLICIES) {
+TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has happened", P,
+                   POLICIES) {
   weft::Channel<int, P> c, other;
   weft::Barrier b(2);
   int cancelled = 0;
@@ -84,12 +85,15 @@ TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has
   weft::run(collect<P>(r, got, 2), send_all<P>(w, {1, 2}));
   CHECK(got == std::vector<int>{1, 2});
   // Rule 8.3: the phase needs another arrival.
-  weft::run(weft::par([](weft::Barrier x) -> Process { co_await x.sync(); }(b), [](weft::Barrier x) -> Process { co_await x.sync(); }(b)));
+  weft::run(weft::par([](weft::Barrier x) -> Process { co_await x.sync(); }(b),
+                      [](weft::Barrier x) -> Process { co_await x.sync(); }(b)));
   CHECK(b.phases() == 1);
 }
 
-TEST_CASE_TEMPLATE("rule 6.1: it acts at the start of an operation, also of one that could commit at once; one request raises once", P,
-                   POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 6.1: it acts at the start of an operation, also of one that could commit at once; one "
+    "request raises once",
+    P, POLICIES) {
   weft::Channel<int, P> c{weft::buffer(4)};
   auto r = c.reader();
   std::vector<std::string> log;
@@ -166,14 +170,17 @@ TEST_CASE_TEMPLATE("rules 6.3, 1.6: a held writer cannot be cancelled", P, POLIC
   CHECK(written);
 }
 
-TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P, POLICIES) {
-  // Readers are cancelled after every possible number of steps; what one withdrew from, the next one gets.
+TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P,
+                   POLICIES) {
+  // Readers are cancelled after every possible number of steps; what one withdrew from, the next
+  // one gets.
   for (std::uint32_t capacity : {0u, 1u, 2u})
     for (bool choosing : {false, true})
       for (int steps = 0; steps < 12; ++steps) {
         weft::Channel<int, P> c{weft::buffer(capacity)}, never;
         std::vector<int> got;
-        auto reader = [](weft::Reader<int, P> r, weft::Reader<int, P> n, bool ch, std::vector<int>& g) -> Process {
+        auto reader = [](weft::Reader<int, P> r, weft::Reader<int, P> n, bool ch,
+                         std::vector<int>& g) -> Process {
           for (;;) {
             if (ch) {
               auto x = co_await weft::select(n, r);
@@ -190,7 +197,8 @@ TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or 
         };
         auto keep = never.writer();
         auto r = c.reader();
-        weft::run(driver(r, steps, reader(r, never.reader(), choosing, got), got), send_all<P>(c.writer(), {1, 2, 3, 4, 5, 6}));
+        weft::run(driver(r, steps, reader(r, never.reader(), choosing, got), got),
+                  send_all<P>(c.writer(), {1, 2, 3, 4, 5, 6}));
         CAPTURE(steps);
         CHECK(got == std::vector<int>{1, 2, 3, 4, 5, 6});
       }
@@ -232,7 +240,9 @@ TEST_CASE("rules 6.1, 7.6: a cancelled parent cancels its children and waits for
   CHECK(log == std::vector<std::string>{"child", "child", "parent"});
 }
 
-TEST_CASE("rules 6.1, 7.5: a failed block takes its own request back, whatever its owner was asked before, and met") {
+TEST_CASE(
+    "rules 6.1, 7.5: a failed block takes its own request back, whatever its owner was asked "
+    "before, and met") {
   weft::Channel<int> never, go, done{weft::buffer(1)};
   const auto kept = never.writer();
   std::vector<std::string> log;
@@ -240,9 +250,10 @@ TEST_CASE("rules 6.1, 7.5: a failed block takes its own request back, whatever i
     co_await r.read();
     throw std::runtime_error("member");
   };
-  // The member fails when the write has committed and before its owner goes on: the owner does not meet that request.
-  auto owner = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w, weft::Writer<int> d,
-                  std::vector<std::string>& l) -> Process {
+  // The member fails when the write has committed and before its owner goes on: the owner does not
+  // meet that request.
+  auto owner = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w,
+                  weft::Writer<int> d, std::vector<std::string>& l) -> Process {
     try {
       co_await n.read();
     } catch (const weft::Cancelled&) {
@@ -262,12 +273,13 @@ TEST_CASE("rules 6.1, 7.5: a failed block takes its own request back, whatever i
     l.push_back("on");
   };
   SUBCASE("by its group") {
-    weft::run(cancelled_after(1, owner(fails, never.reader(), go.reader(), go.writer(), done.writer(), log)));
+    weft::run(cancelled_after(
+        1, owner(fails, never.reader(), go.reader(), go.writer(), done.writer(), log)));
     CHECK(log == std::vector<std::string>{"met", "member", "on"});
   }
   SUBCASE("by a block around it, which has failed too") {
-    auto outer = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w, weft::Writer<int> d,
-                    std::vector<std::string>& l) -> Process {
+    auto outer = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w,
+                    weft::Writer<int> d, std::vector<std::string>& l) -> Process {
       auto boom = []() -> Process {
         throw std::runtime_error("outer");
         co_return;
@@ -302,7 +314,9 @@ TEST_CASE("rules 6.1, 7.5: a failed block takes its own request back, whatever i
   }
 }
 
-TEST_CASE("rules 6.1, 7.5: of two blocks that ask at once the one that ends takes back nothing of the other's") {
+TEST_CASE(
+    "rules 6.1, 7.5: of two blocks that ask at once the one that ends takes back nothing of the "
+    "other's") {
   weft::Channel<int> go, ready, never;
   const auto kept = never.writer();
   std::vector<std::string> log;
@@ -311,12 +325,13 @@ TEST_CASE("rules 6.1, 7.5: of two blocks that ask at once the one that ends take
     throw std::runtime_error("outer");
   };
   auto fails_first = [](weft::Writer<int> w, weft::Writer<int> v) -> Process {
-    co_await w.write(1);  // the other member is to run next, and after it their owner, whose read has committed
+    // the other member is to run next, and after it their owner, whose read has committed
+    co_await w.write(1);
     co_await v.write(1);
     throw std::runtime_error("inner");
   };
-  auto owner = [](auto f, auto first, weft::Channel<int> a, weft::Channel<int> b, weft::Reader<int> n,
-                  std::vector<std::string>& l) -> Process {
+  auto owner = [](auto f, auto first, weft::Channel<int> a, weft::Channel<int> b,
+                  weft::Reader<int> n, std::vector<std::string>& l) -> Process {
     const auto r = b.reader();
     weft::Group outer;
     outer.start(f(a.reader()));
@@ -345,7 +360,8 @@ TEST_CASE("rules 6.1, 7.5: of two blocks that ask at once the one that ends take
   CHECK(log == std::vector<std::string>{"inner", "met", "outer"});
 }
 
-TEST_CASE("rule 6.1: what is asked of a process stands beside its id, and neither changes the other") {
+TEST_CASE(
+    "rule 6.1: what is asked of a process stands beside its id, and neither changes the other") {
   using weft::runtime::Identity;
   for (const std::uint32_t id : {1u, 77u, Identity::kLast}) {
     CAPTURE(id);

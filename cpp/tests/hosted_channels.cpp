@@ -4,7 +4,8 @@
 using namespace test;
 using weft::Overflow;
 
-TEST_CASE_TEMPLATE("rule 1.1: a rendezvous completes when its value has been taken, never before", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.1: a rendezvous completes when its value has been taken, never before",
+                   P, POLICIES) {
   weft::Channel<int, P> c;
   std::vector<std::string> log;
   auto writer = [](weft::Writer<int, P> w, std::vector<std::string>& l) -> Process {
@@ -26,21 +27,25 @@ TEST_CASE_TEMPLATE("rule 1.2: waiting readers are served first come, first serve
   weft::Channel<int, P> c;
   std::vector<int> got(3);
   auto reader = [](weft::Reader<int, P> r, int& to) -> Process { to = co_await r.read(); };
-  weft::run(reader(c.reader(), got[0]), reader(c.reader(), got[1]), reader(c.reader(), got[2]), send_all<P>(c.writer(), {1, 2, 3}));
+  weft::run(reader(c.reader(), got[0]), reader(c.reader(), got[1]), reader(c.reader(), got[2]),
+            send_all<P>(c.writer(), {1, 2, 3}));
   CHECK(got == std::vector<int>{1, 2, 3});
 }
 
 TEST_CASE_TEMPLATE("rule 1.2: so are waiting writers", P, POLICIES) {
   weft::Channel<int, P> c;
   std::vector<int> got;
-  weft::run(send_all<P>(c.writer(), {1, 4}), send_all<P>(c.writer(), {2, 5}), send_all<P>(c.writer(), {3, 6}), collect<P>(c.reader(), got));
+  weft::run(send_all<P>(c.writer(), {1, 4}), send_all<P>(c.writer(), {2, 5}),
+            send_all<P>(c.writer(), {3, 6}), collect<P>(c.reader(), got));
   CHECK(got == std::vector<int>{1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE_TEMPLATE("rule 1.2: a party whose select has committed elsewhere is passed over", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.2: a party whose select has committed elsewhere is passed over", P,
+                   POLICIES) {
   weft::Channel<int, P> a, b;
   std::vector<int> got;
-  auto chooser = [](weft::Reader<int, P> x, weft::Reader<int, P> y, std::vector<int>& g) -> Process {
+  auto chooser = [](weft::Reader<int, P> x, weft::Reader<int, P> y,
+                    std::vector<int>& g) -> Process {
     auto [i, v] = co_await weft::select(x, y);
     g.push_back(*v);
     for (int k = 0; k < 3; ++k) co_await weft::yield();
@@ -50,11 +55,14 @@ TEST_CASE_TEMPLATE("rule 1.2: a party whose select has committed elsewhere is pa
     co_await second.write(2);
   };
   // The chooser stands first in both lines; b's value must go to the plain reader behind it.
-  weft::run(chooser(a.reader(), b.reader(), got), collect<P>(b.reader(), got), writer(a.writer(), b.writer()));
+  weft::run(chooser(a.reader(), b.reader(), got), collect<P>(b.reader(), got),
+            writer(a.writer(), b.writer()));
   CHECK(got == std::vector<int>{1, 2});
 }
 
-TEST_CASE_TEMPLATE("rule 1.3: a buffer of n values keeps the order of commits; the write after blocks", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 1.3: a buffer of n values keeps the order of commits; the write after blocks", P,
+    POLICIES) {
   weft::Channel<int, P> c{weft::buffer(2)};
   int written = 0;
   std::vector<int> got;
@@ -110,8 +118,10 @@ TEST_CASE_TEMPLATE("rule 1.4: unbounded grows and drops nothing", P, POLICIES) {
   CHECK(c.dropped() == 0);
 }
 
-TEST_CASE_TEMPLATE("rule 1.4: with an overflow policy an output guard is always ready", P, POLICIES) {
-  for (auto o : {Overflow::drop_oldest, Overflow::drop_newest, Overflow::drop_last, Overflow::unbounded}) {
+TEST_CASE_TEMPLATE("rule 1.4: with an overflow policy an output guard is always ready", P,
+                   POLICIES) {
+  for (auto o :
+       {Overflow::drop_oldest, Overflow::drop_newest, Overflow::drop_last, Overflow::unbounded}) {
     weft::Channel<int, P> c{weft::buffer(1, o)};
     auto reader = c.reader();
     auto p = [](weft::Writer<int, P> w) -> Process {
@@ -125,8 +135,11 @@ TEST_CASE_TEMPLATE("rule 1.4: with an overflow policy an output guard is always 
   }
 }
 
-TEST_CASE_TEMPLATE("rules 1.4, 12.2: what a buffer drops is destroyed once, what it delivers is not", P, POLICIES) {
-  for (auto o : {Overflow::drop_oldest, Overflow::drop_newest, Overflow::unbounded, Overflow::block}) {
+TEST_CASE_TEMPLATE(
+    "rules 1.4, 12.2: what a buffer drops is destroyed once, what it delivers is not", P,
+    POLICIES) {
+  for (auto o :
+       {Overflow::drop_oldest, Overflow::drop_newest, Overflow::unbounded, Overflow::block}) {
     {
       weft::Channel<Token, P> c{weft::buffer(3, o)};
       auto writer = [](weft::Writer<Token, P> w) -> Process {
@@ -160,11 +173,13 @@ TEST_CASE_TEMPLATE("move-only values pass by rendezvous, buffer and choice", P, 
     while (auto v = co_await r.next()) sum += **v;
   };
   int sum = 0;
-  weft::run(virtually, weft::par(source(a.writer()), middle(a.reader(), b.writer()), sink(b.reader(), sum)));
+  weft::run(virtually,
+            weft::par(source(a.writer()), middle(a.reader(), b.writer()), sink(b.reader(), sum)));
   CHECK(sum == 6);
 }
 
-TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block ends", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block ends", P,
+                   POLICIES) {
   weft::Channel<int, P> c;
   std::vector<std::string> log;
   auto writer = [](weft::Writer<int, P> w, std::vector<std::string>& l) -> Process {
@@ -212,7 +227,9 @@ TEST_CASE_TEMPLATE("rule 1.6: on a buffered channel the slot stays occupied", P,
   CHECK(written == 2);
 }
 
-TEST_CASE_TEMPLATE("rule 1.6: poison during the block does not take the value back, the writer succeeds", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 1.6: poison during the block does not take the value back, the writer succeeds", P,
+    POLICIES) {
   weft::Channel<int, P> c;
   bool fine = false;
   auto writer = [](weft::Writer<int, P> w, bool& f) -> Process {
@@ -231,7 +248,9 @@ TEST_CASE_TEMPLATE("rule 1.6: poison during the block does not take the value ba
   CHECK(fine);
 }
 
-TEST_CASE_TEMPLATE("rule 1.6: an extended read whose block is left by an exception lets the writer go", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 1.6: an extended read whose block is left by an exception lets the writer go", P,
+    POLICIES) {
   weft::Channel<int, P> c;
   bool fine = false;
   auto writer = [](weft::Writer<int, P> w, bool& f) -> Process {

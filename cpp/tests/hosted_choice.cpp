@@ -15,11 +15,13 @@ Process forever(weft::Writer<int, P> w, int v) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rule 5.2: a select gives the index of the guard and, for an input, its value", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.2: a select gives the index of the guard and, for an input, its value",
+                   P, POLICIES) {
   weft::Channel<int, P> a;
   weft::Channel<std::string, P> b;
   weft::Channel<double, P> out;
-  auto p = [](weft::Reader<int, P> x, weft::Reader<std::string, P> y, weft::Writer<double, P> z) -> Process {
+  auto p = [](weft::Reader<int, P> x, weft::Reader<std::string, P> y,
+              weft::Writer<double, P> z) -> Process {
     for (int i = 0; i < 3; ++i) {
       auto [k, v] = co_await weft::select(x, y, weft::out(z, 0.5));
       if (k == 0) CHECK(std::get<int>(v) == 1);
@@ -27,7 +29,8 @@ TEST_CASE_TEMPLATE("rule 5.2: a select gives the index of the guard and, for an 
       if (k == 2) CHECK(std::holds_alternative<std::monostate>(v));
     }
   };
-  auto q = [](weft::Writer<int, P> x, weft::Writer<std::string, P> y, weft::Reader<double, P> z) -> Process {
+  auto q = [](weft::Writer<int, P> x, weft::Writer<std::string, P> y,
+              weft::Reader<double, P> z) -> Process {
     co_await y.write("one");
     CHECK(co_await z.read() == 0.5);
     co_await x.write(1);
@@ -35,7 +38,8 @@ TEST_CASE_TEMPLATE("rule 5.2: a select gives the index of the guard and, for an 
   weft::run(p(a.reader(), b.reader(), out.writer()), q(a.writer(), b.writer(), out.reader()));
 }
 
-TEST_CASE_TEMPLATE("rule 5.2: a guard whose precondition is false does not take part", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.2: a guard whose precondition is false does not take part", P,
+                   POLICIES) {
   weft::Channel<int, P> a{weft::buffer(8)}, b{weft::buffer(8)};
   auto p = [](weft::Reader<int, P> x, weft::Reader<int, P> y) -> Process {
     for (int i = 0; i < 4; ++i) {
@@ -52,9 +56,11 @@ TEST_CASE_TEMPLATE("rule 5.2: a guard whose precondition is false does not take 
   weft::run(p(ra, rb));
 }
 
-TEST_CASE_TEMPLATE("rules 5.1, 5.3: selects meet each other, with input and output guards in each", P, POLICIES) {
+TEST_CASE_TEMPLATE("rules 5.1, 5.3: selects meet each other, with input and output guards in each",
+                   P, POLICIES) {
   weft::Channel<int, P> a, b;
-  auto p = [](weft::Reader<int, P> x, weft::Writer<int, P> y, int rounds, int& in, int& out) -> Process {
+  auto p = [](weft::Reader<int, P> x, weft::Writer<int, P> y, int rounds, int& in,
+              int& out) -> Process {
     for (int i = 0; i < rounds; ++i) {
       auto r = co_await weft::select(x, weft::out(y, i));
       ++(r.index == 0 ? in : out);
@@ -69,7 +75,8 @@ TEST_CASE_TEMPLATE("rules 5.1, 5.3: selects meet each other, with input and outp
 
 constexpr int kGuards = 7;
 
-TEST_CASE_TEMPLATE("rule 5.4: fair, a guard that stays ready is chosen within N selects", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.4: fair, a guard that stays ready is chosen within N selects", P,
+                   POLICIES) {
   std::vector<weft::Channel<int, P>> cs(kGuards);
   auto chooser = [](std::vector<weft::Reader<int, P>> rs) -> Process {
     std::array<int, kGuards> since{};
@@ -174,7 +181,8 @@ TEST_CASE_TEMPLATE("rule 5.4: random is uniform over the ready guards", P, POLIC
   }
   auto p = [](std::vector<weft::Reader<int, P>> r, std::vector<weft::Writer<int, P>> w) -> Process {
     std::array<int, kGuards> count{};
-    for (int i = 0; i < kGuards; ++i) co_await w[static_cast<std::size_t>(i)].write(i);  // the last one is never ready
+    // the last one is never ready
+    for (int i = 0; i < kGuards; ++i) co_await w[static_cast<std::size_t>(i)].write(i);
     for (int i = 0; i < kRounds; ++i) {
       auto c = co_await weft::select(r, Mode::random);
       const auto k = static_cast<std::size_t>(c.index);
@@ -182,8 +190,11 @@ TEST_CASE_TEMPLATE("rule 5.4: random is uniform over the ready guards", P, POLIC
       ++count[k];
       co_await w[k].write(0);
     }
-    double chi = 0;  // 6 degrees of freedom: above 27.9 once in 10,000 (the seed is fixed, so it is below or it is not)
-    for (int c : count) chi += (c - kRounds / kGuards) * (c - kRounds / kGuards) / double(kRounds / kGuards);
+    // 6 degrees of freedom: above 27.9 once in 10,000 (the seed is fixed, so it is below or it is
+    //   not)
+    double chi = 0;
+    for (int c : count)
+      chi += (c - kRounds / kGuards) * (c - kRounds / kGuards) / double(kRounds / kGuards);
     CAPTURE(chi);
     CHECK(chi < 27.9);
   };
@@ -202,18 +213,22 @@ TEST_CASE_TEMPLATE("rule 5.5: bad selects", P, POLICIES) {
     CHECK(has(text, "both ends of channel 'looped'"));
     CHECK(has(text, "main/"));
     std::vector<weft::Reader<int, P>> none;
-    CHECK_THROWS_WITH_AS(co_await weft::select(none), doctest::Contains("at least one guard"), weft::BadUse);
-    CHECK_THROWS_WITH_AS(co_await weft::select(weft::in(r).when(false)), doctest::Contains("precondition"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(none), doctest::Contains("at least one guard"),
+                         weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(weft::in(r).when(false)),
+                         doctest::Contains("precondition"), weft::BadUse);
     // The same end twice is two guards.
     CHOSEN(weft::select(r, r, weft::skip()), 2);
     weft::Barrier b(2);
-    CHECK_THROWS_WITH_AS(co_await weft::select(b, b), doctest::Contains("same barrier"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(b, b), doctest::Contains("same barrier"),
+                         weft::BadUse);
     w.retire();
   };
   weft::run(p(c.reader(), c.writer()));
 }
 
-TEST_CASE_TEMPLATE("rule 5.6: a guard that has ended raises with its index and value", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.6: a guard that has ended raises with its index and value", P,
+                   POLICIES) {
   weft::Channel<int, P> quiet, out, poisoned;
   auto w = out.writer();
   out.reader().retire();
@@ -261,7 +276,9 @@ TEST_CASE_TEMPLATE("rule 5.6: a parked select is woken by an end", P, POLICIES) 
   weft::run(p(a.reader(), b.reader()), q(a.writer(), b.writer()));
 }
 
-TEST_CASE_TEMPLATE("rule 5.7: a ready guard beats an expired timer; skip only if nothing else, unless by priority", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.7: a ready guard beats an expired timer; skip only if nothing else, unless by priority",
+    P, POLICIES) {
   weft::Channel<int, P> c{weft::buffer(4)};
   auto r = c.reader();
   auto w = c.writer();
@@ -281,10 +298,13 @@ TEST_CASE_TEMPLATE("rule 5.7: a ready guard beats an expired timer; skip only if
   weft::run(virtually, p(r));
 }
 
-TEST_CASE_TEMPLATE("rule 5.8: the function of an output is called once, after the commit, by its owner", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.8: the function of an output is called once, after the commit, by its owner", P,
+    POLICIES) {
   weft::Channel<int, P> a, b;
   std::vector<std::string> log;
-  auto p = [](weft::Writer<int, P> x, weft::Writer<int, P> y, std::vector<std::string>& l) -> Process {
+  auto p = [](weft::Writer<int, P> x, weft::Writer<int, P> y,
+              std::vector<std::string>& l) -> Process {
     for (int i = 0; i < 2; ++i) {
       const auto r = co_await weft::select(weft::out_with(x,
                                                           [&] {
@@ -309,16 +329,20 @@ TEST_CASE_TEMPLATE("rule 5.8: the function of an output is called once, after th
   };
   auto keep = b.reader();
   weft::run(p(a.writer(), b.writer(), log), q(a.reader(), log));
-  CHECK(log == std::vector<std::string>{"read", "made", "sent", "got", "read", "made", "sent", "got"});
+  CHECK(log ==
+        std::vector<std::string>{"read", "made", "sent", "got", "read", "made", "sent", "got"});
 }
 
-TEST_CASE_TEMPLATE("rule 5.8: if the function raises, the select raises that and the reader gets PeerDied", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.8: if the function raises, the select raises that and the reader gets PeerDied", P,
+    POLICIES) {
   for (bool reader_first : {false, true}) {
     weft::Channel<int, P> c;
     auto p = [](weft::Writer<int, P> w, bool late) -> Process {
       if (late) co_await weft::yield();
-      CHECK_THROWS_WITH_AS(co_await weft::select(weft::out_with(w, []() -> int { throw std::runtime_error("no value"); })), "no value",
-                           std::runtime_error);
+      CHECK_THROWS_WITH_AS(co_await weft::select(weft::out_with(
+                               w, []() -> int { throw std::runtime_error("no value"); })),
+                           "no value", std::runtime_error);
       co_await w.write(2);  // the channel lives on
     };
     auto q = [](weft::Reader<int, P> r, bool late) -> Process {
@@ -330,7 +354,9 @@ TEST_CASE_TEMPLATE("rule 5.8: if the function raises, the select raises that and
   }
 }
 
-TEST_CASE_TEMPLATE("rules 5.8, 1.4: a computed value into a buffer; one that raises leaves the buffer as it was", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 5.8, 1.4: a computed value into a buffer; one that raises leaves the buffer as it was",
+    P, POLICIES) {
   weft::Channel<int, P> c{weft::buffer(1)};
   auto p = [](weft::Writer<int, P> w) -> Process {
     CHECK_THROWS_AS(co_await weft::select(weft::out_with(w, []() -> int { throw 1; })), int);
@@ -350,7 +376,8 @@ TEST_CASE_TEMPLATE("rules 5.8, 1.6: a computed output meets an extended reader",
     for (bool raises : {false, true}) {
       weft::Channel<int, P> c;
       std::vector<std::string> log;
-      auto p = [](weft::Writer<int, P> w, bool late, bool bad, std::vector<std::string>& l) -> Process {
+      auto p = [](weft::Writer<int, P> w, bool late, bool bad,
+                  std::vector<std::string>& l) -> Process {
         if (late) co_await weft::yield();
         auto f = [&]() -> int {
           if (bad) throw std::runtime_error("no value");
@@ -362,7 +389,8 @@ TEST_CASE_TEMPLATE("rules 5.8, 1.6: a computed output meets an extended reader",
           CHOSEN(weft::select(weft::out_with(w, f)), 0);
         l.push_back("writer goes on");
       };
-      auto q = [](weft::Reader<int, P> r, bool late, bool bad, std::vector<std::string>& l) -> Process {
+      auto q = [](weft::Reader<int, P> r, bool late, bool bad,
+                  std::vector<std::string>& l) -> Process {
         if (late) co_await weft::yield();
         if (bad) {
           CHECK_THROWS_AS(co_await r.extended(), weft::PeerDied);
@@ -376,12 +404,15 @@ TEST_CASE_TEMPLATE("rules 5.8, 1.6: a computed output meets an extended reader",
         }
         co_await weft::yield();
       };
-      weft::run(p(c.writer(), reader_first, raises, log), q(c.reader(), !reader_first, raises, log));
-      CHECK(log == (raises ? std::vector<std::string>{"writer goes on"} : std::vector<std::string>{"block ends", "writer goes on"}));
+      weft::run(p(c.writer(), reader_first, raises, log),
+                q(c.reader(), !reader_first, raises, log));
+      CHECK(log == (raises ? std::vector<std::string>{"writer goes on"}
+                           : std::vector<std::string>{"block ends", "writer goes on"}));
     }
 }
 
-TEST_CASE_TEMPLATE("rule 5.10: guards that were not chosen keep their values and their places", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.10: guards that were not chosen keep their values and their places", P,
+                   POLICIES) {
   weft::Channel<std::string, P> a, b;
   auto p = [](weft::Writer<std::string, P> x, weft::Reader<std::string, P> y) -> Process {
     std::string text = "kept";

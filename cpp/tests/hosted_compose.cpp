@@ -23,8 +23,9 @@ Process fail_when_cancelled(const char* text) {
 }
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
-// Process objects: what a process needs are the members, the work is an operator() that returns a process. A block takes the object itself
-// and keeps it as long as its process lives. Called by hand it must live on by itself: run() takes it along.
+// Process objects: what a process needs are the members, the work is an operator() that returns a
+// process. A block takes the object itself and keeps it as long as its process lives. Called by
+// hand it must live on by itself: run() takes it along.
 struct Producer {
   weft::Writer<int> out;
   int from, count;
@@ -34,7 +35,8 @@ struct Producer {
 };
 class Scaler {
  public:
-  Scaler(weft::Reader<int> in, weft::Writer<int> out, int by) : in_(std::move(in)), out_(std::move(out)), by_(by) {}
+  Scaler(weft::Reader<int> in, weft::Writer<int> out, int by)
+      : in_(std::move(in)), out_(std::move(out)), by_(by) {}
   Process operator()() {
     while (auto v = co_await in_.next()) {
       if (*v < 0) throw std::runtime_error("scaler " + std::to_string(by_) + ": below nought");
@@ -118,13 +120,15 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
     co_await weft::yield();  // it takes its time
     c = true;
   };
-  CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken", std::runtime_error);
+  CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",
+                       std::runtime_error);
   CHECK(cleaned);
 }
 
 TEST_CASE("rule 7.2: several failures come as one, in the order of the processes, not of failing") {
   weft::Channel<int> c;
-  // The middle one holds an end, so it was numbered when it was made, before the others were started.
+  // The middle one holds an end, so it was numbered when it was made, before the others were
+  // started.
   auto with_end = [](weft::Reader<int>) -> Process {
     try {
       co_await weft::sleep(1h);
@@ -133,7 +137,8 @@ TEST_CASE("rule 7.2: several failures come as one, in the order of the processes
     throw std::runtime_error("second");
   };
   try {
-    weft::run(virtually, weft::par(fail_when_cancelled("first"), with_end(c.reader()), fail("third")));
+    weft::run(virtually,
+              weft::par(fail_when_cancelled("first"), with_end(c.reader()), fail("third")));
     CHECK(false);
   } catch (const weft::Failures& f) {
     REQUIRE(f.all.size() == 3);
@@ -185,7 +190,8 @@ TEST_CASE("rule 7.2: one process that throws in a network of ten thousand") {
   std::vector<int> got;
   ps.push_back(collect<weft::Shared>(std::move(in), got));
   ps.push_back(send_all<weft::Shared>(first.writer(), {1, 2, 3, 4, 5}));
-  CHECK_THROWS_WITH_AS(weft::run(weft::par(std::move(ps))), "stage 5000 broke at 3", std::runtime_error);
+  CHECK_THROWS_WITH_AS(weft::run(weft::par(std::move(ps))), "stage 5000 broke at 3",
+                       std::runtime_error);
   CHECK(got.size() <= 2);
 }
 
@@ -292,7 +298,9 @@ TEST_CASE("rule 7.5: what fails in a group that was left fails its owner's group
   CHECK_THROWS_WITH(weft::run(virtually, p()), "late");
 }
 
-TEST_CASE("rule 7.5: the first failure cancels the block; waiting raises it, else the owner's group fails with it") {
+TEST_CASE(
+    "rule 7.5: the first failure cancels the block; waiting raises it, else the owner's group "
+    "fails with it") {
   auto block = [](weft::Reader<int> never, bool waits) -> Process {
     weft::Group g;
     g.start(fail("member", 2));
@@ -303,7 +311,8 @@ TEST_CASE("rule 7.5: the first failure cancels the block; waiting raises it, els
       if (!waits) throw;
     }
     CHECK_THROWS_WITH(co_await g.wait(), "member");
-    CHECK_THROWS_WITH(co_await weft::par(fail("next")), "next");  // one request raises one Cancelled
+    // one request raises one Cancelled
+    CHECK_THROWS_WITH(co_await weft::par(fail("next")), "next");
     throw std::runtime_error("waited");
   };
   weft::Channel<int> c;
@@ -338,10 +347,13 @@ TEST_CASE("rule 7.5: the block of a thread process is cancelled as well") {
     CHECK_THROWS_AS(r(), weft::Cancelled);
     if (waits) g.wait()();
   };
-  for (const bool waits : {true, false}) CHECK_THROWS_WITH(weft::run(virtually, weft::thread([&] { block(waits); })), "member");
+  for (const bool waits : {true, false})
+    CHECK_THROWS_WITH(weft::run(virtually, weft::thread([&] { block(waits); })), "member");
 }
 
-TEST_CASE("rules 7.5, 7.8: the path of a process whose group was left, and then the group that it was left to") {
+TEST_CASE(
+    "rules 7.5, 7.8: the path of a process whose group was left, and then the group that it was "
+    "left to") {
   std::string path;
   auto stays = [](std::string& at) -> Process {
     try {
@@ -375,9 +387,12 @@ TEST_CASE("rules 7.6, 11.2: a process is started once; a par that cannot start c
   };
   auto p = nothing();
   auto q = std::move(p);
-  CHECK_THROWS_WITH_AS(weft::run(mark(ran), std::move(p)), doctest::Contains("started already"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(weft::run(mark(ran), std::move(p)), doctest::Contains("started already"),
+                       weft::BadUse);
   CHECK_FALSE(ran);
-  auto inside = [](Process a, Process b) -> Process { CHECK_THROWS_AS(co_await weft::par(std::move(b), std::move(a)), weft::BadUse); };
+  auto inside = [](Process a, Process b) -> Process {
+    CHECK_THROWS_AS(co_await weft::par(std::move(b), std::move(a)), weft::BadUse);
+  };
   auto gone = std::move(q);
   weft::run(inside(std::move(q), mark(ran)));
   CHECK_FALSE(ran);
@@ -415,17 +430,24 @@ TEST_CASE("rule 7.8: paths") {
   weft::Channel<int> c;
   CHECK(has(thrown([&] { weft::run(bad(c.reader()).named("worker")); }), "main/worker: "));
   weft::Channel<int> d;
-  CHECK(has(thrown([&] { weft::run(bad(d.reader()).named("worker"), nothing().named("worker")); }), "main/worker[0]: "));
+  CHECK(has(thrown([&] { weft::run(bad(d.reader()).named("worker"), nothing().named("worker")); }),
+            "main/worker[0]: "));
   auto outer = [](Process p) -> Process { co_await std::move(p).named("inner"); };
   weft::Channel<int> e;
-  CHECK(has(thrown([&] { weft::run(outer(bad(e.reader())).named("outer")); }), "main/outer/inner: "));
+  CHECK(
+      has(thrown([&] { weft::run(outer(bad(e.reader())).named("outer")); }), "main/outer/inner: "));
 }
 
-TEST_CASE("process objects in a block: they live as long as their process, results come out, the network closes down") {
+TEST_CASE(
+    "process objects in a block: they live as long as their process, results come out, the network "
+    "closes down") {
   weft::Channel<int> a, b, c;
-  auto [nothing1, nothing2, nothing3, sum] = weft::par{Producer{a, 1, 10}, Scaler(a, b, 3), Scaler(b, c, 2), Adder{c}}();
+  auto [nothing1, nothing2, nothing3, sum] =
+      weft::par{Producer{a, 1, 10}, Scaler(a, b, 3), Scaler(b, c, 2), Adder{c}}();
   CHECK(sum == 6 * 55);
-  CHECK(a.core()->reader_ends() + a.core()->writer_ends() + c.core()->reader_ends() + c.core()->writer_ends() == 0);
+  CHECK(a.core()->reader_ends() + a.core()->writer_ends() + c.core()->reader_ends() +
+            c.core()->writer_ends() ==
+        0);
 }
 
 TEST_CASE("process objects in vectors") {
@@ -459,7 +481,8 @@ TEST_CASE("process objects in a chain that is made in a loop; their state is the
     chain.emplace_back(std::move(in), next.writer(), 2);
     in = next.reader();
   }
-  auto [nothing1, nothing2, sum] = weft::par{Producer{first, 0, 4}, std::move(chain), Adder{std::move(in)}}();
+  auto [nothing1, nothing2, sum] =
+      weft::par{Producer{first, 0, 4}, std::move(chain), Adder{std::move(in)}}();
   CHECK(sum == 256 * 6);
 }
 
@@ -467,8 +490,8 @@ TEST_CASE("rules 4.3, 7.2: a process object that fails fails the block; poison g
   weft::Channel<int> a, b;
   std::vector<Scaler> scalers;
   for (int i = 1; i <= 2; ++i) scalers.emplace_back(a, b, i);
-  CHECK_THROWS_WITH_AS((weft::par{Producer{a, -1, 1}, std::move(scalers), Adder{b}}()), doctest::Contains("below nought"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS((weft::par{Producer{a, -1, 1}, std::move(scalers), Adder{b}}()),
+                       doctest::Contains("below nought"), std::runtime_error);
   weft::Channel<int> c, d;
   int strength = 0;
   auto poisons = [](weft::Reader<int> r) -> Process {
@@ -486,11 +509,14 @@ TEST_CASE("rules 4.3, 7.2: a process object that fails fails the block; poison g
   CHECK(strength == 3);
 }
 
-TEST_CASE("process objects by hand: moved into their process, or kept by who awaits it; in a run, a par, spawned") {
+TEST_CASE(
+    "process objects by hand: moved into their process, or kept by who awaits it; in a run, a par, "
+    "spawned") {
   weft::Channel<int> a, b, c;
   auto sum_of = [](Adder adder) -> ProcessOf<int> { co_return co_await adder(); };
   auto feed = [](Producer p) -> Process { co_await p(); };
-  auto [nothing1, nothing2, nothing3, sum] = weft::run(feed({a, 1, 4}), ByHand(a, b)(), ByHand(b, c)(), sum_of({c}));
+  auto [nothing1, nothing2, nothing3, sum] =
+      weft::run(feed({a, 1, 4}), ByHand(a, b)(), ByHand(b, c)(), sum_of({c}));
   CHECK(sum == 40);
 
   // Kept by the process that awaits it: what it counted is there afterwards, and so are its ends.
@@ -521,7 +547,8 @@ TEST_CASE("process objects by hand: moved into their process, or kept by who awa
 
 TEST_CASE("a run inside a run: bad in a coroutine, a network of its own in a thread") {
   auto p = []() -> Process {
-    CHECK_THROWS_WITH_AS(weft::run(nothing()), doctest::Contains("co_await weft::par"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(weft::run(nothing()), doctest::Contains("co_await weft::par"),
+                         weft::BadUse);
     co_return;
   };
   weft::run(p());

@@ -1,5 +1,6 @@
-// Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them, CPUs, blocking calls. The rules of the
-// other sections hold there as well; the conformance twin checks them at random (twin --cores 2).
+// Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them,
+// CPUs, blocking calls. The rules of the other sections hold there as well; the conformance twin
+// checks them at random (twin --cores 2).
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -43,7 +44,8 @@ Process until(std::atomic<bool>& stop) {
 
 }  // namespace
 
-TEST_CASE("rules 1, 15.5, 15.6: everything arrives once, each writer's values in order, on two cores") {
+TEST_CASE(
+    "rules 1, 15.5, 15.6: everything arrives once, each writer's values in order, on two cores") {
   weft::Channel<int> a, b;
   std::vector<Process> ps;
   for (int p = 0; p < 4; ++p) ps.push_back(produce(a.writer(), 1000 * p, 500));
@@ -57,8 +59,10 @@ TEST_CASE("rules 1, 15.5, 15.6: everything arrives once, each writer's values in
   CHECK(got == want);
 }
 
-TEST_CASE("rule 15.5: a process goes on on other threads, and what it did before has happened before") {
-  // Two processes take turns by themselves; a third one computes in between, so that they are moved.
+TEST_CASE(
+    "rule 15.5: a process goes on on other threads, and what it did before has happened before") {
+  // Two processes take turns by themselves; a third one computes in between, so that they are
+  // moved.
   weft::Channel<int> c;
   auto mover = [](int rounds, std::set<std::thread::id>& seen) -> Process {
     std::vector<int> mine;
@@ -97,7 +101,8 @@ TEST_CASE("rule 15.5: a process runs where it is told to, and those that it star
     seen.insert(std::this_thread::get_id());
     co_return;
   };
-  auto starts = [where](auto, std::set<std::thread::id>& a, std::set<std::thread::id>& b) -> Process {
+  auto starts = [where](auto, std::set<std::thread::id>& a,
+                        std::set<std::thread::id>& b) -> Process {
     a.insert(std::this_thread::get_id());
     co_await weft::par(where(b), where(b));
     co_await where(b);
@@ -107,7 +112,8 @@ TEST_CASE("rule 15.5: a process runs where it is told to, and those that it star
     weft::spawn(where(b));
   };
   std::set<std::thread::id> here, on_one, by_one, on_pool;
-  weft::run(where(here), starts(0, on_one, by_one).on(one), where(on_one).on(one), where(on_pool).on(pool));
+  weft::run(where(here), starts(0, on_one, by_one).on(one), where(on_one).on(one),
+            where(on_pool).on(pool));
   CHECK(here == std::set{std::this_thread::get_id()});
   CHECK(on_one.size() == 1);
   CHECK(on_one == by_one);
@@ -122,8 +128,9 @@ TEST_CASE("rule 15.6: processes on four kinds of executors and a thread meet on 
   auto from_thread = weft::thread([w = c.writer()] {
     for (int i = 0; i < 50; ++i) w(300 + i);
   });
-  auto [got, a, b, d, e] = weft::run(gather(c.reader()), produce(c.writer(), 0, 50).on(pool), produce(c.writer(), 100, 50).on(one),
-                                     produce(c.writer(), 200, 50).pinned(weft::runtime::cpus().front()), std::move(from_thread));
+  auto [got, a, b, d, e] = weft::run(
+      gather(c.reader()), produce(c.writer(), 0, 50).on(pool), produce(c.writer(), 100, 50).on(one),
+      produce(c.writer(), 200, 50).pinned(weft::runtime::cpus().front()), std::move(from_thread));
   std::sort(got->begin(), got->end());
   std::vector<int> want;
   for (int p = 0; p < 4; ++p)
@@ -133,7 +140,8 @@ TEST_CASE("rule 15.6: processes on four kinds of executors and a thread meet on 
 
 TEST_CASE("rules 5.1, 5.3: selects meet selects on two cores") {
   weft::Channel<int> c, d;
-  auto chooser = [](weft::Reader<int> r, weft::Writer<int> w, int n, std::atomic<int>& in, std::atomic<int>& out) -> Process {
+  auto chooser = [](weft::Reader<int> r, weft::Writer<int> w, int n, std::atomic<int>& in,
+                    std::atomic<int>& out) -> Process {
     for (int i = 0; i < n; ++i) {
       auto x = co_await weft::select(weft::in(r), weft::out(w, 1));
       (x.index == 0 ? in : out)++;
@@ -141,7 +149,8 @@ TEST_CASE("rules 5.1, 5.3: selects meet selects on two cores") {
   };
   // Each of the two reads what the other writes: 400 transfers, 800 parts of them.
   std::atomic<int> in{0}, out{0};
-  weft::run(two_cores, chooser(c.reader(), d.writer(), 400, in, out), chooser(d.reader(), c.writer(), 400, in, out));
+  weft::run(two_cores, chooser(c.reader(), d.writer(), 400, in, out),
+            chooser(d.reader(), c.writer(), 400, in, out));
   CHECK(in + out == 800);
   CHECK(in == out);
 }
@@ -207,7 +216,8 @@ TEST_CASE("rules 6, 7.2: a failure cancels those that wait and those that run, o
     ended = 0;
     weft::Channel<int> never;
     CHECK(thrown([&] {
-            weft::run(two_cores, waits(never.reader(), ended), waits(never.reader(), ended).on(pool), yields(ended), yields(ended).on(pool),
+            weft::run(two_cores, waits(never.reader(), ended),
+                      waits(never.reader(), ended).on(pool), yields(ended), yields(ended).on(pool),
                       fails());
           }) == "boom");
     CHECK(ended == 4);
@@ -217,7 +227,9 @@ TEST_CASE("rules 6, 7.2: a failure cancels those that wait and those that run, o
 TEST_CASE("rule 10.1: a deadlock over several executors is found, and named") {
   weft::Cores pool(2);
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
-  const std::string what = thrown([&] { weft::run(two_cores, relay(a.reader(), b.writer()), relay(b.reader(), a.writer()).on(pool)); });
+  const std::string what = thrown([&] {
+    weft::run(two_cores, relay(a.reader(), b.writer()), relay(b.reader(), a.writer()).on(pool));
+  });
   CHECK(has(what, "deadlock: 2 processes are blocked"));
   CHECK(has(what, "read 'a'"));
 }
@@ -286,7 +298,8 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
   auto p = [](weft::Reader<int, weft::Local> r) -> Process { co_await r.next(); };
   auto q = [](std::vector<weft::Reader<int, weft::Local>> r) -> Process { co_await r[0].next(); };
   auto nothing = []() -> Process { co_return; };
-  CHECK(has(thrown([&] { weft::run(two_cores, nothing(), p(c.reader())); }), "make the channel weft::Shared"));
+  CHECK(has(thrown([&] { weft::run(two_cores, nothing(), p(c.reader())); }),
+            "make the channel weft::Shared"));
   CHECK(has(thrown([&] { weft::run(two_cores, q({e.reader()})); }), "weft::Local channel"));
   weft::Cores pool(2);
   CHECK_THROWS_AS(weft::run(p(f.reader()).on(pool), nothing()), weft::BadUse);
@@ -314,18 +327,22 @@ TEST_CASE("rule 15.9: what a blocking call returns and throws") {
   auto p = []() -> Process {
     CHECK(co_await weft::blocking([] { return 42; }) == 42);
     co_await weft::blocking([] {});
-    const auto text = co_await weft::blocking([] { return std::make_unique<std::string>("moved"); });
+    const auto text =
+        co_await weft::blocking([] { return std::make_unique<std::string>("moved"); });
     CHECK(*text == "moved");
     const auto here = std::this_thread::get_id();
     CHECK(co_await weft::blocking([] { return std::this_thread::get_id(); }) != here);
-    CHECK_THROWS_WITH_AS(co_await weft::blocking([] { throw std::runtime_error("inside"); }), "inside", std::runtime_error);
+    CHECK_THROWS_WITH_AS(co_await weft::blocking([] { throw std::runtime_error("inside"); }),
+                         "inside", std::runtime_error);
   };
   weft::run(p());
   weft::run(two_cores, p(), p());
   CHECK(weft::blocking([] { return 7; })() == 7);
 }
 
-TEST_CASE("rules 10.3, 15.9: a blocking call is outside: no deadlock, no jump of virtual time; others go on") {
+TEST_CASE(
+    "rules 10.3, 15.9: a blocking call is outside: no deadlock, no jump of virtual time; others go "
+    "on") {
   weft::Channel<int> c;
   std::atomic<bool> release{false};
   auto waits = [](std::atomic<bool>& go) -> Process {
@@ -393,12 +410,14 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
   CHECK(!called);
 }
 
-TEST_CASE("rule 15.5: a network inside a thread process, on two cores; executors serve several runs") {
+TEST_CASE(
+    "rule 15.5: a network inside a thread process, on two cores; executors serve several runs") {
   weft::Cores pool(2);
   for (int i = 0; i < 3; ++i) {
     auto t = weft::thread([&pool] {
       weft::Channel<int> c;
-      auto [got, nothing] = weft::run(weft::on(pool), gather(c.reader()), produce(c.writer(), 0, 100));
+      auto [got, nothing] =
+          weft::run(weft::on(pool), gather(c.reader()), produce(c.writer(), 0, 100));
       CHECK(got == first(100));
     });
     weft::run(std::move(t));
@@ -442,7 +461,9 @@ Process with_child(int cpu, int* n) {
 
 }  // namespace
 
-TEST_CASE("rule 15.5: what is pinned to a CPU, or on a single core held there, runs on that CPU, and what it starts") {
+TEST_CASE(
+    "rule 15.5: what is pinned to a CPU, or on a single core held there, runs on that CPU, and "
+    "what it starts") {
   const Cpus before = allowed();
   for (const int cpu : two_cpus()) {
     int n = 0, m = 0;
@@ -461,7 +482,8 @@ TEST_CASE("rule 15.5: each thread of a multi-core executor is held on its CPU") 
   if (two.empty()) return;
   const Cpus before = allowed();
   // Two that compute until both have begun, so that neither core has both.
-  auto note = [](std::atomic<int>& begun, std::map<std::thread::id, Cpus>& where, std::mutex& m) -> Process {
+  auto note = [](std::atomic<int>& begun, std::map<std::thread::id, Cpus>& where,
+                 std::mutex& m) -> Process {
     for (++begun; begun < 2;) std::this_thread::yield();
     for (int i = 0; i < 20; ++i) {
       const Cpus here = allowed();
@@ -485,15 +507,24 @@ TEST_CASE("rule 15.5: each thread of a multi-core executor is held on its CPU") 
   };
   const std::vector<Cpus> each{{two[0]}, {two[1]}};
   weft::Cores held(2, two), same(2, {two[1], two[1]}), free(2);
-  CHECK(seen([&](Process p, Process q) { weft::run(std::move(p).on(held), std::move(q).on(held)); }) == each);
-  CHECK(seen([&](Process p, Process q) { weft::run(weft::on(held), std::move(p), std::move(q)); }) == each);
+  CHECK(seen([&](Process p, Process q) {
+          weft::run(std::move(p).on(held), std::move(q).on(held));
+        }) == each);
+  CHECK(seen([&](Process p, Process q) {
+          weft::run(weft::on(held), std::move(p), std::move(q));
+        }) == each);
   CHECK(allowed() == before);
-  CHECK(seen([&](Process p, Process q) { weft::run(std::move(p).on(same), std::move(q).on(same)); }) ==
-        std::vector<Cpus>{{two[1]}, {two[1]}});
-  CHECK(seen([&](Process p, Process q) { weft::run(std::move(p).on(free), std::move(q).on(free)); }) == std::vector<Cpus>{before, before});
+  CHECK(seen([&](Process p, Process q) {
+          weft::run(std::move(p).on(same), std::move(q).on(same));
+        }) == std::vector<Cpus>{{two[1]}, {two[1]}});
+  CHECK(seen([&](Process p, Process q) {
+          weft::run(std::move(p).on(free), std::move(q).on(free));
+        }) == std::vector<Cpus>{before, before});
 }
 
-TEST_CASE("a thread process is held on its CPU, a coroutine that has the thread too; one after it on the same thread is not") {
+TEST_CASE(
+    "a thread process is held on its CPU, a coroutine that has the thread too; one after it on the "
+    "same thread is not") {
   const Cpus before = allowed();
   for (const int cpu : two_cpus()) {
     Cpus held, after;
@@ -507,7 +538,8 @@ TEST_CASE("a thread process is held on its CPU, a coroutine that has the thread 
                         held = allowed();
                         weft::run(held_on(cpu, &n));
                       }).pinned(cpu),
-                      weft::thread([&] { after = allowed(); }), weft::thread(held_on(cpu, &n)).pinned(cpu)));
+                      weft::thread([&] { after = allowed(); }),
+                      weft::thread(held_on(cpu, &n)).pinned(cpu)));
     CHECK(held == Cpus{cpu});
     CHECK(n == 2);
     CHECK(after == before);

@@ -37,10 +37,15 @@ TEST_CASE_TEMPLATE("rules 10.1, 10.2: two processes that wait for each other", P
     }
     co_await w.write(1);
   };
-  auto right = [](weft::Reader<int, P> r, weft::Writer<int, P> w) -> Process { co_await w.write(co_await r.read()); };
-  auto bystander = [](weft::Reader<int, P> r, weft::Writer<int, P>) -> Process { co_await r.read(); };
+  auto right = [](weft::Reader<int, P> r, weft::Writer<int, P> w) -> Process {
+    co_await w.write(co_await r.read());
+  };
+  auto bystander = [](weft::Reader<int, P> r, weft::Writer<int, P>) -> Process {
+    co_await r.read();
+  };
   const auto d = deadlock_of([&] {
-    weft::run(left(a.reader(), b.writer(), cleaned).named("left"), right(b.reader(), a.writer()).named("right"),
+    weft::run(left(a.reader(), b.writer(), cleaned).named("left"),
+              right(b.reader(), a.writer()).named("right"),
               bystander(c.reader(), c.writer()).named("bystander"));
   });
   CHECK(d.knot == Paths{"main/bystander"});  // it waits for itself: the smallest
@@ -50,8 +55,10 @@ TEST_CASE_TEMPLATE("rules 10.1, 10.2: two processes that wait for each other", P
   CHECK(cleaned);
 
   weft::Channel<int, P> x, y;
-  const auto e =
-      deadlock_of([&] { weft::run(left(x.reader(), y.writer(), cleaned).named("left"), right(y.reader(), x.writer()).named("right")); });
+  const auto e = deadlock_of([&] {
+    weft::run(left(x.reader(), y.writer(), cleaned).named("left"),
+              right(y.reader(), x.writer()).named("right"));
+  });
   CHECK(sorted(e.knot) == Paths{"main/left", "main/right"});
 }
 
@@ -62,22 +69,28 @@ TEST_CASE("rule 10.2: a ring of three, and two who wait for it") {
   };
   auto tail = [](weft::Reader<int> r) -> Process { co_await r.read(); };
   const auto d = deadlock_of([&] {
-    weft::run(node(c[0].reader(), c[1].writer()).named("ring"), node(c[1].reader(), c[2].writer()).named("ring"),
-              node(c[2].reader(), c[0].writer()).named("ring"), node(c[3].reader(), c[4].writer()).named("first"),
-              tail(c[4].reader()).named("last"), node(c[1].reader(), c[3].writer()).named("feeder"));
+    weft::run(node(c[0].reader(), c[1].writer()).named("ring"),
+              node(c[1].reader(), c[2].writer()).named("ring"),
+              node(c[2].reader(), c[0].writer()).named("ring"),
+              node(c[3].reader(), c[4].writer()).named("first"), tail(c[4].reader()).named("last"),
+              node(c[1].reader(), c[3].writer()).named("feeder"));
   });
   // first and last wait for feeder, feeder for the ring; who reads c[1] besides does not matter.
   CHECK(sorted(d.knot) == Paths{"main/ring[0]", "main/ring[1]", "main/ring[2]"});
 }
 
 TEST_CASE("rule 10.2: with a choice a cycle is not enough, a knot is") {
-  // chooser waits for partner or for lonely; partner waits for chooser; lonely waits for an end that nobody holds.
+  // chooser waits for partner or for lonely; partner waits for chooser; lonely waits for an end
+  // that nobody holds.
   weft::Channel<int> a, b, back, nobody;
-  auto chooser = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>) -> Process { co_await weft::select(x, y); };
+  auto chooser = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>) -> Process {
+    co_await weft::select(x, y);
+  };
   auto partner = [](weft::Writer<int>, weft::Reader<int> r) -> Process { co_await r.read(); };
   auto w = nobody.writer();
   const auto d = deadlock_of([&] {
-    weft::run(chooser(a.reader(), b.reader(), back.writer()).named("chooser"), partner(a.writer(), back.reader()).named("partner"),
+    weft::run(chooser(a.reader(), b.reader(), back.writer()).named("chooser"),
+              partner(a.writer(), back.reader()).named("partner"),
               partner(b.writer(), nobody.reader()).named("lonely"));
   });
   CHECK(d.knot == Paths{"main/lonely"});
@@ -92,8 +105,10 @@ TEST_CASE("rule 10.2: a knot through a process that waits for its children") {
     co_await w.write(1);
   };
   auto other = [](weft::Writer<int>, weft::Reader<int> r) -> Process { co_await r.read(); };
-  const auto d = deadlock_of(
-      [&] { weft::run(parent(down.reader(), up.writer(), child).named("parent"), other(down.writer(), up.reader()).named("other")); });
+  const auto d = deadlock_of([&] {
+    weft::run(parent(down.reader(), up.writer(), child).named("parent"),
+              other(down.writer(), up.reader()).named("other"));
+  });
   CHECK(sorted(d.knot) == Paths{"main/other", "main/parent", "main/parent/child"});
   CHECK(has(d.what(), "2 processes are blocked"));
 }
@@ -104,7 +119,8 @@ TEST_CASE("rule 10.2: a barrier at which somebody is missing") {
   weft::Channel<int> c;
   auto other = [](weft::Reader<int> r) -> Process { co_await r.read(); };
   auto keep = c.writer();
-  const auto d = deadlock_of([&] { weft::run(sync(b).named("early"), other(c.reader()).named("missing")); });
+  const auto d =
+      deadlock_of([&] { weft::run(sync(b).named("early"), other(c.reader()).named("missing")); });
   CHECK(d.knot == Paths{"main/missing"});
   CHECK(has(d.what(), "main/early: sync hosted_deadlock.cpp:"));
 }
@@ -134,22 +150,29 @@ TEST_CASE("rule 10.1: every kind of operation is withdrawn, and the clean-up run
   CHECK(sorted(log) == Paths{"cleaned", "select", "sync"});
 }
 
-TEST_CASE("rules 10.1, 10.3: threads and coroutines in one deadlock; a thread that works is no deadlock") {
+TEST_CASE(
+    "rules 10.1, 10.3: threads and coroutines in one deadlock; a thread that works is no "
+    "deadlock") {
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
-  auto p = [](weft::Reader<int> r, weft::Writer<int> w) -> Process { co_await w.write(co_await r.read()); };
-  bool told = false;  // that it was cancelled, or, if the coroutine met its own Cancelled first, that it has let go of its end
+  auto p = [](weft::Reader<int> r, weft::Writer<int> w) -> Process {
+    co_await w.write(co_await r.read());
+  };
+  // that it was cancelled, or, if the coroutine met its own Cancelled first, that it has let go of
+  // its end
+  bool told = false;
   const auto d = deadlock_of([&] {
-    weft::run(p(a.reader(), b.writer()).named("coroutine"), weft::thread([&told, r = b.reader(), w = a.writer()] {
-                                                              try {
-                                                                w(r());
-                                                              } catch (const weft::Cancelled&) {
-                                                                told = true;
-                                                                throw;
-                                                              } catch (const weft::Retired&) {
-                                                                told = true;
-                                                                throw;
-                                                              }
-                                                            }).named("thread"));
+    weft::run(p(a.reader(), b.writer()).named("coroutine"),
+              weft::thread([&told, r = b.reader(), w = a.writer()] {
+                try {
+                  w(r());
+                } catch (const weft::Cancelled&) {
+                  told = true;
+                  throw;
+                } catch (const weft::Retired&) {
+                  told = true;
+                  throw;
+                }
+              }).named("thread"));
   });
   CHECK(told);
   CHECK(has(d.what(), "main/coroutine: read 'a'"));
@@ -196,7 +219,9 @@ TEST_CASE("rule 10.1: a process asleep is no deadlock, on either clock") {
   CHECK(got == std::vector<int>{4, 4});
 }
 
-TEST_CASE("rule 10.2: a ring of many, and as many who wait for it: the report is cut, and takes no more than its time") {
+TEST_CASE(
+    "rule 10.2: a ring of many, and as many who wait for it: the report is cut, and takes no more "
+    "than its time") {
   constexpr int n = 50'000;
   std::vector<weft::Channel<int, weft::Local>> c;
   for (int i = 0; i <= n; ++i) c.emplace_back(weft::named("c"));
@@ -205,7 +230,8 @@ TEST_CASE("rule 10.2: a ring of many, and as many who wait for it: the report is
   };
   auto missing = [](weft::Barrier b) -> Process { co_await b.sync(); };
   std::vector<Process> all;
-  for (int i = 0; i < n; ++i) all.push_back(node(c[i].reader(), c[(i + 1) % n].writer()).named("ring"));
+  for (int i = 0; i < n; ++i)
+    all.push_back(node(c[i].reader(), c[(i + 1) % n].writer()).named("ring"));
   weft::Barrier b(n + 1);
   for (int i = 0; i < n; ++i) all.push_back(missing(b).named("waits"));
   const auto d = deadlock_of([&] { weft::run(weft::par(std::move(all))); });
@@ -220,11 +246,16 @@ TEST_CASE("rule 10.2: a ring of many, and as many who wait for it: the report is
 TEST_CASE("rule 10.2: of two knots the smaller; those who wait for both are in none") {
   std::vector<weft::Channel<int>> c(7);
   auto node = [](weft::Reader<int> r, weft::Writer<int>) -> Process { co_await r.read(); };
-  auto either = [](weft::Reader<int> x, weft::Reader<int> y) -> Process { co_await weft::select(x, y); };
+  auto either = [](weft::Reader<int> x, weft::Reader<int> y) -> Process {
+    co_await weft::select(x, y);
+  };
   const auto d = deadlock_of([&] {
-    weft::run(node(c[0].reader(), c[1].writer()).named("three"), node(c[1].reader(), c[2].writer()).named("three"),
-              node(c[2].reader(), c[0].writer()).named("three"), node(c[3].reader(), c[4].writer()).named("two"),
-              node(c[4].reader(), c[3].writer()).named("two"), either(c[0].reader(), c[3].reader()).named("both"));
+    weft::run(node(c[0].reader(), c[1].writer()).named("three"),
+              node(c[1].reader(), c[2].writer()).named("three"),
+              node(c[2].reader(), c[0].writer()).named("three"),
+              node(c[3].reader(), c[4].writer()).named("two"),
+              node(c[4].reader(), c[3].writer()).named("two"),
+              either(c[0].reader(), c[3].reader()).named("both"));
   });
   CHECK(d.knot == Paths{"main/two[0]", "main/two[1]"});
   CHECK(has(d.what(), "main/two[0] waits for main/two[1]"));

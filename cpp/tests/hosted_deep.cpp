@@ -1,5 +1,6 @@
-// Depth (rules 3.4, 4.3, 6.2, 7.1, 7.2): long chains of processes, each started or woken by the one before it. Whoever resumed a coroutine
-// from within another would need stack for all of them: g++ at -O0 makes no tail calls, and none here may be needed.
+// Depth (rules 3.4, 4.3, 6.2, 7.1, 7.2): long chains of processes, each started or woken by the one
+// before it. Whoever resumed a coroutine from within another would need stack for all of them: g++
+// at -O0 makes no tail calls, and none here may be needed.
 #include "hosted.hpp"
 
 namespace {
@@ -64,7 +65,9 @@ weft::Reader<int, P> chain(std::vector<Process>& all, weft::Reader<int, P> in, M
 
 }  // namespace
 
-TEST_CASE("rule 7.1: processes nest as deep as memory allows") { CHECK(weft::run(nest(kDeep)) == kDeep); }
+TEST_CASE("rule 7.1: processes nest as deep as memory allows") {
+  CHECK(weft::run(nest(kDeep)) == kDeep);
+}
 
 TEST_CASE("rule 7.1: parallels within parallels") {
   int ended = 0;
@@ -84,11 +87,15 @@ TEST_CASE("rules 6.2, 7.2: a cancellation reaches the bottom") {
     co_await weft::sleep(1s);  // all are at the bottom by then
     throw std::runtime_error("beside it");
   };
-  CHECK(thrown([&] { weft::run(virtually, weft::par(nest_and_wait(2 * kDeep, never.reader(), ended), fail())); }) == "beside it");
+  CHECK(thrown([&] {
+          weft::run(virtually, weft::par(nest_and_wait(2 * kDeep, never.reader(), ended), fail()));
+        }) == "beside it");
   CHECK(ended == 2 * kDeep + 1);
 }
 
-TEST_CASE("rules 7.8, 10.2: the report of a deep deadlock names the blocked, the outer part of a deep path left out") {
+TEST_CASE(
+    "rules 7.8, 10.2: the report of a deep deadlock names the blocked, the outer part of a deep "
+    "path left out") {
   weft::Channel<int> c{weft::named("never")};
   const auto keep = c.writer();
   int ended = 0;
@@ -99,7 +106,8 @@ TEST_CASE("rules 7.8, 10.2: the report of a deep deadlock names the blocked, the
   CHECK(ended == 1'001);
 }
 
-TEST_CASE_TEMPLATE("rules 3.1, 3.4: values, and then the retirement, run down a long chain", P, Local, Shared) {
+TEST_CASE_TEMPLATE("rules 3.1, 3.4: values, and then the retirement, run down a long chain", P,
+                   Local, Shared) {
   std::vector<Process> all;
   weft::Channel<int, P> first;
   const auto start = [](weft::Writer<int, P> w) -> Process { co_await w.write(0); };

@@ -46,7 +46,8 @@ Process merge(Way way, std::vector<weft::Reader<int, P>> ins, std::vector<int>& 
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rule 5.6: a merge ends with its last source, and nothing is lost", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.6: a merge ends with its last source, and nothing is lost", P,
+                   POLICIES) {
   for (const Way way : kWays)
     for (const std::uint32_t capacity : {0u, 3u}) {
       CAPTURE(static_cast<int>(way));
@@ -67,7 +68,8 @@ TEST_CASE_TEMPLATE("rule 5.6: a merge ends with its last source, and nothing is 
     }
 }
 
-TEST_CASE_TEMPLATE("rule 5.6: a dispatcher ends with its last worker, and has the value still", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.6: a dispatcher ends with its last worker, and has the value still", P,
+                   POLICIES) {
   weft::Channel<int, P> a, b;
   auto dispatch = [](weft::Writer<int, P> x, weft::Writer<int, P> y, int& sent) -> Process {
     try {
@@ -85,11 +87,16 @@ TEST_CASE_TEMPLATE("rule 5.6: a dispatcher ends with its last worker, and has th
   CHECK(sent == 7);
 }
 
-TEST_CASE_TEMPLATE("rule 5.6: a buffer hands out what it holds, then ends; it takes no more if nobody is left to take", P, POLICIES) {
-  auto buffer = [](weft::Reader<int, P> in, weft::Writer<int, P> out, std::vector<int>& held) -> Process {
+TEST_CASE_TEMPLATE(
+    "rule 5.6: a buffer hands out what it holds, then ends; it takes no more if nobody is left to "
+    "take",
+    P, POLICIES) {
+  auto buffer = [](weft::Reader<int, P> in, weft::Writer<int, P> out,
+                   std::vector<int>& held) -> Process {
     for (;;) {
-      auto c =
-          co_await weft::select(weft::in(in).when(held.size() < 3), weft::out(out, held.empty() ? 0 : held.front()).when(!held.empty()));
+      auto c = co_await weft::select(
+          weft::in(in).when(held.size() < 3),
+          weft::out(out, held.empty() ? 0 : held.front()).when(!held.empty()));
       if (c.index == 0)
         held.push_back(*c.value);
       else
@@ -102,18 +109,22 @@ TEST_CASE_TEMPLATE("rule 5.6: a buffer hands out what it holds, then ends; it ta
   std::vector<int> held, got;
   SUBCASE("the source ends first") {
     weft::Channel<int, P> a, b;
-    weft::run(send_all<P>(a.writer(), {1, 2, 3, 4, 5}), buffer(a.reader(), b.writer(), held), take(b.reader(), got, 9));
+    weft::run(send_all<P>(a.writer(), {1, 2, 3, 4, 5}), buffer(a.reader(), b.writer(), held),
+              take(b.reader(), got, 9));
     CHECK(got == std::vector<int>{1, 2, 3, 4, 5});
     CHECK(held.empty());
   }
   SUBCASE("the taker ends first") {
     weft::Channel<int, P> a, b;
-    weft::run(send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6, 7, 8, 9}), buffer(a.reader(), b.writer(), held), take(b.reader(), got, 2));
+    weft::run(send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+              buffer(a.reader(), b.writer(), held), take(b.reader(), got, 2));
     CHECK(got == std::vector<int>{1, 2});
   }
 }
 
-TEST_CASE_TEMPLATE("rule 5.6: ends() of a guard, of a select, of an alternative: its end is an outcome at once", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.6: ends() of a guard, of a select, of an alternative: its end is an outcome at once", P,
+    POLICIES) {
   weft::Channel<int, P> over, open;
   auto r = over.reader();
   over.writer().retire();
@@ -173,7 +184,9 @@ TEST_CASE("rule 5.6: in threads") {
   CHECK(got.size() == 12);
 }
 
-TEST_CASE_TEMPLATE("rules 5.6, 6.1: a cancellation meets an alternative that goes on without a guard", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 5.6, 6.1: a cancellation meets an alternative that goes on without a guard", P,
+    POLICIES) {
   weft::Channel<int, P> a, b;
   bool cancelled = false;
   auto wait = [](weft::Reader<int, P> x, weft::Reader<int, P> y, bool& c) -> Process {
@@ -197,7 +210,9 @@ TEST_CASE_TEMPLATE("rules 5.6, 6.1: a cancellation meets an alternative that goe
   CHECK(cancelled);
 }
 
-TEST_CASE_TEMPLATE("rules 5.6, 8.5: a standing alternative that goes on without a guard keeps its deadline", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 5.6, 8.5: a standing alternative that goes on without a guard keeps its deadline", P,
+    POLICIES) {
   weft::Channel<int, P> a, b;
   auto wait = [](weft::Reader<int, P> x, weft::Reader<int, P> y) -> Process {
     weft::StandingAlternative alt{weft::in(x), weft::in(y), weft::after(3s)};
@@ -223,31 +238,42 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
     auto stay = d.writer();
     closed.retire(), gone.retire();
     weft::Barrier b(2), empty(0);
-    // Both ends of one channel, a closed end, one barrier twice, a barrier with nobody: not if it is off.
+    // Both ends of one channel, a closed end, one barrier twice, a barrier with nobody: not if it
+    // is off.
     CHOSEN(weft::select(r, weft::out(w, 1).when(false), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(r).when(false), weft::out(w, 1), weft::skip()), 2);
-    CHOSEN(weft::select(weft::in(closed).when(false), weft::out(gone, 1).when(false), weft::skip()), 2);
+    CHOSEN(weft::select(weft::in(closed).when(false), weft::out(gone, 1).when(false), weft::skip()),
+           2);
     CHOSEN(weft::select(weft::out_with(gone, [] { return 1; }).when(false), weft::skip()), 1);
     CHOSEN(weft::select(b, weft::meet(b).when(false), weft::skip()), 2);
     CHOSEN(weft::select(weft::meet(empty).when(false), weft::skip()), 1);
-    CHECK_THROWS_WITH_AS(co_await weft::select(r, weft::out(w, 1), weft::skip()), doctest::Contains("both ends of channel"), weft::BadUse);
-    CHECK_THROWS_WITH_AS(co_await weft::select(weft::in(closed), weft::skip()), doctest::Contains("select on a reader end that is closed"),
-                         weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(r, weft::out(w, 1), weft::skip()),
+                         doctest::Contains("both ends of channel"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(weft::in(closed), weft::skip()),
+                         doctest::Contains("select on a reader end that is closed"), weft::BadUse);
     CHECK_THROWS_WITH_AS(co_await weft::select(weft::out(gone, 1), weft::skip()),
                          doctest::Contains("select on a writer end that is closed"), weft::BadUse);
-    CHECK_THROWS_WITH_AS(co_await weft::select(b, b, weft::skip()), doctest::Contains("same barrier"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(b, b, weft::skip()),
+                         doctest::Contains("same barrier"), weft::BadUse);
 
     // enable() checks the same.
-    weft::Alternative kept(Mode::priority, weft::in(r), weft::out_with(w, [] { return 1; }).when(false), b, weft::meet(b).when(false),
-                           weft::in(closed).when(false), weft::skip());
-    weft::StandingAlternative standing(weft::in(r), weft::out_with(w, [] { return 1; }).when(false), b, weft::meet(b).when(false),
-                                       weft::in(closed).when(false), weft::skip());
+    weft::Alternative kept(Mode::priority, weft::in(r),
+                           weft::out_with(w, [] { return 1; }).when(false), b,
+                           weft::meet(b).when(false), weft::in(closed).when(false), weft::skip());
+    weft::StandingAlternative standing(weft::in(r), weft::out_with(w, [] { return 1; }).when(false),
+                                       b, weft::meet(b).when(false), weft::in(closed).when(false),
+                                       weft::skip());
     CHOSEN(kept.select(), 5);
     CHOSEN(standing.select(), 5);
     const auto check = [](auto& alt) {
-      CHECK_THROWS_WITH_AS(alt.enable(1, true), doctest::Contains("enable: guards 0 and 1 are both ends"), weft::BadUse);
-      CHECK_THROWS_WITH_AS(alt.enable(3, true), doctest::Contains("enable: guards 2 and 3 are the same barrier"), weft::BadUse);
-      CHECK_THROWS_WITH_AS(alt.enable(4, true), doctest::Contains("enable on a reader end that is closed"), weft::BadUse);
+      CHECK_THROWS_WITH_AS(alt.enable(1, true),
+                           doctest::Contains("enable: guards 0 and 1 are both ends"), weft::BadUse);
+      CHECK_THROWS_WITH_AS(alt.enable(3, true),
+                           doctest::Contains("enable: guards 2 and 3 are the same barrier"),
+                           weft::BadUse);
+      CHECK_THROWS_WITH_AS(alt.enable(4, true),
+                           doctest::Contains("enable on a reader end that is closed"),
+                           weft::BadUse);
       alt.enable(0, false);
       alt.enable(1, true);
       alt.enable(2, false);
@@ -261,7 +287,8 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
   weft::run(p(c, d));
 }
 
-TEST_CASE_TEMPLATE("rule 5.5: the check of many guards finds both ends wherever they stand", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.5: the check of many guards finds both ends wherever they stand", P,
+                   POLICIES) {
   auto p = []() -> Process {
     for (const int n : {3, 9, 200}) {
       std::vector<weft::Channel<int, P>> cs(static_cast<std::size_t>(n));
@@ -273,13 +300,15 @@ TEST_CASE_TEMPLATE("rule 5.5: the check of many guards finds both ends wherever 
         auto w = (at < 0 ? other : cs[static_cast<std::size_t>(at)]).writer();
         for (int i = 0; i < n; ++i) {
           if (i == n / 2) gs.emplace_back(weft::out(w, 1));
-          for (int twice = 0; twice < 2; ++twice) gs.emplace_back(weft::in(rs[static_cast<std::size_t>(i)]));
+          for (int twice = 0; twice < 2; ++twice)
+            gs.emplace_back(weft::in(rs[static_cast<std::size_t>(i)]));
         }
         gs.emplace_back(weft::skip());
         if (at < 0)
           CHOSEN((weft::select_among<int, P>(std::move(gs))), 2 * n + 1);
         else
-          CHECK_THROWS_WITH_AS((co_await weft::select_among<int, P>(std::move(gs))), doctest::Contains("both ends"), weft::BadUse);
+          CHECK_THROWS_WITH_AS((co_await weft::select_among<int, P>(std::move(gs))),
+                               doctest::Contains("both ends"), weft::BadUse);
       }
     }
   };
@@ -287,7 +316,8 @@ TEST_CASE_TEMPLATE("rule 5.5: the check of many guards finds both ends wherever 
 }
 
 TEST_CASE("rules 5.6, 10.2: a deadlock names the guards that fell silent, and says what to do") {
-  weft::Channel<int> numbers{weft::named("numbers")}, stop{weft::named("stop")}, results{weft::named("results")};
+  weft::Channel<int> numbers{weft::named("numbers")}, stop{weft::named("stop")},
+      results{weft::named("results")};
   auto worker = [](weft::Reader<int> s, weft::Reader<int> n, weft::Writer<int> out) -> Process {
     for (;;) co_await out.write(*(co_await weft::select(s, n)).value);
   };
@@ -296,14 +326,16 @@ TEST_CASE("rules 5.6, 10.2: a deadlock names the guards that fell silent, and sa
   };
   auto once = [](weft::Writer<int>) -> Process { co_return; };
   try {
-    weft::run(worker(stop.reader(), numbers.reader(), results.writer()).named("worker"), feeder(numbers.writer(), results.reader()),
-              once(stop.writer()));
+    weft::run(worker(stop.reader(), numbers.reader(), results.writer()).named("worker"),
+              feeder(numbers.writer(), results.reader()), once(stop.writer()));
     FAIL("no deadlock");
   } catch (const weft::Deadlock& e) {
     const std::string text = e.what();
-    CHECK(text.find("worker: select 'stop' (ended), 'numbers' at hosted_ended.cpp:") != std::string::npos);
+    CHECK(text.find("worker: select 'stop' (ended), 'numbers' at hosted_ended.cpp:") !=
+          std::string::npos);
     const std::string last =
-        "worker: guard 0 'stop' has ended; if that should end the process: say .ends() of that guard, weft::in(…).ends()";
+        "worker: guard 0 'stop' has ended; if that should end the process: say .ends() of that "
+        "guard, weft::in(…).ends()";
     REQUIRE(text.size() > last.size());
     CHECK(text.substr(text.size() - last.size()) == last);
     CAPTURE(text);

@@ -32,7 +32,8 @@ TEST_CASE_TEMPLATE("rule 2.3: a network closes down by itself", P, POLICIES) {
   auto inc = [](weft::Reader<int, P> r, weft::Writer<int, P> w) -> Process {
     while (auto v = co_await r.next()) co_await w.write(*v + 1);
   };
-  weft::run(send_all<P>(a.writer(), {1, 2, 3}), inc(a.reader(), b.writer()), collect<P>(b.reader(), got));
+  weft::run(send_all<P>(a.writer(), {1, 2, 3}), inc(a.reader(), b.writer()),
+            collect<P>(b.reader(), got));
   CHECK(got == std::vector<int>{2, 3, 4});
 }
 
@@ -60,7 +61,8 @@ TEST_CASE_TEMPLATE("rule 2.4: an end written to a channel moves", P, POLICIES) {
     End w = co_await from.read();
     co_await w.write(3);
   };
-  weft::run(giver(carrier.writer(), c.writer()), taker(carrier.reader()), collect<P>(c.reader(), got));
+  weft::run(giver(carrier.writer(), c.writer()), taker(carrier.reader()),
+            collect<P>(c.reader(), got));
   CHECK(got == std::vector<int>{1, 3});
 }
 
@@ -84,10 +86,12 @@ TEST_CASE_TEMPLATE("rule 2.4: a write that does not commit gives the end back", 
   CHECK(got == std::vector<int>{5});
 }
 
-TEST_CASE_TEMPLATE("rule 2.4: an end dropped undelivered is retired: overflow, retirement, poison", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 2.4: an end dropped undelivered is retired: overflow, retirement, poison",
+                   P, POLICIES) {
   using End = weft::Writer<int, P>;
   for (int how = 0; how < 3; ++how) {
-    weft::Channel<End, P> carrier{weft::buffer(1, how == 0 ? weft::Overflow::drop_oldest : weft::Overflow::block)};
+    weft::Channel<End, P> carrier{
+        weft::buffer(1, how == 0 ? weft::Overflow::drop_oldest : weft::Overflow::block)};
     weft::Channel<int, P> c, d;
     auto in = carrier.reader();
     auto out = c.reader();
@@ -106,7 +110,10 @@ TEST_CASE_TEMPLATE("rule 2.4: an end dropped undelivered is retired: overflow, r
   }
 }
 
-TEST_CASE_TEMPLATE("rules 2.4, 4.3: an end in a buffer is retired, also when the buffer goes with a poisoned process", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 2.4, 4.3: an end in a buffer is retired, also when the buffer goes with a poisoned "
+    "process",
+    P, POLICIES) {
   using End = weft::Writer<int, P>;
   weft::Channel<int, P> poisoned, c;
   auto in = c.reader();
@@ -159,7 +166,9 @@ TEST_CASE_TEMPLATE("rule 2.6: an end keeps its channel alive", P, POLICIES) {
   CHECK(got == std::vector<int>{4, 5});
 }
 
-TEST_CASE_TEMPLATE("rule 3.1: readers drain what was committed and what blocked writers hold, then Retired", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 3.1: readers drain what was committed and what blocked writers hold, then Retired", P,
+    POLICIES) {
   weft::Channel<int, P> c{weft::buffer(1)};
   std::vector<int> got;
   auto reader = [](weft::Reader<int, P> r, std::vector<int>& g) -> Process {
@@ -198,7 +207,9 @@ TEST_CASE_TEMPLATE("rule 3.2: a blocked party counts as an end", P, POLICIES) {
   weft::run(reader(*r), other(*r, d.writer()));
 }
 
-TEST_CASE_TEMPLATE("rule 3.3: when the last reader goes, buffered values are dropped and writers get theirs back", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 3.3: when the last reader goes, buffered values are dropped and writers get theirs back",
+    P, POLICIES) {
   weft::Channel<Token, P> c{weft::buffer(2)};
   auto r = c.reader();
   auto writer = [](weft::Writer<Token, P> w) -> Process {
@@ -241,7 +252,8 @@ TEST_CASE_TEMPLATE("rule 3.4: iteration ends quietly on Retired and only on it",
   weft::run(p(std::move(r), std::move(s)));
 }
 
-TEST_CASE_TEMPLATE("rule 3.5: a process that Retired leaves has ended quietly, its group goes on", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 3.5: a process that Retired leaves has ended quietly, its group goes on",
+                   P, POLICIES) {
   weft::Channel<int, P> c;
   auto in = c.reader();
   c.writer().retire();
@@ -267,7 +279,10 @@ TEST_CASE_TEMPLATE("rule 4.1: poison is monotone and idempotent", P, POLICIES) {
   CHECK(c.core()->poison_strength() == 5);
 }
 
-TEST_CASE_TEMPLATE("rule 4.2: waiting parties get Poisoned, buffered values are dropped, poison outranks retirement", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 4.2: waiting parties get Poisoned, buffered values are dropped, poison outranks "
+    "retirement",
+    P, POLICIES) {
   weft::Channel<int, P> c{weft::buffer(1)};
   int caught = 0;
   auto writer = [](weft::Writer<int, P> w, int& n) -> Process {
@@ -312,23 +327,28 @@ TEST_CASE_TEMPLATE("rule 4.2: waiting parties get Poisoned, buffered values are 
   CHECK(caught == 4);
 }
 
-TEST_CASE_TEMPLATE("rule 4.3: poison spreads through arguments, locals and containers, with its strength", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 4.3: poison spreads through arguments, locals and containers, with its strength", P,
+    POLICIES) {
   weft::Channel<int, P> first, argument, local, listed;
   auto source = first.reader();
   first.poison(4);
-  auto p = [](weft::Reader<int, P> r, weft::Writer<int, P>, std::vector<weft::Writer<int, P>>, weft::Channel<int, P> c) -> Process {
+  auto p = [](weft::Reader<int, P> r, weft::Writer<int, P>, std::vector<weft::Writer<int, P>>,
+              weft::Channel<int, P> c) -> Process {
     auto w = c.writer();
     co_await r.read();
   };
   std::vector<weft::Writer<int, P>> ws;
   ws.push_back(listed.writer());
-  weft::run(p(std::move(source), argument.writer(), std::move(ws), local), []() -> Process { co_return; }());
+  weft::run(p(std::move(source), argument.writer(), std::move(ws), local),
+            []() -> Process { co_return; }());
   CHECK(argument.core()->poison_strength() == 4);
   CHECK(local.core()->poison_strength() == 4);
   CHECK(listed.core()->poison_strength() == 4);
 }
 
-TEST_CASE_TEMPLATE("rule 4.3: a chain of processes comes down; one that catches stops the spread", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 4.3: a chain of processes comes down; one that catches stops the spread",
+                   P, POLICIES) {
   weft::Channel<int, P> a, b, c, d;
   auto pass = [](weft::Reader<int, P> r, weft::Writer<int, P> w) -> Process {
     for (;;) co_await w.write(co_await r.read());
@@ -344,14 +364,16 @@ TEST_CASE_TEMPLATE("rule 4.3: a chain of processes comes down; one that catches 
     w.poison();
   };
   std::vector<int> got;
-  weft::run(poisoner(a.writer()), pass(a.reader(), b.writer()), pass(b.reader(), c.writer()), guarded(c.reader(), d.writer()),
-            collect<P>(d.reader(), got));
+  weft::run(poisoner(a.writer()), pass(a.reader(), b.writer()), pass(b.reader(), c.writer()),
+            guarded(c.reader(), d.writer()), collect<P>(d.reader(), got));
   CHECK(b.core()->poison_strength() == 1);
   CHECK(c.core()->poison_strength() == 1);
   CHECK(d.core()->poison_strength() == 0);
 }
 
-TEST_CASE_TEMPLATE("rules 4.3, 4.6: after a caught poison another exception retires, it does not poison", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 4.3, 4.6: after a caught poison another exception retires, it does not poison", P,
+    POLICIES) {
   weft::Channel<int, P> first, held;
   auto r = first.reader();
   first.poison();
@@ -379,13 +401,15 @@ TEST_CASE_TEMPLATE("rules 4.3, 4.6: after a caught poison another exception reti
 }
 
 TEST_CASE_TEMPLATE(
-    "rules 4.3, 4.6: a poison that one process keeps does not spread by another one's exception, nor later by another of its own", P,
-    POLICIES) {
+    "rules 4.3, 4.6: a poison that one process keeps does not spread by another one's exception, "
+    "nor later by another of its own",
+    P, POLICIES) {
   weft::Channel<int, P> first, theirs, own;
   auto r = first.reader();
   first.poison();
   std::exception_ptr kept;
-  auto keeper = [](weft::Reader<int, P> x, weft::Channel<int, P> c, std::exception_ptr& e) -> Process {
+  auto keeper = [](weft::Reader<int, P> x, weft::Channel<int, P> c,
+                   std::exception_ptr& e) -> Process {
     auto w = c.writer();
     try {
       co_await x.read();

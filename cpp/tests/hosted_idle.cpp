@@ -1,4 +1,5 @@
-// Rule 15.8, by what the system counts of a thread: how often it was switched, and the time it has used.
+// Rule 15.8, by what the system counts of a thread: how often it was switched, and the time it has
+// used.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +15,8 @@ using namespace test;
 
 namespace {
 
-// Of a thread of this program: its state, its switches and its ticks. Equal twice: it has slept in between.
+// Of a thread of this program: its state, its switches and its ticks. Equal twice: it has slept in
+// between.
 std::string spent(long thread) {
   const std::string folder = "/proc/self/task/" + std::to_string(thread);
   std::ifstream status(folder + "/status"), stat(folder + "/stat");
@@ -31,7 +33,9 @@ std::string spent(long thread) {
 
 }  // namespace
 
-TEST_CASE("rule 15.8: executors that have nothing to do do nothing, and a timer that is far changes nothing") {
+TEST_CASE(
+    "rule 15.8: executors that have nothing to do do nothing, and a timer that is far changes "
+    "nothing") {
   constexpr int threads = 5;
   weft::Cores pool(2);
   weft::Core one;
@@ -49,7 +53,8 @@ TEST_CASE("rule 15.8: executors that have nothing to do do nothing, and a timer 
     for (++here; here < threads;) std::this_thread::yield();
     co_await weft::select(r, weft::after(1h));
   };
-  // While this thread sleeps and wakes fifty times none of those may; before, they may take their time to fall asleep.
+  // While this thread sleeps and wakes fifty times none of those may; before, they may take their
+  // time to fall asleep.
   bool slept = false;
   auto looks = weft::thread([&, w = gate.writer()] {
     while (here < threads) std::this_thread::yield();
@@ -57,12 +62,13 @@ TEST_CASE("rule 15.8: executors that have nothing to do do nothing, and a timer 
       for (auto& [thread, was] : idle) was = spent(thread);
       for (int i = 0; i < 50; ++i) std::this_thread::sleep_for(1ms);
       slept = true;
-      for (auto& [thread, was] : idle) slept = slept && has(was, "S (sleeping)") && was == spent(thread);
+      for (auto& [thread, was] : idle)
+        slept = slept && has(was, "S (sleeping)") && was == spent(thread);
     }
   });
   constexpr weft::RunOptions two_cores{weft::Clock::steady, 2};
-  weft::run(two_cores, waits(gate.reader()), waits(gate.reader()), waits(gate.reader()).on(pool), waits(gate.reader()).on(pool),
-            waits(gate.reader()).on(one), std::move(looks));
+  weft::run(two_cores, waits(gate.reader()), waits(gate.reader()), waits(gate.reader()).on(pool),
+            waits(gate.reader()).on(pool), waits(gate.reader()).on(one), std::move(looks));
   CHECK(idle.size() == threads);
   CHECK(slept);
 }

@@ -1,6 +1,7 @@
-// Twins of the conformance scenarios: producer/consumer × {one, many} × {one, many} × {plain, choosing} at both ends × {no delay,
-// staggered}, on coroutines in virtual time and on threads. Nothing is lost or doubled, each producer's values keep their order, and all
-// end by themselves (rules 1.1, 1.2, 2.3, 3.4, 5.1, 5.6).
+// Twins of the conformance scenarios: producer/consumer × {one, many} × {one, many} × {plain,
+// choosing} at both ends × {no delay, staggered}, on coroutines in virtual time and on threads.
+// Nothing is lost or doubled, each producer's values keep their order, and all end by themselves
+// (rules 1.1, 1.2, 2.3, 3.4, 5.1, 5.6).
 #include <algorithm>
 #include <mutex>
 
@@ -20,7 +21,8 @@ struct Scenario {
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
   for (int bits = 0; bits < 32; ++bits)
-    all.push_back({bits & 1 ? 3 : 1, bits & 2 ? 3 : 1, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0});
+    all.push_back(
+        {bits & 1 ? 3 : 1, bits & 2 ? 3 : 1, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0});
   return all;
 }
 
@@ -39,7 +41,8 @@ struct Got {
       all.insert(all.end(), one.begin(), one.end());
       for (int p = 0; p < s.producers; ++p) {
         std::vector<int> mine;
-        std::copy_if(one.begin(), one.end(), std::back_inserter(mine), [&](int v) { return v / 100 == p; });
+        std::copy_if(one.begin(), one.end(), std::back_inserter(mine),
+                     [&](int v) { return v / 100 == p; });
         CHECK(std::is_sorted(mine.begin(), mine.end()));
       }
     }
@@ -87,8 +90,10 @@ void on_coroutines(const Scenario& s, std::uint32_t capacity) {
   Got got;
   got.by_consumer.resize(static_cast<std::size_t>(s.consumers));
   std::vector<Process> ps;
-  for (int p = 0; p < s.producers; ++p) ps.push_back(producer<P>(p, s, c.writer(), never_out.writer()));
-  for (int k = 0; k < s.consumers; ++k) ps.push_back(consumer<P>(k, s, c.reader(), never_in.reader(), got));
+  for (int p = 0; p < s.producers; ++p)
+    ps.push_back(producer<P>(p, s, c.writer(), never_out.writer()));
+  for (int k = 0; k < s.consumers; ++k)
+    ps.push_back(consumer<P>(k, s, c.reader(), never_in.reader(), got));
   weft::run(virtually, weft::par(std::move(ps)));
   got.check(s);
   CHECK(c.transfers() == static_cast<std::uint64_t>(s.producers * kEach));
@@ -126,8 +131,10 @@ void on_threads(const Scenario& s, std::uint32_t capacity) {
   };
   std::vector<decltype(produce(0, c.writer(), never_out.writer()))> producers;
   std::vector<decltype(consume(0, c.reader(), never_in.reader()))> consumers;
-  for (int p = 0; p < s.producers; ++p) producers.push_back(produce(p, c.writer(), never_out.writer()));
-  for (int k = 0; k < s.consumers; ++k) consumers.push_back(consume(k, c.reader(), never_in.reader()));
+  for (int p = 0; p < s.producers; ++p)
+    producers.push_back(produce(p, c.writer(), never_out.writer()));
+  for (int k = 0; k < s.consumers; ++k)
+    consumers.push_back(consume(k, c.reader(), never_in.reader()));
   auto all = [](auto p, auto q) -> Process {
     weft::Group g;
     for (auto& x : p) g.start(std::move(x));

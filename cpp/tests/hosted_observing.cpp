@@ -32,10 +32,12 @@ Process look(weft::PartialDeadlock& found, C... ends) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rules 10.5, 14.3: two that wait for each other while a third goes on", P, POLICIES) {
+TEST_CASE_TEMPLATE("rules 10.5, 14.3: two that wait for each other while a third goes on", P,
+                   POLICIES) {
   weft::Channel<int, P> a{weft::named("a")}, b{weft::named("b")};
   weft::PartialDeadlock d;
-  weft::run(relay<P>(a.reader(), b.writer()).named("left"), relay<P>(b.reader(), a.writer()).named("right"), look<P>(d, a));
+  weft::run(relay<P>(a.reader(), b.writer()).named("left"),
+            relay<P>(b.reader(), a.writer()).named("right"), look<P>(d, a));
   REQUIRE(paths(d) == Paths{"main/left", "main/right"});
   CHECK(d.processes[0].operation == "read");
   CHECK(d.processes[0].places == Paths{"'a'"});
@@ -73,7 +75,8 @@ struct World {
       const unsigned state = random() % 5;
       all[i].able = state == 0;
       all[i].for_children = state == 1;
-      for (unsigned k = 1 + random() % 2; k > 0 && state > 1; --k) all[i].places.insert(static_cast<unsigned>(random() % places.size()));
+      for (unsigned k = 1 + random() % 2; k > 0 && state > 1; --k)
+        all[i].places.insert(static_cast<unsigned>(random() % places.size()));
     }
   }
   // By anybody for whom `outside` is true?
@@ -100,7 +103,8 @@ struct World {
     for (unsigned i = 1; i < all.size(); ++i) {
       if (all[i].able) g.able(i);
       if (all[i].for_children) g.waits_for(i, key(all[i]));
-      for (const unsigned p : all[i].places) places[p].barrier ? g.waits_at_barrier(i) : g.waits_at(i, key(places[p]));
+      for (const unsigned p : all[i].places)
+        places[p].barrier ? g.waits_at_barrier(i) : g.waits_at(i, key(places[p]));
     }
     for (const Place& p : places)
       for (const unsigned h : p.holders) g.holds(h, key(p));
@@ -116,7 +120,8 @@ struct World {
     for (unsigned bits = 0; bits < 1u << all.size(); bits += 2) {
       bool closed = true;
       for (unsigned i = 1; i < all.size(); ++i)
-        closed = closed && (!(bits >> i & 1) || !may_be_woken(i, [&](unsigned k) { return !(bits >> k & 1); }));
+        closed = closed && (!(bits >> i & 1) ||
+                            !may_be_woken(i, [&](unsigned k) { return !(bits >> k & 1); }));
       for (unsigned i = 1; i < all.size() && closed; ++i)
         if (bits >> i & 1) r.insert(i);
     }
@@ -146,8 +151,8 @@ TEST_CASE("rule 14.3: whoever could still be woken is not accused") {
   weft::PartialDeadlock d;
   const auto two = [&](auto... more) {
     weft::Channel<int> x, y;
-    weft::run(relay<weft::Shared>(x.reader(), y.writer()).named("left"), relay<weft::Shared>(y.reader(), x.writer()).named("right"),
-              more(x, y)...);
+    weft::run(relay<weft::Shared>(x.reader(), y.writer()).named("left"),
+              relay<weft::Shared>(y.reader(), x.writer()).named("right"), more(x, y)...);
     return paths(d);
   };
   const auto looks = [&](auto x, auto) { return look<weft::Shared>(d, x); };
@@ -189,18 +194,22 @@ TEST_CASE("rule 14.3: whoever could still be woken is not accused") {
   SUBCASE("an end that was moved out of the arguments of one that is stuck itself") {
     weft::Writer<int> stolen;
     weft::Channel<int> own;
-    auto p = [](weft::Writer<int> w, weft::Reader<int> r, weft::Writer<int>, weft::Writer<int>& to) -> Process {
+    auto p = [](weft::Writer<int> w, weft::Reader<int> r, weft::Writer<int>,
+                weft::Writer<int>& to) -> Process {
       to = std::move(w);
       co_await r.read();
     };
-    CHECK(two([&](auto x, auto) { return p(x.writer(), own.reader(), own.writer(), stolen).named("robbed"); },
-              [&](auto x, auto) { return look<weft::Shared>(d, x, own); }) == Paths{"main/robbed"});
+    CHECK(
+        two([&](auto x,
+                auto) { return p(x.writer(), own.reader(), own.writer(), stolen).named("robbed"); },
+            [&](auto x, auto) { return look<weft::Shared>(d, x, own); }) == Paths{"main/robbed"});
   }
   SUBCASE("a thread holds one") {
     std::mutex m;
     std::condition_variable cv;
     bool looked = false;
-    auto p = [](weft::PartialDeadlock& to, std::mutex& mutex, std::condition_variable& c, bool& flag) -> Process {
+    auto p = [](weft::PartialDeadlock& to, std::mutex& mutex, std::condition_variable& c,
+                bool& flag) -> Process {
       for (int i = 0; i < 5; ++i) co_await weft::yield();
       to = weft::deadlocks();
       const std::lock_guard g(mutex);
@@ -221,18 +230,21 @@ TEST_CASE("rule 14.3: whoever could still be woken is not accused") {
 TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, children") {
   weft::PartialDeadlock d;
   weft::Channel<int> a, b, c, e, f, g;
-  auto either = [](std::vector<weft::Reader<int>> r, weft::Writer<int>) -> Process { co_await weft::select(r); };
+  auto either = [](std::vector<weft::Reader<int>> r, weft::Writer<int>) -> Process {
+    co_await weft::select(r);
+  };
   auto either_or_late = [](std::vector<weft::Reader<int>> r, weft::Writer<int>) -> Process {
     co_await weft::select(r[0], weft::after(1h));
   };
-  auto both = [](weft::Writer<int> x, weft::Writer<int> y, weft::Reader<int>, weft::Reader<int>) -> Process {
-    co_await weft::par_write(x, 1, y, 2);
-  };
+  auto both = [](weft::Writer<int> x, weft::Writer<int> y, weft::Reader<int>,
+                 weft::Reader<int>) -> Process { co_await weft::par_write(x, 1, y, 2); };
   auto reads = [](weft::Reader<int> r, weft::Writer<int>) -> Process { co_await r.read(); };
   auto parent = [](auto child, weft::Reader<int> r, weft::Writer<int> w) -> Process {
     co_await child(std::move(r), std::move(w)).named("child");
   };
-  const auto readers = [](const auto&... x) { return std::vector<weft::Reader<int>>{x.reader()...}; };
+  const auto readers = [](const auto&... x) {
+    return std::vector<weft::Reader<int>>{x.reader()...};
+  };
   weft::Barrier barrier(2);
   auto meets = [](weft::Barrier x) -> Process { co_await x.sync(); };
   auto release = [](weft::Barrier x) -> Process {
@@ -240,22 +252,27 @@ TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, child
     co_await x.sync();
   };
   weft::run(either(readers(a, b), c.writer()).named("either"),
-            both(a.writer(), b.writer(), c.reader(), e.reader()).named("reader of itself"), reads(c.reader(), e.writer()).named("reads"),
-            meets(barrier).named("at barrier"), release(barrier), either_or_late(readers(f), f.writer()).named("has a timer"),
-            parent(reads, g.reader(), g.writer()).named("parent"), look<weft::Shared>(d, a, b, c, f, g));
-  // "either" and "both" met at a and b, so "either" has gone and c's writer with it: nothing of that is stuck. g's reader waits for itself.
+            both(a.writer(), b.writer(), c.reader(), e.reader()).named("reader of itself"),
+            reads(c.reader(), e.writer()).named("reads"), meets(barrier).named("at barrier"),
+            release(barrier), either_or_late(readers(f), f.writer()).named("has a timer"),
+            parent(reads, g.reader(), g.writer()).named("parent"),
+            look<weft::Shared>(d, a, b, c, f, g));
+  // "either" and "both" met at a and b, so "either" has gone and c's writer with it: nothing of
+  // that is stuck. g's reader waits for itself.
   CHECK(paths(d) == Paths{"main/parent/child"});
 
   // And with nobody to meet.
   weft::Channel<int> h, i, j;
-  weft::run(either(readers(h, i), j.writer()).named("either"), reads(j.reader(), h.writer()).named("one"),
-            reads(j.reader(), i.writer()).named("two"), look<weft::Shared>(d, h, i, j));
+  weft::run(either(readers(h, i), j.writer()).named("either"),
+            reads(j.reader(), h.writer()).named("one"), reads(j.reader(), i.writer()).named("two"),
+            look<weft::Shared>(d, h, i, j));
   REQUIRE(paths(d) == Paths{"main/either", "main/one", "main/two"});
   CHECK(d.processes[0].waits_for == Paths{"main/one", "main/two"});
   CHECK(d.processes[1].waits_for == Paths{"main/either"});
 
   weft::Channel<int> k, l;
-  weft::run(both(k.writer(), l.writer(), k.reader(), l.reader()).named("both"), look<weft::Shared>(d, k, l));
+  weft::run(both(k.writer(), l.writer(), k.reader(), l.reader()).named("both"),
+            look<weft::Shared>(d, k, l));
   CHECK(paths(d) == Paths{"main/both"});
 }
 
@@ -263,13 +280,14 @@ TEST_CASE("rule 14.3: a child that is stuck holds its parent, and whoever waits 
   weft::Channel<int> a, b;
   weft::PartialDeadlock d;
   auto child = [](weft::Reader<int> r, weft::Writer<int>) -> Process { co_await r.read(); };
-  auto parent = [](auto c, weft::Reader<int> r, weft::Writer<int> w, weft::Writer<int> mine) -> Process {
+  auto parent = [](auto c, weft::Reader<int> r, weft::Writer<int> w,
+                   weft::Writer<int> mine) -> Process {
     co_await c(std::move(r), std::move(w)).named("child");
     co_await mine.write(1);
   };
   auto waits = [](weft::Reader<int> r) -> Process { co_await r.read(); };
-  weft::run(parent(child, a.reader(), a.writer(), b.writer()).named("parent"), waits(b.reader()).named("waits"),
-            look<weft::Shared>(d, a, b));
+  weft::run(parent(child, a.reader(), a.writer(), b.writer()).named("parent"),
+            waits(b.reader()).named("waits"), look<weft::Shared>(d, a, b));
   CHECK(paths(d) == Paths{"main/parent/child", "main/waits"});
   CHECK(d.processes[1].waits_for == Paths{"main/parent"});
 }
@@ -290,10 +308,12 @@ TEST_CASE("rule 10.5: asked from a thread process; outside any it is bad use") {
       a.poison();
     });
   };
-  weft::run(relay<weft::Shared>(a.reader(), b.writer()).named("left"), relay<weft::Shared>(b.reader(), a.writer()).named("right"),
-            last(parked.writer()), thread());
+  weft::run(relay<weft::Shared>(a.reader(), b.writer()).named("left"),
+            relay<weft::Shared>(b.reader(), a.writer()).named("right"), last(parked.writer()),
+            thread());
   CHECK(paths(d) == Paths{"main/left", "main/right"});
-  CHECK_THROWS_WITH_AS((void)weft::deadlocks(), doctest::Contains("inside a process"), weft::BadUse);
+  CHECK_THROWS_WITH_AS((void)weft::deadlocks(), doctest::Contains("inside a process"),
+                       weft::BadUse);
   CHECK(weft::PartialDeadlock().text() == "no process is stuck");
 }
 
@@ -317,9 +337,12 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
     weft::Cores pool(cores);
     weft::run(weft::on(pool),
               weft::par(relay<weft::Shared>(a.reader(), b.writer()).named("left"),
-                        relay<weft::Shared>(b.reader(), a.writer()).named("right"), begins(round.reader(), back.writer()),
-                        relay<weft::Shared>(back.reader(), round.writer()), relay<weft::Shared>(kept.reader(), away.writer()),
-                        relay<weft::Shared>(away.reader(), kept.writer()).on(second), looks(d, a, round, kept)));
+                        relay<weft::Shared>(b.reader(), a.writer()).named("right"),
+                        begins(round.reader(), back.writer()),
+                        relay<weft::Shared>(back.reader(), round.writer()),
+                        relay<weft::Shared>(kept.reader(), away.writer()),
+                        relay<weft::Shared>(away.reader(), kept.writer()).on(second),
+                        looks(d, a, round, kept)));
     CHECK(paths(d) == Paths{"main/left", "main/right"});
   }
 }
@@ -329,7 +352,8 @@ TEST_CASE("rule 14.3: very many, in a time that grows as they do; the text is cu
   std::vector<weft::Channel<int, weft::Local>> c;
   for (int i = 0; i < n; ++i) c.emplace_back(weft::named("c"));
   std::vector<Process> all;
-  for (int i = 0; i < n; ++i) all.push_back(relay<weft::Local>(c[i].reader(), c[(i + 1) % n].writer()).named("ring"));
+  for (int i = 0; i < n; ++i)
+    all.push_back(relay<weft::Local>(c[i].reader(), c[(i + 1) % n].writer()).named("ring"));
   weft::PartialDeadlock d;
   weft::run(weft::par(weft::par(std::move(all)), look<weft::Local>(d, c[0])));
   CHECK(d.processes.size() == n);
@@ -348,8 +372,9 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
       told.push_back(paths(d));
       a.poison();
     });
-    weft::run(virtually, weft::par(relay<weft::Shared>(a.reader(), b.writer()).named("left"),
-                                   relay<weft::Shared>(b.reader(), a.writer()).named("right"), clock(5)));
+    weft::run(virtually,
+              weft::par(relay<weft::Shared>(a.reader(), b.writer()).named("left"),
+                        relay<weft::Shared>(b.reader(), a.writer()).named("right"), clock(5)));
   }
   CHECK(told == std::vector<Paths>{{"main/left", "main/right"}});
 
@@ -361,14 +386,17 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
     c.poison();
   };
   {
-    const weft::watching_deadlocks w([&](const weft::PartialDeadlock& d) { told.push_back(paths(d)); });
-    weft::run(virtually, weft::par(relay<weft::Shared>(x.reader(), y.writer()).named("left"),
-                                   relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
+    const weft::watching_deadlocks w(
+        [&](const weft::PartialDeadlock& d) { told.push_back(paths(d)); });
+    weft::run(virtually,
+              weft::par(relay<weft::Shared>(x.reader(), y.writer()).named("left"),
+                        relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
   }
   CHECK(told.size() == 1);
   // And no more when nobody is watching.
   weft::Channel<int> p, q;
-  weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()), relay<weft::Shared>(q.reader(), p.writer()), ends(p)));
+  weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()),
+                                 relay<weft::Shared>(q.reader(), p.writer()), ends(p)));
   CHECK(told.size() == 1);
 }
 
@@ -376,7 +404,8 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
   std::mutex m;
   std::condition_variable cv;
   std::vector<weft::Hog> hogs;
-  auto hog = [](weft::Reader<int> r, std::mutex& mutex, std::condition_variable& told, std::vector<weft::Hog>& list) -> Process {
+  auto hog = [](weft::Reader<int> r, std::mutex& mutex, std::condition_variable& told,
+                std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
     told.wait(g, [&] { return !list.empty(); });  // in place of something that takes long
@@ -389,7 +418,8 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
       cv.notify_all();
     });
     weft::Channel<int> to;
-    weft::run(o, weft::par(hog(to.reader(), m, cv, hogs).named("hog"), send_all<weft::Shared>(to.writer(), {1}), weft::thread([&] {
+    weft::run(o, weft::par(hog(to.reader(), m, cv, hogs).named("hog"),
+                           send_all<weft::Shared>(to.writer(), {1}), weft::thread([&] {
                              std::unique_lock g(m);
                              cv.wait(g, [&] { return !hogs.empty(); });  // a thread is never named
                            })));
@@ -415,13 +445,16 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
   CHECK(rows[0].channels == 1);
   CHECK(rows[0].transfers == 4);
   CHECK(rows[0].dropped == 0);
-  // One scheduler, a rendezvous: of each meeting one side had parked; the reader besides at the end.
+  // One scheduler, a rendezvous: of each meeting one side had parked; the reader besides at the
+  // end.
   CHECK(rows[0].parked_reads + rows[0].parked_writes >= 4);
   CHECK(rows[0].parked_reads + rows[0].parked_writes <= 5);
   CHECK(rows[0].blocked_readers.count() + rows[0].blocked_writers.count() > 0);
   CHECK(has(m.table(), "transfers"));
   CHECK(has(m.table(), "'a \"name\"'\n"));
-  CHECK(has(m.json(), "[{\"name\": \"'a \\\"name\\\"'\", \"channels\": 1, \"transfers\": 4, \"dropped\": 0, "));
+  CHECK(
+      has(m.json(),
+          "[{\"name\": \"'a \\\"name\\\"'\", \"channels\": 1, \"transfers\": 4, \"dropped\": 0, "));
   CHECK(has(m.json(), "}]"));
 
   // Stopped: nothing is added; and a new one begins at nothing.
@@ -431,10 +464,12 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
   CHECK(weft::measuring().rows().empty());
 }
 
-TEST_CASE("rule 14.4: a select's waiting counts where it commits; threads; turned on within a process") {
+TEST_CASE(
+    "rule 14.4: a select's waiting counts where it commits; threads; turned on within a process") {
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")}, t{weft::named("t")};
   std::unique_ptr<weft::measuring> m;
-  auto chooses = [](weft::Reader<int> x, weft::Reader<int> y, std::unique_ptr<weft::measuring>& to) -> Process {
+  auto chooses = [](weft::Reader<int> x, weft::Reader<int> y,
+                    std::unique_ptr<weft::measuring>& to) -> Process {
     to = std::make_unique<weft::measuring>();
     co_await weft::yield();  // from the process's next step on
     CHOSEN(weft::select(x, y), 1);
@@ -467,9 +502,10 @@ TEST_CASE("rule 14.4: a select's waiting counts where it commits; threads; turne
   std::vector<weft::Channel<int>> same;
   for (int i = 0; i < 3; ++i) same.emplace_back(weft::named("same"));
   std::vector<int> got;
-  weft::run({.cores = 2},
-            weft::par(send_all<weft::Shared>(same[0].writer(), {1, 2, 3}), relay<weft::Shared>(same[0].reader(), same[1].writer()),
-                      relay<weft::Shared>(same[1].reader(), same[2].writer()), collect<weft::Shared>(same[2].reader(), got)));
+  weft::run({.cores = 2}, weft::par(send_all<weft::Shared>(same[0].writer(), {1, 2, 3}),
+                                    relay<weft::Shared>(same[0].reader(), same[1].writer()),
+                                    relay<weft::Shared>(same[1].reader(), same[2].writer()),
+                                    collect<weft::Shared>(same[2].reader(), got)));
   rows = k.rows();
   REQUIRE(rows.size() == 1);
   CHECK(got == std::vector<int>{1, 2, 3});

@@ -43,7 +43,9 @@ TEST_CASE("rules 1.3, 3.1: one-to-one keeps order, drains and ends") {
   }
 }
 
-TEST_CASE("rule 1.8: a second end is bad use, and so is a one-to-one channel that is no blocking buffer") {
+TEST_CASE(
+    "rule 1.8: a second end is bad use, and so is a one-to-one channel that is no blocking "
+    "buffer") {
   Ring c{weft::buffer(1)};
   const In in = c.reader();
   const Out out = c.writer();
@@ -84,10 +86,12 @@ TEST_CASE("a thread writes, a coroutine reads") {
   CHECK(s == 2000L * 1999 / 2);
 }
 
-TEST_CASE("rules 3.3, 4.2: what nobody reads is destroyed and counted, a writer gets its value back") {
+TEST_CASE(
+    "rules 3.3, 4.2: what nobody reads is destroyed and counted, a writer gets its value back") {
   weft::Channel<std::shared_ptr<int>, OneToOne> c{weft::buffer(2)};
   auto token = std::make_shared<int>(1);
-  auto writer = [](weft::Writer<std::shared_ptr<int>, OneToOne> out, std::shared_ptr<int> v, bool poison) -> Process {
+  auto writer = [](weft::Writer<std::shared_ptr<int>, OneToOne> out, std::shared_ptr<int> v,
+                   bool poison) -> Process {
     try {
       for (;;) co_await out.write(v);
     } catch (const weft::Poisoned& e) {
@@ -99,7 +103,9 @@ TEST_CASE("rules 3.3, 4.2: what nobody reads is destroyed and counted, a writer 
     }
   };
   SUBCASE("the reader retires") {
-    auto reader = [](weft::Reader<std::shared_ptr<int>, OneToOne> in) -> Process { co_await in.read(); };
+    auto reader = [](weft::Reader<std::shared_ptr<int>, OneToOne> in) -> Process {
+      co_await in.read();
+    };
     weft::run(writer(c.writer(), token, false), reader(c.reader()));
   }
   SUBCASE("the reader poisons") {
@@ -122,7 +128,9 @@ TEST_CASE("rules 3.3, 4.2: what nobody reads is destroyed and counted, a writer 
 TEST_CASE("rule 2.4: ends move through it; an end that it drops is retired") {
   weft::Channel<weft::Writer<int>, OneToOne> c{weft::buffer(2)};
   weft::Channel<int> d;
-  auto giver = [](weft::Writer<weft::Writer<int>, OneToOne> out, weft::Writer<int> w) -> Process { co_await out.write(std::move(w)); };
+  auto giver = [](weft::Writer<weft::Writer<int>, OneToOne> out, weft::Writer<int> w) -> Process {
+    co_await out.write(std::move(w));
+  };
   auto waiter = [](weft::Reader<int> in) -> Process { CHECK(!co_await in.next()); };
   auto closer = [](weft::Reader<weft::Writer<int>, OneToOne> in) -> Process {
     for (int i = 0; i < 3; ++i) co_await weft::yield();
@@ -156,7 +164,8 @@ TEST_CASE("rules 5.1, 5.9: its ends are guards, of a select and of a standing al
         std::array<bool, 2> live{true, true};
         while (open > 0) {
           try {
-            auto c = co_await weft::select(weft::in(ins[0]).when(live[0]), weft::in(ins[1]).when(live[1]));
+            auto c = co_await weft::select(weft::in(ins[0]).when(live[0]),
+                                           weft::in(ins[1]).when(live[1]));
             s += *c.value;
           } catch (const weft::Retired& e) {
             live[static_cast<std::size_t>(e.guard)] = false;
@@ -166,7 +175,8 @@ TEST_CASE("rules 5.1, 5.9: its ends are guards, of a select and of a standing al
       }
       co_return s;
     };
-    auto [s, n1, n2] = weft::run(reader(a.reader(), b.reader(), standing), send(a.writer(), 0, 50), send(b.writer(), 100, 150));
+    auto [s, n1, n2] = weft::run(reader(a.reader(), b.reader(), standing), send(a.writer(), 0, 50),
+                                 send(b.writer(), 100, 150));
     CHECK(s == 50L * 49 / 2 + 50L * 249 / 2);
   }
 }

@@ -1,4 +1,5 @@
-// How an executor sleeps where a language runtime looks for signals around the sleep (runtime/parking.hpp, rule 6.7).
+// How an executor sleeps where a language runtime looks for signals around the sleep
+// (runtime/parking.hpp, rule 6.7).
 #include <atomic>
 #include <thread>
 
@@ -113,7 +114,8 @@ TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and 
   Count count;
   Parking p;
   p.activity = &count;
-  // The one who stirs and wakes is another thread; what disturbed() says keeps the sleeper asleep meanwhile.
+  // The one who stirs and wakes is another thread; what disturbed() says keeps the sleeper asleep
+  // meanwhile.
   seen.go_on = false;
   std::thread other([&] {
     while (count.active != 0) std::this_thread::yield();

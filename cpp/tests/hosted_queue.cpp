@@ -1,4 +1,5 @@
-// The queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes, and what a thief gets (rules 15.5, 15.7).
+// The queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes, and
+// what a thief gets (rules 15.5, 15.7).
 #include <initializer_list>
 #include <memory>
 #include <vector>
@@ -18,12 +19,16 @@ class Jobs {
  public:
   explicit Jobs(std::string_view groups) : jobs_(groups.size()) {
     for (std::size_t i = 0; i < groups.size(); ++i)
-      jobs_[i].group = groups[i] == '.' ? nullptr : reinterpret_cast<runtime::Group*>(places_ + 16 * (groups[i] - 'a'));
+      jobs_[i].group = groups[i] == '.'
+                           ? nullptr
+                           : reinterpret_cast<runtime::Group*>(places_ + 16 * (groups[i] - 'a'));
   }
   void push_all(StealQueue& q) {
     for (Job& j : jobs_) q.push(&j);
   }
-  int number(const core::Waker* w) const { return static_cast<int>(static_cast<const Job*>(w) - jobs_.data()); }
+  int number(const core::Waker* w) const {
+    return static_cast<int>(static_cast<const Job*>(w) - jobs_.data());
+  }
   Job& operator[](std::size_t i) { return jobs_[i]; }
   std::vector<int> stolen(StealQueue& q) const {
     std::vector<int> r;
@@ -43,7 +48,8 @@ class Jobs {
 
 using Numbers = std::vector<int>;
 
-TEST_CASE("queue of a worker: first come, first served; who takes one marks it (rules 15.5, 15.7)") {
+TEST_CASE(
+    "queue of a worker: first come, first served; who takes one marks it (rules 15.5, 15.7)") {
   Jobs jobs("abc");
   StealQueue q;
   CHECK(q.take(3) == nullptr);
@@ -56,7 +62,9 @@ TEST_CASE("queue of a worker: first come, first served; who takes one marks it (
   CHECK(q.size() == 0);
 }
 
-TEST_CASE("queue of a worker: one that is not wholly suspended yet is passed over, and keeps no other from running (rule 15.5)") {
+TEST_CASE(
+    "queue of a worker: one that is not wholly suspended yet is passed over, and keeps no other "
+    "from running (rule 15.5)") {
   Jobs jobs("aaa");
   StealQueue q;
   jobs.push_all(q);
@@ -84,7 +92,9 @@ TEST_CASE("queue of a worker: a thief takes the older half of one group") {
   }
 }
 
-TEST_CASE("queue of a worker: a thief takes whole groups, the oldest first; what it takes and what it leaves stay in order (rule 15.7)") {
+TEST_CASE(
+    "queue of a worker: a thief takes whole groups, the oldest first; what it takes and what it "
+    "leaves stay in order (rule 15.7)") {
   Jobs jobs("abcdabcd");
   StealQueue q;
   jobs.push_all(q);
@@ -101,7 +111,9 @@ TEST_CASE("queue of a worker: the group of which one was taken last is left to i
   CHECK(jobs.taken(q) == Numbers{1, 4, 5});
 }
 
-TEST_CASE("queue of a worker: that group is torn apart if there is no other, and the thief will have it so") {
+TEST_CASE(
+    "queue of a worker: that group is torn apart if there is no other, and the thief will have it "
+    "so") {
   Jobs jobs("aaaa");
   StealQueue q;
   jobs.push_all(q);
@@ -121,7 +133,9 @@ TEST_CASE("queue of a worker: other groups are taken by a thief who tears none a
   CHECK(jobs.taken(q) == Numbers{1});
 }
 
-TEST_CASE("queue of a worker: of a group that is more than half the oldest are taken; one that does not fit any more stays") {
+TEST_CASE(
+    "queue of a worker: of a group that is more than half the oldest are taken; one that does not "
+    "fit any more stays") {
   Jobs big("abaaaaab");
   StealQueue q;
   big.push_all(q);
@@ -134,7 +148,9 @@ TEST_CASE("queue of a worker: of a group that is more than half the oldest are t
   CHECK(late.taken(q) == Numbers{1, 2, 3, 4});
 }
 
-TEST_CASE("queue of a worker: a long queue loses no more than a thief may take, and only from its beginning") {
+TEST_CASE(
+    "queue of a worker: a long queue loses no more than a thief may take, and only from its "
+    "beginning") {
   constexpr int kAll = 10 * StealQueue::kMost;
   Jobs jobs(std::string(kAll, 'a'));
   StealQueue q;
@@ -145,10 +161,13 @@ TEST_CASE("queue of a worker: a long queue loses no more than a thief may take, 
   CHECK(q.size() == kAll - StealQueue::kMost);
   const Numbers rest = jobs.taken(q);
   REQUIRE(rest.size() == kAll - StealQueue::kMost);
-  for (std::size_t i = 0; i < rest.size(); ++i) CHECK(rest[i] == static_cast<int>(StealQueue::kMost + i));
+  for (std::size_t i = 0; i < rest.size(); ++i)
+    CHECK(rest[i] == static_cast<int>(StealQueue::kMost + i));
 }
 
-TEST_CASE("queue of a worker: any groups, any order: nothing is lost or doubled, and no group in the middle of the loot is torn") {
+TEST_CASE(
+    "queue of a worker: any groups, any order: nothing is lost or doubled, and no group in the "
+    "middle of the loot is torn") {
   std::uint32_t seed = 20261122;
   const auto random = [&](std::uint32_t n) {
     seed ^= seed << 13, seed ^= seed >> 17, seed ^= seed << 5;
@@ -180,12 +199,14 @@ TEST_CASE("queue of a worker: any groups, any order: nothing is lost or doubled,
     for (const int i : loot) ++seen[static_cast<std::size_t>(i)];
     for (const int i : rest) ++seen[static_cast<std::size_t>(i)];
     CHECK(std::all_of(seen.begin(), seen.end(), [](int k) { return k == 1; }));
-    // At most the first group of the loot has members on both sides, or the one that ran, if there was no other.
+    // At most the first group of the loot has members on both sides, or the one that ran, if there
+    // was no other.
     for (std::size_t k = 0; k < loot.size(); ++k) {
       const char g = groups[static_cast<std::size_t>(loot[k])];
       if (g == groups[static_cast<std::size_t>(loot[0])]) continue;
       CHECK(g != ran);
-      CHECK(std::none_of(rest.begin(), rest.end(), [&](int i) { return groups[static_cast<std::size_t>(i)] == g; }));
+      CHECK(std::none_of(rest.begin(), rest.end(),
+                         [&](int i) { return groups[static_cast<std::size_t>(i)] == g; }));
     }
   }
 }

@@ -1,4 +1,5 @@
-// How a process ended is seen where its result would have been: Result and NoResult, and what run throws (rules 2.5, 3.5, 4.3, 7.1).
+// How a process ended is seen where its result would have been: Result and NoResult, and what run
+// throws (rules 2.5, 3.5, 4.3, 7.1).
 #include "hosted.hpp"
 
 using namespace test;
@@ -45,9 +46,11 @@ weft::NoResult lacking(F&& f) {
 
 }  // namespace
 
-TEST_CASE("rules 3.5, 7.1: who ended without a result: its Result names it, how it ended and where") {
+TEST_CASE(
+    "rules 3.5, 7.1: who ended without a result: its Result names it, how it ended and where") {
   weft::Channel<int> c(weft::named("data"));
-  auto [mean, sent, other] = weft::run(average(c.reader()).named("mean"), source(c.writer(), 3), seven());
+  auto [mean, sent, other] =
+      weft::run(average(c.reader()).named("mean"), source(c.writer(), 3), seven());
   static_assert(std::is_same_v<decltype(sent), std::monostate>);
   CHECK_FALSE(mean.has_value());
   CHECK_FALSE(mean);
@@ -59,7 +62,8 @@ TEST_CASE("rules 3.5, 7.1: who ended without a result: its Result names it, how 
   CHECK(e.how == weft::Ending::retired);
   CHECK(has(e.where, "hosted_results.cpp:"));
   CHECK_THROWS_AS(std::rethrow_exception(e.reason), weft::Retired);
-  for (const char* part : {"main/mean", "read on channel 'data'", "retired", "hosted_results.cpp:"}) CHECK(has(e.what(), part));
+  for (const char* part : {"main/mean", "read on channel 'data'", "retired", "hosted_results.cpp:"})
+    CHECK(has(e.what(), part));
   CHECK_THROWS_AS(*mean, weft::NoResult);
   CHECK_THROWS_AS(*std::move(mean), weft::NoResult);
   CHECK(other.has_value());
@@ -72,8 +76,9 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   Retired r;
   Poisoned p, q;
   const weft::Cores pool(2);
-  auto [a, b, d, e, f] = weft::run(average(p.in), cancelled(), weft::thread([in = r.in] { return in(); }), average(q.in).on(pool),
-                                   weft::thread([in = q.in] { return std::make_unique<int>(in()); }));
+  auto [a, b, d, e, f] = weft::run(
+      average(p.in), cancelled(), weft::thread([in = r.in] { return in(); }),
+      average(q.in).on(pool), weft::thread([in = q.in] { return std::make_unique<int>(in()); }));
   CHECK(lacking([&x = a] { *x; }).how == weft::Ending::poisoned);
   CHECK(lacking([&x = b] { *x; }).how == weft::Ending::cancelled);
   CHECK(lacking([&x = d] { *x; }).how == weft::Ending::retired);
@@ -101,7 +106,8 @@ TEST_CASE("rule 7.1: of a vector, a sequence and a block within a block") {
   CHECK(own == 7);
 }
 
-TEST_CASE("rule 7.1: run of exactly one process throws what left it, whatever kind of process it is") {
+TEST_CASE(
+    "rule 7.1: run of exactly one process throws what left it, whatever kind of process it is") {
   Retired r;
   Poisoned p;
   const weft::Cores pool(2);
@@ -133,7 +139,8 @@ TEST_CASE("rule 7.1: run of exactly one process throws what left it, whatever ki
   CHECK(met);
 }
 
-TEST_CASE("rule 7.1: of several, of a parallel of one, in a group and spawned a quiet end stays quiet") {
+TEST_CASE(
+    "rule 7.1: of several, of a parallel of one, in a group and spawned a quiet end stays quiet") {
   Retired r;
   const auto reads = [](weft::Reader<int> in) -> Process { co_await in.read(); };
   weft::run(reads(r.in), nothing());
@@ -158,7 +165,9 @@ TEST_CASE("rules 4.3, 7.1: what left it is thrown after its ends are let go or p
   Retired r;
   weft::Channel<int> out, out2;
   const auto rest = out.reader(), rest2 = out2.reader();
-  const auto relay = [](weft::Reader<int> in, weft::Writer<int> to) -> Process { co_await to.write(co_await in.read()); };
+  const auto relay = [](weft::Reader<int> in, weft::Writer<int> to) -> Process {
+    co_await to.write(co_await in.read());
+  };
   CHECK_THROWS_AS(weft::run(relay(r.in, out.writer())), weft::Retired);
   CHECK_THROWS_AS(rest(), weft::Retired);
   Poisoned p;
@@ -171,7 +180,9 @@ TEST_CASE("rules 4.3, 7.1: what left it is thrown after its ends are let go or p
   CHECK_THROWS_AS(rest2(), weft::Poisoned);
 }
 
-TEST_CASE("rules 4.3, 7.1: who awaits a value in a coroutine gets what left the process that was to give it, and ends by it") {
+TEST_CASE(
+    "rules 4.3, 7.1: who awaits a value in a coroutine gets what left the process that was to give "
+    "it, and ends by it") {
   Poisoned p;
   weft::Channel<int> local, given;
   const auto of_local = local.reader(), of_given = given.reader();
@@ -198,7 +209,9 @@ TEST_CASE("rules 4.3, 7.1: who awaits a value in a coroutine gets what left the 
   CHECK(caught);
 }
 
-TEST_CASE("rules 2.5, 3.5: an end raised by asking for a new end is a failure when uncaught; what operations raise is met") {
+TEST_CASE(
+    "rules 2.5, 3.5: an end raised by asking for a new end is a failure when uncaught; what "
+    "operations raise is met") {
   Retired r;
   bool others_ended = false;
   const auto other = [](bool& ended) -> Process {
@@ -223,7 +236,9 @@ TEST_CASE("rules 2.5, 3.5: an end raised by asking for a new end is a failure wh
   CHECK(is_unmet([&] { weft::run(virtually, asks(r.c), other(others_ended)); }));
   CHECK(others_ended);
   others_ended = false;
-  CHECK(is_unmet([&] { weft::run(virtually, weft::thread([c = r.c] { c.writer()(1); }), other(others_ended)); }));
+  CHECK(is_unmet([&] {
+    weft::run(virtually, weft::thread([c = r.c] { c.writer()(1); }), other(others_ended));
+  }));
   CHECK(others_ended);
   CHECK(is_unmet([&] { r.c.writer(); }));
   r.in.retire();
@@ -234,7 +249,9 @@ TEST_CASE("rules 2.5, 3.5: an end raised by asking for a new end is a failure wh
   CHECK(is_unmet([&] { weft::run(asks(p.c), nothing()); }));
 }
 
-TEST_CASE("rules 3.5, 4.3: one that was not met fails its process, and a poison poisons its ends all the same") {
+TEST_CASE(
+    "rules 3.5, 4.3: one that was not met fails its process, and a poison poisons its ends all the "
+    "same") {
   Poisoned p;
   weft::Channel<int> out;
   const auto rest = out.reader();
@@ -246,7 +263,9 @@ TEST_CASE("rules 3.5, 4.3: one that was not met fails its process, and a poison 
   CHECK_THROWS_AS(rest(), weft::Poisoned);
 }
 
-TEST_CASE("rule 3.5: raised again, also elsewhere or as a copy, a met end is met; one that a program makes is not") {
+TEST_CASE(
+    "rule 3.5: raised again, also elsewhere or as a copy, a met end is met; one that a program "
+    "makes is not") {
   Retired r;
   std::exception_ptr kept;
   try {
@@ -274,7 +293,9 @@ TEST_CASE("rule 3.5: raised again, also elsewhere or as a copy, a met end is met
   CHECK_THROWS_WITH(weft::run(made(), nothing()), "by hand");
 }
 
-TEST_CASE("rule 3.5: an operation of a ChannelHandle meets the end, although its first one takes the end") {
+TEST_CASE(
+    "rule 3.5: an operation of a ChannelHandle meets the end, although its first one takes the "
+    "end") {
   weft::ChannelHandle<int> h;
   h.writer();
   const_cast<weft::Writer<int>&>(h.writer()).retire();

@@ -1,5 +1,6 @@
-// Twins of conformance/scenarios/rules_07_11_the_end_of_a_process.py and rules_07_12_limits.py: each has the name of its scenario, and
-// says in C++ what that says. conformance/tests/test_scenarios.py looks that none is missing; what has none says there why.
+// Twins of conformance/scenarios/rules_07_11_the_end_of_a_process.py and rules_07_12_limits.py:
+// each has the name of its scenario, and says in C++ what that says.
+// conformance/tests/test_scenarios.py looks that none is missing; what has none says there why.
 #include <algorithm>
 #include <limits>
 
@@ -47,7 +48,8 @@ std::string text_of(const std::exception_ptr& e) {
 
 }  // namespace
 
-// --- 7.11 -----------------------------------------------------------------------------------------------------------------------------
+// --- 7.11
+// -----------------------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("scenario an_end_is_ready_once_the_process_has_ended_and_stays_so") {
   weft::Channel<int> c;
@@ -119,7 +121,8 @@ TEST_CASE("scenario it_has_let_go_of_its_ends_by_then") {
 
 TEST_CASE("scenario any_number_may_watch") {
   const weft::Watch<std::string> w;
-  const auto [nothing, a, b, c] = weft::run(virtually, weft::par(w.of(returns("seen", 2s)), watches(w), watches(w), watches(w)));
+  const auto [nothing, a, b, c] = weft::run(
+      virtually, weft::par(w.of(returns("seen", 2s)), watches(w), watches(w), watches(w)));
   for (const auto& seen : {a, b, c}) CHECK(*seen == std::pair(std::string("seen"), 2 * kSecond));
 }
 
@@ -166,7 +169,8 @@ TEST_CASE("scenario a_watched_failure_is_its_watchers") {
 
 TEST_CASE("scenario one_that_nobody_watches_is_the_groups") {
   auto p = []() -> Process {
-    auto unwatched = weft::Watch<std::string>().watched(fails("mine", 1s));  // no other copy of the handle lives
+    // no other copy of the handle lives
+    auto unwatched = weft::Watch<std::string>().watched(fails("mine", 1s));
     try {
       co_await weft::par(std::move(unwatched), returns("cancelled", 50s));
       FAIL("it went on");
@@ -180,7 +184,8 @@ TEST_CASE("scenario one_that_nobody_watches_is_the_groups") {
 
 TEST_CASE("scenario in_a_parallel_a_watched_failure_is_no_result") {
   const weft::Watch<std::string> w;
-  const auto [nothing, seen] = weft::run(virtually, weft::par(w.watched(fails("mine", 1s)), watches(w)));
+  const auto [nothing, seen] =
+      weft::run(virtually, weft::par(w.watched(fails("mine", 1s)), watches(w)));
   CHECK(*seen == std::pair(std::string("none"), kSecond));
 }
 
@@ -202,9 +207,12 @@ TEST_CASE("scenario a_select_with_an_end_goes_on_without_its_sources") {
 TEST_CASE("scenario who_waits_for_an_end_waits_for_that_process") {
   weft::Channel<int> c;
   const weft::Watch<void> w;
-  auto waits_for = [](weft::Watch<void> other, weft::Writer<int>) -> Process { co_await other.ended(); };
+  auto waits_for = [](weft::Watch<void> other, weft::Writer<int>) -> Process {
+    co_await other.ended();
+  };
   try {
-    weft::run(virtually, w.of(reads(c.reader()).named("reader")), waits_for(w, c.writer()).named("waiter"));
+    weft::run(virtually, w.of(reads(c.reader()).named("reader")),
+              waits_for(w, c.writer()).named("waiter"));
     FAIL("no deadlock");
   } catch (const weft::Deadlock& e) {
     const auto in_knot = [&](const char* name) {
@@ -218,7 +226,8 @@ TEST_CASE("scenario who_waits_for_an_end_waits_for_that_process") {
   }
 }
 
-// --- 7.12 -----------------------------------------------------------------------------------------------------------------------------
+// --- 7.12
+// -----------------------------------------------------------------------------------------------------------------------------
 
 TEST_CASE_TEMPLATE("scenario a_timeout_ends_what_the_block_waits_for", P, POLICIES) {
   weft::Channel<int, P> c;
@@ -422,7 +431,9 @@ TEST_CASE("scenario what_the_block_started_and_waits_for_is_cancelled") {
   std::vector<std::string> log;
   auto p = [](std::vector<std::string>& l) -> Process {
     const weft::Timeout limit(2s);
-    CHECK_THROWS_AS(co_await weft::par(sleeps(l, "a", 1s), sleeps(l, "b", 50s), sleeps(l, "c", 60s)), weft::TimedOut);
+    CHECK_THROWS_AS(
+        co_await weft::par(sleeps(l, "a", 1s), sleeps(l, "b", 50s), sleeps(l, "c", 60s)),
+        weft::TimedOut);
     CHECK(weft::now() == 2 * kSecond);
   };
   weft::run(virtually, p(log));
@@ -448,7 +459,8 @@ TEST_CASE_TEMPLATE("scenario no_value_is_lost_by_one", P, POLICIES) {
     std::sort(got.begin(), got.end());
     co_return got;
   };
-  const auto [got, one, two] = weft::run(virtually, weft::par(takes(c.reader()), gives(c.writer(), 1, 1s), gives(c.writer(), 2, 2s)));
+  const auto [got, one, two] = weft::run(
+      virtually, weft::par(takes(c.reader()), gives(c.writer(), 1, 1s), gives(c.writer(), 2, 2s)));
   CHECK(*got == std::vector<int>{1, 2});
 }
 

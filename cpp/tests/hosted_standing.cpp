@@ -3,7 +3,9 @@
 
 using namespace test;
 
-TEST_CASE_TEMPLATE("rule 5.9: a standing alternative serves those that became ready, first come, first served", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.9: a standing alternative serves those that became ready, first come, first served", P,
+    POLICIES) {
   constexpr int n = 20;
   std::vector<weft::Reader<int, P>> rs;
   std::vector<Process> ps;
@@ -52,7 +54,8 @@ TEST_CASE_TEMPLATE("rule 5.9: nothing is lost between selects, and an end is see
     CHECK_THROWS_AS(co_await alt.select(), weft::BadUse);  // rule 5.5
   };
   int sum = 0;
-  weft::run(server(a.reader(), b.reader(), sum), send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6}), send_all<P>(b.writer(), {10, 20, 30}));
+  weft::run(server(a.reader(), b.reader(), sum), send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6}),
+            send_all<P>(b.writer(), {10, 20, 30}));
   CHECK(sum == 81);
 }
 
@@ -69,10 +72,12 @@ TEST_CASE_TEMPLATE("rule 5.9: enable(i, bool) is the precondition", P, POLICIES)
     alt.enable(1, false);
     for (int i = 0; i < 3; ++i) CHOSEN(alt.select(), 0);
   };
-  weft::run(server(a.reader(), b.reader()), send_all<P>(a.writer(), {1, 2, 3}), send_all<P>(b.writer(), {1, 2, 3}));
+  weft::run(server(a.reader(), b.reader()), send_all<P>(a.writer(), {1, 2, 3}),
+            send_all<P>(b.writer(), {1, 2, 3}));
 }
 
-TEST_CASE_TEMPLATE("rule 5.9: with timers, skips, barriers and outputs it obeys the same rules", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.9: with timers, skips, barriers and outputs it obeys the same rules", P,
+                   POLICIES) {
   weft::Channel<int, P> in, out;
   weft::Barrier meeting(2);
   auto p = [](weft::Reader<int, P> x, weft::Writer<int, P> y, weft::Barrier b) -> Process {
@@ -96,10 +101,12 @@ TEST_CASE_TEMPLATE("rule 5.9: with timers, skips, barriers and outputs it obeys 
     co_await b.sync();
     co_await weft::sleep(2s);
   };
-  weft::run(virtually, weft::par(p(in.reader(), out.writer(), meeting), q(in.writer(), out.reader(), meeting)));
+  weft::run(virtually, weft::par(p(in.reader(), out.writer(), meeting),
+                                 q(in.writer(), out.reader(), meeting)));
 }
 
-TEST_CASE_TEMPLATE("rule 5.3: two standing alternatives meet on a channel where both stand", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.3: two standing alternatives meet on a channel where both stand", P,
+                   POLICIES) {
   weft::Channel<int, P> c, d;
   auto p = [](weft::Reader<int, P> x, weft::Writer<int, P> y) -> Process {
     int n = 0;
@@ -110,7 +117,9 @@ TEST_CASE_TEMPLATE("rule 5.3: two standing alternatives meet on a channel where 
   CHECK(c.transfers() + d.transfers() == 50);
 }
 
-TEST_CASE_TEMPLATE("rules 5.9, 5.10, 6.2: a standing alternative that is cancelled or dropped leaves no trace", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rules 5.9, 5.10, 6.2: a standing alternative that is cancelled or dropped leaves no trace", P,
+    POLICIES) {
   weft::Channel<int, P> a, b;
   auto server = [](weft::Reader<int, P> x, weft::Reader<int, P> y) -> Process {
     weft::StandingAlternative alt{x, y};
@@ -143,8 +152,9 @@ TEST_CASE_TEMPLATE("rules 5.9, 5.10, 6.2: a standing alternative that is cancell
 }
 
 TEST_CASE_TEMPLATE(
-    "rule 5.9: a standing alternative outlives the process that selected by it; who comes to its channels meanwhile finds nobody", P,
-    POLICIES) {
+    "rule 5.9: a standing alternative outlives the process that selected by it; who comes to its "
+    "channels meanwhile finds nobody",
+    P, POLICIES) {
   using Standing = decltype(weft::StandingAlternative(std::vector<weft::Reader<int, P>>{}));
   auto first = [](Standing& a, std::vector<int>& got) -> Process {
     const auto [i, v] = co_await a.select();

@@ -50,7 +50,8 @@ Process holds(weft::Reader<int> r, weft::Writer<int> w) {
   co_await w.write(1);
 }
 
-// Runs it while a thread that Weft did not start holds the writer, which it uses when the standstill was told.
+// Runs it while a thread that Weft did not start holds the writer, which it uses when the
+// standstill was told.
 template <class Run>
 weft::Standstill stands_still(Run&& run) {
   Told told;
@@ -69,7 +70,8 @@ weft::Standstill stands_still(Run&& run) {
 
 TEST_CASE("rule 10.6: it names who waits where, and what might still wake it") {
   weft::Channel<int> d(weft::named("d"));
-  const weft::Standstill s = stands_still([&](weft::Reader<int> r) { weft::run(holds(std::move(r), d.writer()), reads(d.reader())); });
+  const weft::Standstill s = stands_still(
+      [&](weft::Reader<int> r) { weft::run(holds(std::move(r), d.writer()), reads(d.reader())); });
   REQUIRE(s.processes.size() == 2);
   CHECK(s.processes[0].path == "main/holds");
   CHECK(s.processes[0].operation == "read");
@@ -87,19 +89,33 @@ TEST_CASE("rule 10.6: it names who waits where, and what might still wake it") {
 }
 
 TEST_CASE("rule 10.6: wherever the processes run: threads, several cores, executors of their own") {
-  const auto in_thread = [](weft::Reader<int> r) { return weft::thread([r = std::move(r)]() mutable { r(); }); };
-  CHECK(stands_still([&](weft::Reader<int> r) { weft::run(in_thread(std::move(r))); }).processes.size() == 1);
-  CHECK(stands_still([&](weft::Reader<int> r) { weft::run(in_thread(r), in_thread(r), reads(r), reads(r)); }).processes.size() == 4);
-  CHECK(stands_still([&](weft::Reader<int> r) { weft::run({.cores = 3}, reads(r), reads(r), in_thread(r)); }).processes.size() == 3);
+  const auto in_thread = [](weft::Reader<int> r) {
+    return weft::thread([r = std::move(r)]() mutable { r(); });
+  };
+  CHECK(stands_still([&](weft::Reader<int> r) {
+          weft::run(in_thread(std::move(r)));
+        }).processes.size() == 1);
+  CHECK(stands_still([&](weft::Reader<int> r) {
+          weft::run(in_thread(r), in_thread(r), reads(r), reads(r));
+        }).processes.size() == 4);
+  CHECK(stands_still([&](weft::Reader<int> r) {
+          weft::run({.cores = 3}, reads(r), reads(r), in_thread(r));
+        }).processes.size() == 3);
   weft::Core one, other;
-  CHECK(stands_still([&](weft::Reader<int> r) { weft::run(reads(r).on(one), reads(r).on(other), reads(r)); }).processes.size() == 3);
+  CHECK(stands_still([&](weft::Reader<int> r) {
+          weft::run(reads(r).on(one), reads(r).on(other), reads(r));
+        }).processes.size() == 3);
   weft::Cores pool(2);
-  CHECK(stands_still([&](weft::Reader<int> r) { weft::run(reads(r).on(one), reads(r).on(pool)); }).processes.size() == 2);
+  CHECK(stands_still([&](weft::Reader<int> r) {
+          weft::run(reads(r).on(one), reads(r).on(pool));
+        }).processes.size() == 2);
 }
 
 TEST_CASE("rule 10.6: the last that ran may have ended, not fallen asleep") {
-  const weft::Standstill s = stands_still(
-      [&](weft::Reader<int> r) { weft::run(reads(std::move(r)), weft::thread([] {}), weft::thread([] { std::this_thread::yield(); })); });
+  const weft::Standstill s = stands_still([&](weft::Reader<int> r) {
+    weft::run(reads(std::move(r)), weft::thread([] {}),
+              weft::thread([] { std::this_thread::yield(); }));
+  });
   CHECK(s.processes.size() == 1);
 }
 
@@ -138,7 +154,9 @@ namespace {
 struct Quiet {
   weft::runtime::Run run;
   explicit Quiet(weft::Clock clock = weft::Clock::steady) : run(clock) {
-    run.look_at_standstill = [](weft::runtime::Run&) noexcept { return std::unique_ptr<weft::runtime::Run::Standstill>(); };
+    run.look_at_standstill = [](weft::runtime::Run&) noexcept {
+      return std::unique_ptr<weft::runtime::Run::Standstill>();
+    };
   }
   bool stands_still() {
     run.activated();
@@ -148,7 +166,9 @@ struct Quiet {
 
 }  // namespace
 
-TEST_CASE("rules 10.3, 10.6: what is due is no standstill: a blocking call, a timer, a token that says so") {
+TEST_CASE(
+    "rules 10.3, 10.6: what is due is no standstill: a blocking call, a timer, a token that says "
+    "so") {
   Quiet q;
   CHECK(q.stands_still());
   q.run.enter_outside();
@@ -252,7 +272,13 @@ TEST_CASE("rule 10.6: looks that meet wake-ups, from another thread, at once") {
       for (const int x : r) got += x >= 0;
     });
   };
-  network([&](weft::Reader<int> r, std::atomic<int>& got) { weft::run(counts(r, got), counts(r, got)); });
-  network([&](weft::Reader<int> r, std::atomic<int>& got) { weft::run(in_thread(r, got), in_thread(r, got), counts(r, got)); });
-  network([&](weft::Reader<int> r, std::atomic<int>& got) { weft::run({.cores = 2}, counts(r, got), counts(r, got)); });
+  network([&](weft::Reader<int> r, std::atomic<int>& got) {
+    weft::run(counts(r, got), counts(r, got));
+  });
+  network([&](weft::Reader<int> r, std::atomic<int>& got) {
+    weft::run(in_thread(r, got), in_thread(r, got), counts(r, got));
+  });
+  network([&](weft::Reader<int> r, std::atomic<int>& got) {
+    weft::run({.cores = 2}, counts(r, got), counts(r, got));
+  });
 }

@@ -16,7 +16,8 @@ Process naps(weft::Span s) { co_await weft::sleep(s); }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rule 7.12: what waits within a Timeout throws TimedOut, and nothing is lost", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.12: what waits within a Timeout throws TimedOut, and nothing is lost", P,
+                   POLICIES) {
   weft::Channel<std::string, P> c, d;
   auto p = [](weft::Reader<std::string, P> r, weft::Writer<std::string, P> w) -> Process {
     {
@@ -76,7 +77,9 @@ TEST_CASE("rule 7.12: nested; the outer one's TimedOut is told from the inner on
   weft::run(virtually, p());
 }
 
-TEST_CASE("rule 7.12: s <= 0 acts at the first operation, and is taken back if there is none; max() never comes") {
+TEST_CASE(
+    "rule 7.12: s <= 0 acts at the first operation, and is taken back if there is none; max() "
+    "never comes") {
   auto p = []() -> Process {
     { const weft::Timeout limit(0s); }
     co_await weft::sleep(1s);
@@ -177,7 +180,9 @@ TEST_CASE("rule 7.12: in a thread, and on two cores") {
   };
   std::vector<ProcessOf<int>> ps;
   for (int n = 0; n < 8; ++n) ps.push_back(p(c.reader(), n));
-  for (const auto& r : weft::run(weft::RunOptions{weft::Clock::steady, 2}, weft::par(std::move(ps)))) CHECK(*r == 20);
+  for (const auto& r :
+       weft::run(weft::RunOptions{weft::Clock::steady, 2}, weft::par(std::move(ps))))
+    CHECK(*r == 20);
 }
 
 TEST_CASE("rule 7.12: timeout(s, p) gives what p came to, if it was in time") {
@@ -232,7 +237,8 @@ TEST_CASE("rule 7.12: a stop token ends a run") {
     for (const unsigned cores : {1u, 2u}) {
       weft::Channel<int> c;
       weft::run(weft::RunOptions{.cores = cores, .stop = &token},
-                weft::par(p(c.reader(), c.writer(), cancelled), p(c.reader(), c.writer(), cancelled), asks(source)));
+                weft::par(p(c.reader(), c.writer(), cancelled),
+                          p(c.reader(), c.writer(), cancelled), asks(source)));
       source.request_stop();
     }
     CHECK(cancelled <= 4);
@@ -241,7 +247,8 @@ TEST_CASE("rule 7.12: a stop token ends a run") {
   std::stop_source source;  // from another thread
   const std::stop_token token = source.get_token();
   std::thread other([&] { source.request_stop(); });
-  CHECK_THROWS_AS(weft::run(weft::RunOptions{.stop = &token}, naps(std::chrono::hours(1))), weft::Cancelled);
+  CHECK_THROWS_AS(weft::run(weft::RunOptions{.stop = &token}, naps(std::chrono::hours(1))),
+                  weft::Cancelled);
   other.join();
 }
 
@@ -249,7 +256,8 @@ TEST_CASE("rule 7.12: signals are read, selected on, and given back") {
   const auto before = std::signal(SIGUSR1, SIG_IGN);
   {
     weft::signals stop{SIGUSR1, SIGUSR2};
-    CHECK_THROWS_WITH_AS(weft::signals{SIGUSR2}, doctest::Contains("another weft::signals"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(weft::signals{SIGUSR2}, doctest::Contains("another weft::signals"),
+                         weft::BadUse);
     CHECK_THROWS_AS(weft::signals{SIGKILL}, weft::BadUse);
     weft::Channel<int> work;
     auto serves = [](weft::Reader<int> w, weft::Reader<int> s) -> ProcessOf<int> {

@@ -23,15 +23,19 @@ TEST_CASE("rules 1.1, 3.4: a thread writes, a coroutine reads, and the other way
   for (int i = 0; i < 200; ++i) CHECK(got[static_cast<std::size_t>(i)] == 2 * i);
 }
 
-TEST_CASE("rules 5.3, 6.4: many threads and coroutines choose among shared channels; nothing is lost or doubled") {
+TEST_CASE(
+    "rules 5.3, 6.4: many threads and coroutines choose among shared channels; nothing is lost or "
+    "doubled") {
   constexpr int senders = 4, each = 300;
   weft::Channel<int> a, b;
   std::atomic<long> sum{0}, count{0};
   std::vector<Process> ps;
   auto coroutine_sender = [](weft::Writer<int> x, weft::Writer<int> y, int base) -> Process {
-    for (int i = 0; i < each; ++i) co_await weft::select(weft::out(x, base + i), weft::out(y, base + i));
+    for (int i = 0; i < each; ++i)
+      co_await weft::select(weft::out(x, base + i), weft::out(y, base + i));
   };
-  auto coroutine_taker = [](weft::Reader<int> x, weft::Reader<int> y, std::atomic<long>& s, std::atomic<long>& n) -> Process {
+  auto coroutine_taker = [](weft::Reader<int> x, weft::Reader<int> y, std::atomic<long>& s,
+                            std::atomic<long>& n) -> Process {
     bool open[2] = {true, true};
     while (open[0] || open[1]) {
       try {
@@ -62,10 +66,11 @@ TEST_CASE("rules 5.3, 6.4: many threads and coroutines choose among shared chann
       }
     });
   };
-  weft::run(coroutine_sender(a.writer(), b.writer(), 0), thread_sender(a.writer(), b.writer(), 1000),
-            coroutine_sender(a.writer(), b.writer(), 2000), thread_sender(a.writer(), b.writer(), 3000),
-            coroutine_taker(a.reader(), b.reader(), sum, count), thread_taker(a.reader(), b.reader()),
-            thread_taker(a.reader(), b.reader()));
+  weft::run(
+      coroutine_sender(a.writer(), b.writer(), 0), thread_sender(a.writer(), b.writer(), 1000),
+      coroutine_sender(a.writer(), b.writer(), 2000), thread_sender(a.writer(), b.writer(), 3000),
+      coroutine_taker(a.reader(), b.reader(), sum, count), thread_taker(a.reader(), b.reader()),
+      thread_taker(a.reader(), b.reader()));
   CHECK(count == senders * each);
   CHECK(sum == each * (0L + 1000 + 2000 + 3000) + 4L * each * (each - 1) / 2);
 }
@@ -74,7 +79,8 @@ TEST_CASE("rule 4.3: poison spreads through a closure; a caught one stops") {
   weft::Channel<int> first, held, safe;
   auto r = first.reader(), r2 = first.reader();
   first.poison(3);
-  weft::run(weft::thread([r = std::move(r), w = held.writer()] { r(); }), weft::thread([r = std::move(r2), w = safe.writer()] {
+  weft::run(weft::thread([r = std::move(r), w = held.writer()] { r(); }),
+            weft::thread([r = std::move(r2), w = safe.writer()] {
               try {
                 r();
               } catch (const weft::Poisoned& e) {
@@ -119,16 +125,20 @@ TEST_CASE("rules 6.1, 7.2: a failure cancels threads that are parked in every ki
   };
   auto keep_w = c.writer();
   auto keep_r = d.reader();
-  CHECK_THROWS_WITH(weft::run(count([r = c.reader()] { r(); }), count([w = d.writer()] { w(1); }), count([] { weft::sleep(1h)(); }),
-                              count([b] { b.sync()(); }), count([r = c.reader()] { weft::select(r, weft::after(1h))(); }),
-                              count([r = c.reader()] { r.extended()(); }),
-                              count([] { weft::run([]() -> Process { co_await weft::sleep(1h); }()); }), fail()),
-                    "broken");
+  CHECK_THROWS_WITH(
+      weft::run(count([r = c.reader()] { r(); }), count([w = d.writer()] { w(1); }),
+                count([] { weft::sleep(1h)(); }), count([b] { b.sync()(); }),
+                count([r = c.reader()] { weft::select(r, weft::after(1h))(); }),
+                count([r = c.reader()] { r.extended()(); }),
+                count([] { weft::run([]() -> Process { co_await weft::sleep(1h); }()); }), fail()),
+      "broken");
   CHECK(cancelled == 7);
 }
 
-TEST_CASE("rules 6.1, 7.2: a thread that is cancelled before it runs a network in it does not run it") {
-  for (const bool inside : {false, true}) {  // the request comes before run() is called; while it goes on
+TEST_CASE(
+    "rules 6.1, 7.2: a thread that is cancelled before it runs a network in it does not run it") {
+  for (const bool inside : {false, true}) {
+    // the request comes before run() is called; while it goes on
     for (const unsigned cores : {1U, 2U}) {
       CAPTURE(inside);
       CAPTURE(cores);
@@ -202,7 +212,9 @@ TEST_CASE("rule 6.4: cancellations race with commits between threads; nothing is
       for (int i = 0; i < k; ++i) co_await weft::yield();
       throw 1;
     };
-    CHECK_THROWS_AS(weft::run(taker(c.reader()), giver(c.writer(), given), taker(c.reader()), fail(round)), int);
+    CHECK_THROWS_AS(
+        weft::run(taker(c.reader()), giver(c.writer(), given), taker(c.reader()), fail(round)),
+        int);
     CHECK(taken == given);
     CHECK(c.transfers() == static_cast<std::uint64_t>(given));
   }
@@ -270,7 +282,9 @@ TEST_CASE("rule 5.9: a standing alternative of a thread") {
     ps.push_back(send_all<weft::Shared>(c.writer(), std::vector<int>(40, i)));
   }
   std::array<int, n> count{};
-  ps.push_back([](auto t) -> Process { co_await weft::par(std::move(t)); }(weft::thread([&count, rs = std::move(rs)] {
+  ps.push_back([](auto t) -> Process {
+    co_await weft::par(std::move(t));
+  }(weft::thread([&count, rs = std::move(rs)] {
                  weft::StandingAlternative alt{rs};
                  for (int ended = 0; ended < n;) {
                    try {
@@ -318,7 +332,8 @@ TEST_CASE("rule 7.5: a group of a thread process") {
   }));
 }
 
-TEST_CASE("rules 7.5, 7.8: a thread process asks for its path while its group is left by an exception") {
+TEST_CASE(
+    "rules 7.5, 7.8: a thread process asks for its path while its group is left by an exception") {
   for (int round = 0; round < 20; ++round) {
     std::atomic<bool> asked{false};
     auto asks = [&asked] {
@@ -333,13 +348,16 @@ TEST_CASE("rules 7.5, 7.8: a thread process asks for its path while its group is
       while (!go) co_await weft::yield();
       throw weft::Cancelled();
     };
-    auto outer = [](auto q, auto f, std::atomic<bool>& go) -> Process { co_await q(std::move(f), go); };
+    auto outer = [](auto q, auto f, std::atomic<bool>& go) -> Process {
+      co_await q(std::move(f), go);
+    };
     weft::run(outer(leaves, asks, asked));
   }
 }
 
 TEST_CASE("rule 7.1: results of threads") {
-  auto [a, b] = weft::run(weft::thread([] { return 3; }), weft::thread([] { return std::make_unique<int>(4); }));
+  auto [a, b] = weft::run(weft::thread([] { return 3; }),
+                          weft::thread([] { return std::make_unique<int>(4); }));
   CHECK(a == 3);
   CHECK(**b == 4);
 }
@@ -348,7 +366,8 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   int n = 0;
   weft::run(weft::thread([&n] {
     for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
-    CHECK(weft::detail::current_run()->threads_kept() <= 3);  // this one, the last, and the one before
+    // this one, the last, and the one before
+    CHECK(weft::detail::current_run()->threads_kept() <= 3);
   }));
   CHECK(n == 300);
 }

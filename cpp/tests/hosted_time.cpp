@@ -38,13 +38,15 @@ TEST_CASE("rule 8.2: enrol and resign; resigning may complete the phase") {
   CHECK(synced == 2);
   weft::Barrier none(0);
   CHECK_THROWS_WITH_AS(none.resign(), doctest::Contains("nobody is enrolled"), weft::BadUse);
-  CHECK_THROWS_WITH_AS(weft::run(p(none, synced)), doctest::Contains("nobody is enrolled"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(weft::run(p(none, synced)), doctest::Contains("nobody is enrolled"),
+                       weft::BadUse);
 }
 
 TEST_CASE("rules 8.2, 8.4: a barrier at which nobody is enrolled is no guard") {
   auto p = []() -> Process {
     weft::Barrier none(0);
-    CHECK_THROWS_WITH_AS(co_await weft::select(none, weft::skip()), doctest::Contains("nobody is enrolled"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(none, weft::skip()),
+                         doctest::Contains("nobody is enrolled"), weft::BadUse);
   };
   weft::run(p());
 }
@@ -84,7 +86,9 @@ TEST_CASE("rule 8.4: a party whose select commits elsewhere does not count") {
   CHECK(chosen == std::vector<int>{0, 1});
 }
 
-TEST_CASE("rules 8.5, 8.6: in virtual time a sleep takes exactly its span; equal deadlines fire in the order in which they were set") {
+TEST_CASE(
+    "rules 8.5, 8.6: in virtual time a sleep takes exactly its span; equal deadlines fire in the "
+    "order in which they were set") {
   std::vector<int> order;
   auto p = [](int i, weft::Span s, std::vector<int>& o) -> Process {
     const auto before = weft::now();
@@ -97,7 +101,8 @@ TEST_CASE("rules 8.5, 8.6: in virtual time a sleep takes exactly its span; equal
     co_await weft::sleep(2s);  // due with the others at 3 s, but set later
     o.push_back(i);
   };
-  weft::run(virtually, weft::par(q(9, order), p(0, 3s, order), p(1, 3s, order), p(2, 2s, order), p(3, 3s, order)));
+  weft::run(virtually, weft::par(q(9, order), p(0, 3s, order), p(1, 3s, order), p(2, 2s, order),
+                                 p(3, 3s, order)));
   CHECK(order == std::vector<int>{2, 0, 1, 3, 9});
 }
 
@@ -197,14 +202,22 @@ void never_comes(Make&& make) {
 constexpr weft::Span never = weft::Span::max();
 }  // namespace
 
-TEST_CASE("rules 8.5, 10.1: a deadline at or beyond the end of the clock never comes, and is nothing outside") {
+TEST_CASE(
+    "rules 8.5, 10.1: a deadline at or beyond the end of the clock never comes, and is nothing "
+    "outside") {
   never_comes([] { return []() -> Process { co_await weft::sleep(never); }(); });
-  never_comes([] { return []() -> Process { co_await weft::sleep(never - 1ns), co_await weft::sleep(never - 1ns); }(); });
-  never_comes([] { return []() -> Process { co_await weft::sleep_until(weft::prim::forever); }(); });
+  never_comes([] {
+    return
+        []() -> Process { co_await weft::sleep(never - 1ns), co_await weft::sleep(never - 1ns); }();
+  });
+  never_comes(
+      [] { return []() -> Process { co_await weft::sleep_until(weft::prim::forever); }(); });
   never_comes([] { return []() -> Process { co_await weft::select(weft::after(never)); }(); });
   never_comes([] { return []() -> Process { co_await weft::Timer(never).tick(); }(); });
   never_comes([] { return weft::thread([] { weft::sleep(never)(); }); });
-  never_comes([] { return weft::thread([] { weft::select(weft::after(never), weft::at(weft::prim::forever))(); }); });
+  never_comes([] {
+    return weft::thread([] { weft::select(weft::after(never), weft::at(weft::prim::forever))(); });
+  });
   const weft::Channel<int> c;
   const auto keep = c.writer();
   const auto also = c.reader();

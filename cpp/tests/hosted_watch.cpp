@@ -1,4 +1,5 @@
-// Rule 7.11: a process's end as a guard, awaited, and watched; cancelling one process by its handle.
+// Rule 7.11: a process's end as a guard, awaited, and watched; cancelling one process by its
+// handle.
 #include "hosted.hpp"
 
 using namespace test;
@@ -40,10 +41,12 @@ TEST_CASE("rule 7.11: an end is chosen and awaited, and stays ready; several wat
   CHECK_THROWS_AS(static_cast<void>(w.of(later(1s, 1))), weft::BadUse);
 }
 
-TEST_CASE_TEMPLATE("rule 7.11: an end in a list of guards that is put together as the program runs", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.11: an end in a list of guards that is put together as the program runs",
+                   P, POLICIES) {
   const weft::Watch<int> w, never;
   weft::Channel<int, P> c;
-  auto selects = [](weft::Watch<int> x, weft::Watch<int> y, weft::Reader<int, P> r, weft::Writer<int, P> out) -> Process {
+  auto selects = [](weft::Watch<int> x, weft::Watch<int> y, weft::Reader<int, P> r,
+                    weft::Writer<int, P> out) -> Process {
     for (const int last : {2, 1}) {
       std::vector<weft::AnyGuard<int, P>> gs;
       gs.push_back(y.ended());
@@ -58,7 +61,8 @@ TEST_CASE_TEMPLATE("rule 7.11: an end in a list of guards that is put together a
     out.retire();
   };
   auto gives = [](weft::Writer<int, P> out) -> Process { co_await out.write(3); };
-  weft::run(virtually, w.of(later(2s, 7)), selects(w, never, c.reader(), c.writer()), gives(c.writer()));
+  weft::run(virtually, w.of(later(2s, 7)), selects(w, never, c.reader(), c.writer()),
+            gives(c.writer()));
 }
 
 TEST_CASE("rule 7.11: every way to end") {
@@ -72,8 +76,9 @@ TEST_CASE("rule 7.11: every way to end") {
     x.cancel();
   };
   before.cancel();
-  weft::run(virtually, retired.of(reads(c.reader())), poisoned.of(reads(d.reader())), cancelled.of(later(100s, 1)),
-            before.of(later(100s, 1)), quiet.of(naps(1s)), ends(c.writer(), d.writer(), cancelled));
+  weft::run(virtually, retired.of(reads(c.reader())), poisoned.of(reads(d.reader())),
+            cancelled.of(later(100s, 1)), before.of(later(100s, 1)), quiet.of(naps(1s)),
+            ends(c.writer(), d.writer(), cancelled));
   CHECK(retired.get().how == Ending::retired);
   CHECK(poisoned.get().how == Ending::poisoned);
   CHECK(cancelled.get().how == Ending::cancelled);
@@ -82,7 +87,8 @@ TEST_CASE("rule 7.11: every way to end") {
   CHECK(quiet.get().how == Ending::returned);
 }
 
-TEST_CASE("rule 7.11: a watched failure is its watchers', as long as one is alive; else its group's") {
+TEST_CASE(
+    "rule 7.11: a watched failure is its watchers', as long as one is alive; else its group's") {
   auto supervisor = [](weft::Watch<int> w) -> ProcessOf<bool> {
     co_await w.ended();
     co_await weft::sleep(5s);  // nobody is cancelled
@@ -95,14 +101,17 @@ TEST_CASE("rule 7.11: a watched failure is its watchers', as long as one is aliv
   auto forgets = [](std::unique_ptr<weft::Watch<int>>) -> Process { co_return; };
   auto other = std::make_unique<weft::Watch<int>>();
   Process p = other->watched(fails(1s));
-  CHECK_THROWS_WITH(weft::run(virtually, forgets(std::move(other)), std::move(p), naps(9s)), "mine");
+  CHECK_THROWS_WITH(weft::run(virtually, forgets(std::move(other)), std::move(p), naps(9s)),
+                    "mine");
 
   const weft::Watch<int> not_watched;
   CHECK_THROWS_WITH(weft::run(virtually, not_watched.of(fails(1s)), naps(9s)), "mine");
   CHECK(not_watched.get().how == Ending::failed);
 }
 
-TEST_CASE("rule 7.11: one's own end is bad use; one that is never started is not ready; a wait for it can be cancelled") {
+TEST_CASE(
+    "rule 7.11: one's own end is bad use; one that is never started is not ready; a wait for it "
+    "can be cancelled") {
   auto own = [](weft::Watch<int> w) -> ProcessOf<int> {
     CHECK_THROWS_WITH_AS(w.ended(), doctest::Contains("itself"), weft::BadUse);
     co_return 1;
@@ -110,12 +119,15 @@ TEST_CASE("rule 7.11: one's own end is bad use; one that is never started is not
   const weft::Watch<int> w, never;
   auto waits = [](weft::Watch<int> x) -> Process {
     CHOSEN(weft::select(x.ended(), weft::after(1s)), 1);
-    CHECK_FALSE(co_await weft::timeout(1s, [](weft::Watch<int> y) -> Process { co_await y.ended(); }(x)));
+    CHECK_FALSE(
+        co_await weft::timeout(1s, [](weft::Watch<int> y) -> Process { co_await y.ended(); }(x)));
   };
   weft::run(virtually, w.of(own(w)), waits(never));
 }
 
-TEST_CASE("rules 7.11, 10.2: in a deadlock the watcher waits for the process, which is named with its line") {
+TEST_CASE(
+    "rules 7.11, 10.2: in a deadlock the watcher waits for the process, which is named with its "
+    "line") {
   const weft::Watch<int> w;
   weft::Channel<int> c(weft::named("c"));
   auto watches = [](weft::Watch<int> x, weft::Writer<int>) -> Process { co_await x.ended(); };
@@ -126,7 +138,8 @@ TEST_CASE("rules 7.11, 10.2: in a deadlock the watcher waits for the process, wh
     FAIL("no deadlock");
   } catch (const weft::Deadlock& e) {
     const std::string text = e.what();
-    CHECK(text.find("watches: wait for 'the end of reads (hosted_watch.cpp:" + std::to_string(here) + ")'") != std::string::npos);
+    CHECK(text.find("watches: wait for 'the end of reads (hosted_watch.cpp:" +
+                    std::to_string(here) + ")'") != std::string::npos);
     CHECK(e.knot.size() == 3);
   }
 }

@@ -1,4 +1,5 @@
-// Blocks, replicated processes, several operations at once, kinds of channels, handles, mobiles: by rule.
+// Blocks, replicated processes, several operations at once, kinds of channels, handles, mobiles: by
+// rule.
 #include "hosted.hpp"
 
 #include <functional>
@@ -23,17 +24,19 @@ TEST_CASE("rules 7.1, 7.3: blocks of processes, functions, closures, vectors and
   weft::Channel<int> a, b, c, d;
   std::vector<int> got;
   std::vector<std::string> order;
-  weft::par{send_all<weft::Shared>(a.writer(), {1, 2, 3}), weft::proc(forward<weft::Shared>, a, b, 10),
-            weft::proc(times_on_thread, 2, b, c),
+  weft::par{send_all<weft::Shared>(a.writer(), {1, 2, 3}),
+            weft::proc(forward<weft::Shared>, a, b, 10), weft::proc(times_on_thread, 2, b, c),
             [in = c.reader(), out = d.writer()]() -> Process {
               while (auto v = co_await in.next()) co_await out.write(*v + 1);
             },
-            weft::par{collect<weft::Shared>(d, got), weft::seq{[&] { order.push_back("one"); }, [&] { order.push_back("two"); }}}}();
+            weft::par{collect<weft::Shared>(d, got), weft::seq{[&] { order.push_back("one"); },
+                                                               [&] { order.push_back("two"); }}}}();
   CHECK(got == std::vector<int>{21, 41, 61});
   CHECK(order == std::vector<std::string>{"one", "two"});
-  std::vector<std::function<void()>> functions(3, [n = std::make_shared<std::atomic<int>>(0), &got] {
-    if (++*n == 3) got.clear();
-  });
+  std::vector<std::function<void()>> functions(3,
+                                               [n = std::make_shared<std::atomic<int>>(0), &got] {
+                                                 if (++*n == 3) got.clear();
+                                               });
   weft::par{functions}();
   CHECK(got.empty());
   auto [x, pair] = weft::par{answer(1), weft::par{answer(2), answer(3)}}();
@@ -120,7 +123,8 @@ TEST_CASE("rule 7.2: a failure inside a nested block cancels those around it") {
     throw std::runtime_error("inner");
   };
   const auto open = never.writer();
-  CHECK_THROWS_WITH_AS((weft::par{stuck(never), weft::par{fails(), stuck(never)}}()), "inner", std::runtime_error);
+  CHECK_THROWS_WITH_AS((weft::par{stuck(never), weft::par{fails(), stuck(never)}}()), "inner",
+                       std::runtime_error);
 }
 
 TEST_CASE_TEMPLATE("rule 7.1: par_for: processes, operations, numbers and ranges", P, POLICIES) {
@@ -134,7 +138,9 @@ TEST_CASE_TEMPLATE("rule 7.1: par_for: processes, operations, numbers and ranges
   auto source = [](std::vector<weft::Writer<int, P>> outs) -> Process {
     for (int i = 1; i <= 3; ++i) co_await weft::par_for(outs, [i](auto& w) { return w.write(i); });
   };
-  weft::par{source(std::move(ws)), weft::par_for(std::size_t{0}, std::size_t{3}, [&](std::size_t i) { return add(cs[i], sums[i]); })}();
+  weft::par{source(std::move(ws)),
+            weft::par_for(std::size_t{0}, std::size_t{3},
+                          [&](std::size_t i) { return add(cs[i], sums[i]); })}();
   CHECK(sums == std::vector<int>{6, 6, 6});
 }
 
@@ -156,11 +162,14 @@ TEST_CASE_TEMPLATE("rule 7.10: par_read, par_write: all are offered at once", P,
   weft::run(writer(a, b), reader(a, b));
 }
 
-TEST_CASE_TEMPLATE("rule 7.10: par_read: an end withdraws the others, which lose nothing, and the exception carries what was read", P,
-                   POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 7.10: par_read: an end withdraws the others, which lose nothing, and the exception "
+    "carries what was read",
+    P, POLICIES) {
   weft::Channel<int, P> a, b, c;
   bool kept = false;
-  auto reader = [](weft::Reader<int, P> x, weft::Reader<int, P> y, weft::Reader<int, P> z, bool& ok) -> Process {
+  auto reader = [](weft::Reader<int, P> x, weft::Reader<int, P> y, weft::Reader<int, P> z,
+                   bool& ok) -> Process {
     try {
       co_await weft::par_read(x, y, z);
     } catch (const weft::Retired& e) {
@@ -170,7 +179,8 @@ TEST_CASE_TEMPLATE("rule 7.10: par_read: an end withdraws the others, which lose
     const int after = co_await z.read();  // was withdrawn: a later value comes whole
     CHECK(after == 7);
   };
-  auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y, weft::Writer<int, P> z) -> Process {
+  auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y,
+                   weft::Writer<int, P> z) -> Process {
     co_await x.write(1);
     co_await weft::yield();
     y.retire();
@@ -181,7 +191,9 @@ TEST_CASE_TEMPLATE("rule 7.10: par_read: an end withdraws the others, which lose
   CHECK(kept);
 }
 
-TEST_CASE("rules 6.2, 6.4, 7.10: a cancelled par_read or par_write takes and gives nothing; in coroutines and threads") {
+TEST_CASE(
+    "rules 6.2, 6.4, 7.10: a cancelled par_read or par_write takes and gives nothing; in "
+    "coroutines and threads") {
   weft::Channel<int> a, b;
   auto fails = []() -> Process {
     co_await weft::yield();
@@ -189,7 +201,9 @@ TEST_CASE("rules 6.2, 6.4, 7.10: a cancelled par_read or par_write takes and giv
   };
   const auto ra = a.reader(), rb = b.reader();
   const auto wa = a.writer(), wb = b.writer();
-  auto reads = [](weft::Reader<int> x, weft::Reader<int> y) -> Process { co_await weft::par_read(x, y); };
+  auto reads = [](weft::Reader<int> x, weft::Reader<int> y) -> Process {
+    co_await weft::par_read(x, y);
+  };
   CHECK_THROWS_WITH_AS(weft::run(reads(ra, rb), fails()), "stop", std::runtime_error);
   std::vector<std::optional<int>> unsent;
   auto writes = weft::thread([&] {
@@ -207,13 +221,15 @@ TEST_CASE("rules 6.2, 6.4, 7.10: a cancelled par_read or par_write takes and giv
 
 TEST_CASE("rule 10.2: a blocked par_read is in the report, with its channels") {
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
-  auto reads = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>, weft::Writer<int>) -> Process {
-    co_await weft::par_read(x, y);
-  };
-  CHECK_THROWS_WITH_AS(weft::run(reads(a, b, a, b).named("reader")), doctest::Contains("main/reader: read 'a', 'b'"), weft::Deadlock);
+  auto reads = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>,
+                  weft::Writer<int>) -> Process { co_await weft::par_read(x, y); };
+  CHECK_THROWS_WITH_AS(weft::run(reads(a, b, a, b).named("reader")),
+                       doctest::Contains("main/reader: read 'a', 'b'"), weft::Deadlock);
 }
 
-TEST_CASE_TEMPLATE("rule 7.10: par_read and par_write between threads and coroutines: every value once, in order", P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 7.10: par_read and par_write between threads and coroutines: every value once, in order",
+    P, POLICIES) {
   constexpr int n = 300;
   weft::Channel<int, P> a, b, c;
   auto writes = [](std::vector<weft::Writer<int, P>> ws) -> Process {
@@ -237,11 +253,13 @@ TEST_CASE_TEMPLATE("rule 7.10: par_read and par_write between threads and corout
 TEST_CASE_TEMPLATE("rule 1.8: a side of one has one end at a time", P, POLICIES) {
   auto c = weft::one2one<int, P>(weft::named("single"));
   auto r = c.reader();
-  CHECK_THROWS_WITH_AS(c.reader(), doctest::Contains("channel 'single' has a reader end already"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(c.reader(), doctest::Contains("channel 'single' has a reader end already"),
+                       weft::BadUse);
   CHECK_THROWS_AS((weft::Reader<int, P>(r)), weft::BadUse);
   auto moved = std::move(r);  // the same end
   auto w = c.writer();
-  CHECK_THROWS_WITH_AS((weft::Writer<int, P>(w)), doctest::Contains("writer end already"), weft::BadUse);
+  CHECK_THROWS_WITH_AS((weft::Writer<int, P>(w)), doctest::Contains("writer end already"),
+                       weft::BadUse);
   std::vector<int> got;
   weft::run(send_all<P>(std::move(w), {1, 2}), collect<P>(std::move(moved), got));
   CHECK(got == std::vector<int>{1, 2});
@@ -287,9 +305,12 @@ TEST_CASE("rule 2.3: a handle not yet used keeps its channel open: a late writer
     for (int i = 0; i < 5; ++i) co_await weft::yield();
     co_await c.write(2);
   };
-  weft::par{[=]() -> Process { co_await c.write(1); }, std::move(late), collect<weft::Shared>(c, got)}();
+  weft::par{[=]() -> Process { co_await c.write(1); }, std::move(late),
+            collect<weft::Shared>(c, got)}();
   CHECK(got == std::vector<int>{1, 2});
-  CHECK_THROWS_AS(weft::ChannelHandle<int>({0, weft::Overflow::block, 0, nullptr, weft::ChannelKind::one2one}), weft::BadUse);
+  CHECK_THROWS_AS(
+      weft::ChannelHandle<int>({0, weft::Overflow::block, 0, nullptr, weft::ChannelKind::one2one}),
+      weft::BadUse);
 }
 
 TEST_CASE("rule 9.2: a mobile has one owner; touching it after it was sent is BadUse") {
@@ -302,7 +323,8 @@ TEST_CASE("rule 9.2: a mobile has one owner; touching it after it was sent is Ba
     auto second = m.clone();
     co_await w.write(std::move(m));
     CHECK_FALSE(m);
-    CHECK_THROWS_WITH_AS(static_cast<void>(m->size()), doctest::Contains("it was sent or moved away"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(static_cast<void>(m->size()),
+                         doctest::Contains("it was sent or moved away"), weft::BadUse);
     CHECK_THROWS_AS(*m, weft::BadUse);
     CHECK(second->size() == 3);
   };
@@ -326,7 +348,9 @@ TEST_CASE("rules 2.6, 11.3: a channel on which somebody waits outlives its handl
   CHECK(got == 5);
 }
 
-TEST_CASE("rule 7.2: a process that throws while others wait, in every way of waiting, on schedulers and threads") {
+TEST_CASE(
+    "rule 7.2: a process that throws while others wait, in every way of waiting, on schedulers and "
+    "threads") {
   weft::Channel<int> c;
   const auto r = c.reader();
   const auto w = c.writer();
@@ -334,16 +358,19 @@ TEST_CASE("rule 7.2: a process that throws while others wait, in every way of wa
   auto reads = [](weft::Reader<int> x) -> Process { co_await x.read(); };
   auto meets = [](weft::Barrier b) -> Process { co_await b.sync(); };
   auto sleeps = []() -> Process { co_await weft::sleep(1h); };
-  auto selects = [](weft::Reader<int> x, weft::Barrier b) -> Process { co_await weft::select(x, b, weft::after(1h)); };
+  auto selects = [](weft::Reader<int> x, weft::Barrier b) -> Process {
+    co_await weft::select(x, b, weft::after(1h));
+  };
   auto fails = []() -> Process {
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     throw std::runtime_error("one of many");
   };
   weft::Channel<int> d;
   const auto keep = d.writer();
-  CHECK_THROWS_WITH_AS((weft::par{reads(r), weft::thread(reads(d)), meets(bar), sleeps(), selects(d, weft::Barrier(2)), [&r] { r(); },
-                                  [&bar] { bar.sync()(); }, fails()}()),
-                       "one of many", std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      (weft::par{reads(r), weft::thread(reads(d)), meets(bar), sleeps(),
+                 selects(d, weft::Barrier(2)), [&r] { r(); }, [&bar] { bar.sync()(); }, fails()}()),
+      "one of many", std::runtime_error);
 }
 
 TEST_CASE("thread processes use threads again: many in a row") {

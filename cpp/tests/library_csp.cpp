@@ -1,4 +1,5 @@
-// <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and what was broken there.
+// <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and what
+// was broken there.
 #include "hosted.hpp"
 
 #include <sys/wait.h>
@@ -76,8 +77,8 @@ TEST_CASE("csp, Listings 8, 9, 16: call operators; make_proc") {
   };
   chan<int> a, b, c, d;
   vector<int> got;
-  par{make_proc(prefix, 0, c, a), make_proc(delta, a, vector<chan_out<int, true>>{b, d}), make_proc(successor, b, c),
-      make_proc(first, d, std::size_t{10}, &got)}();
+  par{make_proc(prefix, 0, c, a), make_proc(delta, a, vector<chan_out<int, true>>{b, d}),
+      make_proc(successor, b, c), make_proc(first, d, std::size_t{10}, &got)}();
   CHECK(got == naturals);
 }
 
@@ -134,7 +135,8 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
     vector<unsigned long long>* got_;
 
    public:
-    consumer(chan_in<unsigned long long> in, vector<unsigned long long>* got) : in_(in), got_(got) {}
+    consumer(chan_in<unsigned long long> in, vector<unsigned long long>* got)
+        : in_(in), got_(got) {}
     void run() override {
       for (int i = 0; i < 50; ++i) got_->push_back(in_());
     }
@@ -142,9 +144,11 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   one2one_chan<unsigned long long> a, b, c, d;
   vector<unsigned long long> got;
   // The consumer ends and the others wait for ever: said, where C++CSP hangs.
-  const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a), csp::plugnplay::delta<unsigned long long>(a, {b, d}),
+  const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a),
+                    csp::plugnplay::delta<unsigned long long>(a, {b, d}),
                     csp::plugnplay::successor<unsigned long long>(b, c), consumer(d, &got)};
-  CHECK_THROWS_WITH_AS(par(network).run(), doctest::Contains("deadlock: 3 processes"), weft::Deadlock);
+  CHECK_THROWS_WITH_AS(par(network).run(), doctest::Contains("deadlock: 3 processes"),
+                       weft::Deadlock);
   REQUIRE(got.size() == 50);
   for (unsigned i = 0; i < 50; ++i) CHECK(got[i] == i);
 }
@@ -169,7 +173,8 @@ TEST_CASE("csp, Listing 21: a deadlock is told by the lines of the program, not 
   CHECK(text.find("csp.hpp") == std::string::npos);
 
   const vector<int> three{1, 2, 3};
-  CHECK_THROWS_WITH_AS(par_for(three.begin(), three.end(), [=](int) { c(); }), doctest::Contains(at(__LINE__).c_str()), weft::Deadlock);
+  CHECK_THROWS_WITH_AS(par_for(three.begin(), three.end(), [=](int) { c(); }),
+                       doctest::Contains(at(__LINE__).c_str()), weft::Deadlock);
 }
 
 TEST_CASE("csp: channels of a container are told by the line that first uses them") {  // rule 10.2
@@ -180,7 +185,8 @@ TEST_CASE("csp: channels of a container are told by the line that first uses the
   const one2one_chan<int> begin = line[0], end = line[2];
   try {
     uses = __LINE__ + 1;
-    par{[in = line[0].in()] { in(); }, [out = line[1].out()] { out(1); }, [=] { end.in().read(); }, make_proc(unused[0])}();
+    par{[in = line[0].in()] { in(); }, [out = line[1].out()] { out(1); }, [=] { end.in().read(); },
+        make_proc(unused[0])}();
   } catch (const weft::Deadlock& e) {
     text = e.what();
   }
@@ -188,11 +194,14 @@ TEST_CASE("csp: channels of a container are told by the line that first uses the
   const std::string at = "'first used at library_csp.cpp:" + std::to_string(uses) + "'";
   CHECK(text.find("read " + at) != std::string::npos);
   CHECK(text.find("write " + at) != std::string::npos);
-  CHECK(text.find("read 'a channel of a container'") != std::string::npos);  // read() and std::bind know no line
-  for (const char* header : {"stl_", "vector:", "functional:", "csp.hpp", "new_allocator"}) CHECK(text.find(header) == std::string::npos);
+  // read() and std::bind know no line
+  CHECK(text.find("read 'a channel of a container'") != std::string::npos);
+  for (const char* header : {"stl_", "vector:", "functional:", "csp.hpp", "new_allocator"})
+    CHECK(text.find(header) == std::string::npos);
 }
 
-TEST_CASE("csp: a deadlock is told before a process that is declared noexcept ends the program") {  // rules 10.1, 10.2
+TEST_CASE("csp: a deadlock is told before a process that is declared noexcept ends the program") {
+  // rules 10.1, 10.2
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
@@ -207,7 +216,8 @@ TEST_CASE("csp: a deadlock is told before a process that is declared noexcept en
   close(ends[1]);
   std::string text;
   char buffer[512];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(n));
   close(ends[0]);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
@@ -298,7 +308,8 @@ TEST_CASE("csp, Listing 19: alt, fair and with preconditions as a list; priority
         CHECK(a2.pri_select(vector<bool>{false, false, true}) == 2);
         CHECK(f() == 2);
         CHECK_THROWS_AS(a2.pri_select({false, false, false}), weft::BadUse);
-        CHECK_THROWS_WITH_AS(a2.pri_select({true}), doctest::Contains("3 guards and 1 preconditions"), weft::BadUse);
+        CHECK_THROWS_WITH_AS(a2.pri_select({true}),
+                             doctest::Contains("3 guards and 1 preconditions"), weft::BadUse);
         e(), f();
       }}();
 }
@@ -334,7 +345,8 @@ TEST_CASE("csp, Listings 22 to 25: the dining philosophers, each eating three ti
       }
     }
   };
-  auto PHIL = [=](int i, chan_out<int, true> left, chan_out<int, true> right, chan_out<int, true> down, chan_out<int, true> up) {
+  auto PHIL = [=](int i, chan_out<int, true> left, chan_out<int, true> right,
+                  chan_out<int, true> down, chan_out<int, true> up) {
     timer t;
     for (int meal = 0; meal < meals; ++meal) {
       t(std::chrono::microseconds(i));
@@ -365,8 +377,10 @@ TEST_CASE("csp, Listings 22 to 25: the dining philosophers, each eating three ti
   one2one_chan<int, true> left[N], right[N];
   any2one_chan<int, true> down, up;
   vector<function<void()>> fork(N), phil(N);
-  for (int i = 0; i < N; ++i) fork[static_cast<std::size_t>(i)] = make_proc(FORK, left[i].in(), right[(i + 1) % N].in());
-  for (int i = 0; i < N; ++i) phil[static_cast<std::size_t>(i)] = make_proc(PHIL, i, left[i], right[i], down, up);
+  for (int i = 0; i < N; ++i)
+    fork[static_cast<std::size_t>(i)] = make_proc(FORK, left[i].in(), right[(i + 1) % N].in());
+  for (int i = 0; i < N; ++i)
+    phil[static_cast<std::size_t>(i)] = make_proc(PHIL, i, left[i], right[i], down, up);
   int eaten = 0;
   par{[&] {
         par{phil}();
@@ -391,7 +405,8 @@ TEST_CASE("csp: choice, as the demo's philosophers use it") {
   int from_a = 0, from_b = 0;
   par{[=] { a(1), a(2); }, [=] { b(3), b(4); },
       [&] {
-        for (int i = 0; i < 4; ++i) choice{{a.in(), [&] { from_a += a(); }}, {b.in(), [&] { from_b += b(); }}}();
+        for (int i = 0; i < 4; ++i)
+          choice{{a.in(), [&] { from_a += a(); }}, {b.in(), [&] { from_b += b(); }}}();
       }}();
   CHECK(from_a == 3);
   CHECK(from_b == 7);
@@ -402,7 +417,8 @@ TEST_CASE("csp: choice, as the demo's philosophers use it") {
       }}();
 }
 
-TEST_CASE("csp, Listing 26: workers into one any2one channel, a par of a vector in a par, run twice") {
+TEST_CASE(
+    "csp, Listing 26: workers into one any2one channel, a par of a vector in a par, run twice") {
   any2one_chan<double> c;
   vector<function<void()>> workers;
   auto work = [](chan_out<double> out, unsigned n) { out(1.0 / n); };
@@ -445,10 +461,12 @@ TEST_CASE("csp, Listing 27: producer, workers and consumer over one2any and any2
     }
   };
   par{make_proc(producer, lines), par(workers), make_proc(consumer, data)}();
-  for (int i = 0; i < DIM; ++i) CHECK(results[static_cast<std::size_t>(i)] == vector<double>(DIM, i));
+  for (int i = 0; i < DIM; ++i)
+    CHECK(results[static_cast<std::size_t>(i)] == vector<double>(DIM, i));
 }
 
-TEST_CASE("csp, broken there: end_read ends the extended read, and the writer goes on then, not before") {
+TEST_CASE(
+    "csp, broken there: end_read ends the extended read, and the writer goes on then, not before") {
   one2one_chan<int> c;
   std::atomic<bool> written{false};
   par{[&] {
@@ -498,7 +516,8 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
   CHECK_THROWS_AS(c(), poison_exception);
 }
 
-TEST_CASE("csp: buffers, alting barriers, ends over channels, an empty par, an exception out of par") {
+TEST_CASE(
+    "csp: buffers, alting barriers, ends over channels, an empty par, an exception out of par") {
   buffer<int> two(2);
   overwrite_oldest_buffer<int> newest(1);
   overwriting_buffer<int> first_and_last(2);
@@ -531,7 +550,8 @@ TEST_CASE("csp: buffers, alting barriers, ends over channels, an empty par, an e
       [&] { ends()(42); }}();
   CHECK(got == 42);
   par{}();
-  CHECK_THROWS_WITH_AS((par{[] { throw std::runtime_error("out"); }, [] {}}()), "out", std::runtime_error);
+  CHECK_THROWS_WITH_AS((par{[] { throw std::runtime_error("out"); }, [] {}}()), "out",
+                       std::runtime_error);
 }
 
 TEST_CASE("csp: the plug-and-play classes") {
@@ -540,16 +560,26 @@ TEST_CASE("csp: the plug-and-play classes") {
   one2one_chan<chan_out<int>> config;
   std::ostringstream text;
   vector<int> got;
-  // Two streams added, doubled, without the first, printed; the network waits for ever in the end, and says so.
-  const par network{[=] { a(1), a(2), a(3); }, [=] { b(10), b(20), b(30); },   csp::plugnplay::plus<int>(a, b, c), mult<int>(2, c, d),
-                    tail<int>(d, e),           printer<int>(e, "<", ">", text)};
+  // Two streams added, doubled, without the first, printed; the network waits for ever in the end,
+  // and says so.
+  const par network{[=] { a(1), a(2), a(3); },
+                    [=] { b(10), b(20), b(30); },
+                    csp::plugnplay::plus<int>(a, b, c),
+                    mult<int>(2, c, d),
+                    tail<int>(d, e),
+                    printer<int>(e, "<", ">", text)};
   CHECK_THROWS_AS(par(network).run(), weft::Deadlock);
   CHECK(text.str() == "<44>\n<66>\n");
   one2one_chan<int> p, q, r, s;
-  const par packets{[=] { p(1); }, [=] { q(2); }, multiplex<int>({p, q}, m), demultiplex<int>(m, {r, s}), [&] { got = par_read({r, s}); }};
+  const par packets{[=] { p(1); }, [=] { q(2); }, multiplex<int>({p, q}, m),
+                    demultiplex<int>(m, {r, s}),
+                    [&] {
+                      got = par_read({r, s});
+                    }};
   CHECK_THROWS_AS(par(packets).run(), weft::Deadlock);
   CHECK(got == vector<int>{1, 2});
-  const par dynamic{[=] { config(g), f(5); }, dynamic_delta<int>(f, config), [&] { got.push_back(g()); }};
+  const par dynamic{[=] { config(g), f(5); }, dynamic_delta<int>(f, config),
+                    [&] { got.push_back(g()); }};
   CHECK_THROWS_AS(par(dynamic).run(), weft::Deadlock);
   CHECK(got.back() == 5);
 }

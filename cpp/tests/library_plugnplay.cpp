@@ -1,5 +1,6 @@
-// The plug-and-play processes by their stream equations: over random streams and channels, as coroutines on local and shared channels and
-// on threads, to their end by retirement and by poison. The seed of each case is printed when it fails.
+// The plug-and-play processes by their stream equations: over random streams and channels, as
+// coroutines on local and shared channels and on threads, to their end by retirement and by poison.
+// The seed of each case is printed when it fails.
 #include "hosted.hpp"
 
 #include <map>
@@ -39,7 +40,9 @@ class Random {
     for (int& x : r) x = below(values) - values / 2;
     return r;
   }
-  weft::ChannelOptions options() { return below(2) ? weft::buffer(static_cast<unsigned>(1 + below(3))) : weft::ChannelOptions{}; }
+  weft::ChannelOptions options() {
+    return below(2) ? weft::buffer(static_cast<unsigned>(1 + below(3))) : weft::ChannelOptions{};
+  }
 
  private:
   std::mt19937 gen_;
@@ -73,7 +76,8 @@ Ints through2(Random& random, const Ints& x, const Ints& y, Make make) {
   using P = typename Form::P;
   weft::Channel<int, P> a{random.options()}, b{random.options()}, c{random.options()};
   Ints output;
-  weft::par{feed(a.writer(), x), feed(b.writer(), y), Form::as(make(a, b, c)), gather(c.reader(), &output)}();
+  weft::par{feed(a.writer(), x), feed(b.writer(), y), Form::as(make(a, b, c)),
+            gather(c.reader(), &output)}();
   return output;
 }
 template <class F>
@@ -103,13 +107,18 @@ TEST_CASE_TEMPLATE("plug and play: each output of one input", Form, FORMS) {
   cases(6, [](Random& r) {
     const Ints in = r.stream();
     CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::identity<int>(a, b); }) == in);
-    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::successor<int>(a, b); }) == mapped(in, [](int x) { return x + 1; }));
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::successor<int>(a, b); }) ==
+          mapped(in, [](int x) { return x + 1; }));
     const int n = r.below(9) - 4;
-    CHECK(through<Form>(r, in, [n](auto a, auto b) { return pnp::mult<int>(n, a, b); }) == mapped(in, [n](int x) { return n * x; }));
-    CHECK(through<Form>(r, in, [n](auto a, auto b) { return pnp::substitute<int>(a, b, n); }) == mapped(in, [n](int) { return n; }));
-    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::transform(a, b, [](int x) { return x * x; }); }) ==
-          mapped(in, [](int x) { return x * x; }));
-    const auto signs = through<Form, std::string>(r, in, [](auto a, auto b) { return pnp::sign(a, b, "= "); });
+    CHECK(through<Form>(r, in, [n](auto a, auto b) { return pnp::mult<int>(n, a, b); }) ==
+          mapped(in, [n](int x) { return n * x; }));
+    CHECK(through<Form>(r, in, [n](auto a, auto b) { return pnp::substitute<int>(a, b, n); }) ==
+          mapped(in, [n](int) { return n; }));
+    CHECK(through<Form>(r, in, [](auto a, auto b) {
+            return pnp::transform(a, b, [](int x) { return x * x; });
+          }) == mapped(in, [](int x) { return x * x; }));
+    const auto signs =
+        through<Form, std::string>(r, in, [](auto a, auto b) { return pnp::sign(a, b, "= "); });
     REQUIRE(signs.size() == in.size());
     for (std::size_t i = 0; i < in.size(); ++i) CHECK(signs[i] == "= " + std::to_string(in[i]));
   });
@@ -120,7 +129,8 @@ TEST_CASE_TEMPLATE("plug and play: shifted streams", Form, FORMS) {
     const Ints in = r.stream();
     Ints prefixed{7};
     prefixed.insert(prefixed.end(), in.begin(), in.end());
-    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::prefix<int>(7, a, b); }) == prefixed);
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::prefix<int>(7, a, b); }) ==
+          prefixed);
     CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::tail<int>(a, b); }) ==
           (in.empty() ? Ints() : Ints(in.begin() + 1, in.end())));
     Ints sums;
@@ -129,17 +139,27 @@ TEST_CASE_TEMPLATE("plug and play: shifted streams", Form, FORMS) {
   });
 }
 
-TEST_CASE_TEMPLATE("plug and play: each output of two inputs; it ends with the shorter", Form, FORMS) {
+TEST_CASE_TEMPLATE("plug and play: each output of two inputs; it ends with the shorter", Form,
+                   FORMS) {
   cases(5, [](Random& r) {
     const Ints x = r.stream(), y = r.stream();
-    const auto check = [&](auto make, auto f) { CHECK(through2<Form>(r, x, y, make) == zipped(x, y, f)); };
-    check([](auto a, auto b, auto c) { return pnp::plus<int>(a, b, c); }, [](int p, int q) { return p + q; });
-    check([](auto a, auto b, auto c) { return pnp::times<int>(a, b, c); }, [](int p, int q) { return p * q; });
-    check([](auto a, auto b, auto c) { return pnp::and_<int>(a, b, c); }, [](int p, int q) { return p & q; });
-    check([](auto a, auto b, auto c) { return pnp::or_<int>(a, b, c); }, [](int p, int q) { return p | q; });
-    check([](auto a, auto b, auto c) { return pnp::xor_<int>(a, b, c); }, [](int p, int q) { return p ^ q; });
-    check([](auto a, auto b, auto c) { return pnp::nand<int>(a, b, c); }, [](int p, int q) { return ~(p & q); });
-    check([](auto a, auto b, auto c) { return pnp::nor<int>(a, b, c); }, [](int p, int q) { return ~(p | q); });
+    const auto check = [&](auto make, auto f) {
+      CHECK(through2<Form>(r, x, y, make) == zipped(x, y, f));
+    };
+    check([](auto a, auto b, auto c) { return pnp::plus<int>(a, b, c); },
+          [](int p, int q) { return p + q; });
+    check([](auto a, auto b, auto c) { return pnp::times<int>(a, b, c); },
+          [](int p, int q) { return p * q; });
+    check([](auto a, auto b, auto c) { return pnp::and_<int>(a, b, c); },
+          [](int p, int q) { return p & q; });
+    check([](auto a, auto b, auto c) { return pnp::or_<int>(a, b, c); },
+          [](int p, int q) { return p | q; });
+    check([](auto a, auto b, auto c) { return pnp::xor_<int>(a, b, c); },
+          [](int p, int q) { return p ^ q; });
+    check([](auto a, auto b, auto c) { return pnp::nand<int>(a, b, c); },
+          [](int p, int q) { return ~(p & q); });
+    check([](auto a, auto b, auto c) { return pnp::nor<int>(a, b, c); },
+          [](int p, int q) { return ~(p | q); });
   });
 }
 
@@ -149,7 +169,9 @@ TEST_CASE("plug and play: the gates of bool") {
     weft::Channel<bool> a, b, c, d;
     std::vector<bool> nands, nors;
     auto one = [](weft::Writer<bool> w, bool v) -> Process { co_await w.write(v); };
-    auto get = [](weft::Reader<bool> in, std::vector<bool>* into) -> Process { into->push_back(co_await in.read()); };
+    auto get = [](weft::Reader<bool> in, std::vector<bool>* into) -> Process {
+      into->push_back(co_await in.read());
+    };
     weft::run(one(a, x), one(b, y), pnp::nand<bool>(a, b, c), get(c, &nands));
     weft::Channel<bool> e, f;
     weft::run(one(e, x), one(f, y), pnp::nor<bool>(e, f, d), get(d, &nors));
@@ -162,8 +184,8 @@ TEST_CASE_TEMPLATE("plug and play: sources, and their end when the reader has go
   using P = typename Form::P;
   weft::Channel<int, P> a, b;
   Ints counted, same;
-  weft::par{Form::as(pnp::numbers<int>(a)), gather(a.reader(), &counted, 5), Form::as(pnp::generate<int>(b, 9)),
-            gather(b.reader(), &same, 20)}();
+  weft::par{Form::as(pnp::numbers<int>(a)), gather(a.reader(), &counted, 5),
+            Form::as(pnp::generate<int>(b, 9)), gather(b.reader(), &same, 20)}();
   CHECK(counted == Ints{0, 1, 2, 3, 4});
   CHECK(same == Ints(20, 9));
   weft::Channel<int, P> c;
@@ -196,16 +218,19 @@ TEST_CASE_TEMPLATE("plug and play: merge is the union of ascending streams", For
     Ints expected, output;
     for (auto [x, one] : all) expected.push_back(x);
     weft::Channel<int, P> out{r.options()};
-    weft::par{weft::par{std::move(feeders)}, Form::as(pnp::merge<int>(ins, out)), gather(out.reader(), &output)}();
+    weft::par{weft::par{std::move(feeders)}, Form::as(pnp::merge<int>(ins, out)),
+              gather(out.reader(), &output)}();
     CHECK(output == expected);
   });
 }
 
-TEST_CASE_TEMPLATE("plug and play: delta copies to all; an output that has gone ends it", Form, FORMS) {
+TEST_CASE_TEMPLATE("plug and play: delta copies to all; an output that has gone ends it", Form,
+                   FORMS) {
   using P = typename Form::P;
   cases(6, [](Random& r) {
     const Ints in = r.stream();
-    weft::Channel<int, P> a{r.options()}, b{r.options()}, c{r.options()}, d{r.options()}, e{r.options()};
+    weft::Channel<int, P> a{r.options()}, b{r.options()}, c{r.options()}, d{r.options()},
+        e{r.options()};
     Ints p, q, s, t;
     weft::par{feed(a.writer(), in),   Form::as(pnp::delta<int>(a, {b, c})),
               gather(b.reader(), &p), Form::as(pnp::sequential_delta<int>(c, {d, e})),
@@ -214,13 +239,14 @@ TEST_CASE_TEMPLATE("plug and play: delta copies to all; an output that has gone 
     CHECK(q == in);
     CHECK(s == in);
     weft::Channel<int, P> f, g, h;
-    weft::par{feed(f.writer(), Ints{1, 2, 3, 4}), Form::as(pnp::delta<int>(f, {g, h})), gather(g.reader(), &t, 2),
-              Form::as(pnp::black_hole<int>(h))}();
+    weft::par{feed(f.writer(), Ints{1, 2, 3, 4}), Form::as(pnp::delta<int>(f, {g, h})),
+              gather(g.reader(), &t, 2), Form::as(pnp::black_hole<int>(h))}();
     CHECK(t == Ints{1, 2});
   });
 }
 
-TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; news go before input", Form, FORMS) {
+TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; news go before input",
+                   Form, FORMS) {
   using P = typename Form::P;
   using End = weft::Writer<int, P>;
   weft::Channel<int, P> in, b;
@@ -235,28 +261,35 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
     co_await w.write(3);
   };
   weft::Channel<int, P> c;
-  weft::run(driver(in.writer(), config.writer(), c), Form::as(pnp::dynamic_delta<int>(in, config, {b})), gather(b.reader(), &got_b),
+  weft::run(driver(in.writer(), config.writer(), c),
+            Form::as(pnp::dynamic_delta<int>(in, config, {b})), gather(b.reader(), &got_b),
             gather(c.reader(), &got_c));
   CHECK(got_b == Ints{1, 2, 3});
   CHECK(got_c == Ints{2});
 }
 
-TEST_CASE_TEMPLATE("plug and play: news of dynamic_delta that are there go before input that is there", Form, FORMS) {
+TEST_CASE_TEMPLATE(
+    "plug and play: news of dynamic_delta that are there go before input that is there", Form,
+    FORMS) {
   using P = typename Form::P;
   using End = weft::Writer<int, P>;
   for (int round = 0; round < 8; ++round) {
     weft::Channel<int, P> in{weft::buffer(3)}, b, c;
     weft::Channel<End, P> config{weft::buffer(1)};
-    auto tell = [](weft::Writer<End, P> to, weft::Channel<int, P> of) -> Process { co_await to.write(of.writer()); };
+    auto tell = [](weft::Writer<End, P> to, weft::Channel<int, P> of) -> Process {
+      co_await to.write(of.writer());
+    };
     Ints got_b, got_c;
     weft::run(feed(in.writer(), Ints{1, 2, 3}), tell(config.writer(), c));
-    weft::run(Form::as(pnp::dynamic_delta<int>(in, config, {b})), gather(b.reader(), &got_b), gather(c.reader(), &got_c));
+    weft::run(Form::as(pnp::dynamic_delta<int>(in, config, {b})), gather(b.reader(), &got_b),
+              gather(c.reader(), &got_c));
     CHECK(got_b == Ints{1, 2, 3});
     CHECK(got_c == Ints{1, 2, 3});
   }
 }
 
-TEST_CASE_TEMPLATE("plug and play: sequential_delta serves its outputs in order; plex is fair", Form, FORMS) {
+TEST_CASE_TEMPLATE("plug and play: sequential_delta serves its outputs in order; plex is fair",
+                   Form, FORMS) {
   using P = typename Form::P;
   weft::Channel<int, P> a, b, c;
   Ints got;
@@ -266,18 +299,23 @@ TEST_CASE_TEMPLATE("plug and play: sequential_delta serves its outputs in order;
       into->push_back(co_await y.read());
     }
   };
-  weft::par{feed(a.writer(), Ints{1, 2}), Form::as(pnp::sequential_delta<int>(a, {b, c})), in_turn(b.reader(), c.reader(), &got)}();
+  weft::par{feed(a.writer(), Ints{1, 2}), Form::as(pnp::sequential_delta<int>(a, {b, c})),
+            in_turn(b.reader(), c.reader(), &got)}();
   CHECK(got == Ints{1, 1, 2, 2});
-  // Buffers that are full when it begins: with two guards that are always ready each is chosen in every two selects (rule 5.4).
+  // Buffers that are full when it begins: with two guards that are always ready each is chosen in
+  // every two selects (rule 5.4).
   weft::Channel<int, P> d{weft::buffer(8)}, e{weft::buffer(8)}, f;
   Ints merged;
   weft::par{feed(d.writer(), Ints(8, 1)), feed(e.writer(), Ints(8, 2))}();
   weft::par{Form::as(pnp::plex<int>({d, e}, f)), gather(f.reader(), &merged)}();
   REQUIRE(merged.size() == 16);
-  for (std::size_t i = 0; i + 2 < 16; ++i) CHECK((merged[i] != merged[i + 1] || merged[i] != merged[i + 2]));
+  for (std::size_t i = 0; i + 2 < 16; ++i)
+    CHECK((merged[i] != merged[i + 1] || merged[i] != merged[i + 2]));
 }
 
-TEST_CASE_TEMPLATE("plug and play: multiplex and demultiplex, plex: nothing lost, each input in order", Form, FORMS) {
+TEST_CASE_TEMPLATE(
+    "plug and play: multiplex and demultiplex, plex: nothing lost, each input in order", Form,
+    FORMS) {
   using P = typename Form::P;
   cases(5, [](Random& r) {
     const Ints x = r.stream(), y = r.stream(), z = r.stream();
@@ -297,7 +335,8 @@ TEST_CASE_TEMPLATE("plug and play: multiplex and demultiplex, plex: nothing lost
     CHECK(s == z);
     weft::Channel<int, P> g, h, o;
     Ints mixed;
-    weft::par{feed(g.writer(), x), feed(h.writer(), y), Form::as(pnp::plex<int>({g, h}, o)), gather(o.reader(), &mixed)}();
+    weft::par{feed(g.writer(), x), feed(h.writer(), y), Form::as(pnp::plex<int>({g, h}, o)),
+              gather(o.reader(), &mixed)}();
     Ints all = x;
     all.insert(all.end(), y.begin(), y.end());
     std::sort(all.begin(), all.end());
@@ -310,16 +349,19 @@ TEST_CASE("plug and play: a packet without an output, a vector of another length
   weft::Channel<pnp::Packet<int>> m;
   weft::Channel<int> d;
   auto send = [](weft::Writer<pnp::Packet<int>> w) -> Process { co_await w.write({3, 1}); };
-  CHECK_THROWS_WITH_AS(weft::run(send(m), pnp::demultiplex(m, {d})), doctest::Contains("output 3 of 1"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(weft::run(send(m), pnp::demultiplex(m, {d})),
+                       doctest::Contains("output 3 of 1"), weft::BadUse);
   weft::Channel<std::vector<int>> v;
   weft::Channel<int> e, f;
   auto send_three = [](weft::Writer<std::vector<int>> w) -> Process {
     std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await
     co_await w.write(std::move(three));
   };
-  CHECK_THROWS_WITH_AS(weft::run(send_three(v), pnp::deparaplex(v, {e, f})), doctest::Contains("2 writers and 3 values"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(weft::run(send_three(v), pnp::deparaplex(v, {e, f})),
+                       doctest::Contains("2 writers and 3 values"), weft::BadUse);
   weft::Channel<int> o;
-  CHECK_THROWS_WITH_AS(static_cast<void>(pnp::plex(std::vector<weft::Reader<int>>(), o)), doctest::Contains("at least one"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(static_cast<void>(pnp::plex(std::vector<weft::Reader<int>>(), o)),
+                       doctest::Contains("at least one"), weft::BadUse);
 }
 
 TEST_CASE_TEMPLATE("plug and play: paraplex and deparaplex", Form, FORMS) {
@@ -329,9 +371,12 @@ TEST_CASE_TEMPLATE("plug and play: paraplex and deparaplex", Form, FORMS) {
     weft::Channel<int, P> a{r.options()}, b{r.options()}, c, d;
     weft::Channel<std::vector<int>, P> v{r.options()};
     Ints p, q;
-    weft::par{
-        feed(a.writer(), x),    feed(b.writer(), y),   Form::as(pnp::paraplex<int>({a, b}, v)), Form::as(pnp::deparaplex<int>(v, {c, d})),
-        gather(c.reader(), &p), gather(d.reader(), &q)}();
+    weft::par{feed(a.writer(), x),
+              feed(b.writer(), y),
+              Form::as(pnp::paraplex<int>({a, b}, v)),
+              Form::as(pnp::deparaplex<int>(v, {c, d})),
+              gather(c.reader(), &p),
+              gather(d.reader(), &q)}();
     const std::size_t n = std::min(x.size(), y.size());
     CHECK(p == Ints(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(n)));
     CHECK(q == Ints(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(n)));
@@ -359,7 +404,9 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   Ints delayed, regular, regulated;
   weft::Channel<int, P> a, b, c, d, e;
   weft::Channel<weft::Span, P> reset;
-  weft::run(virtually, weft::par{at_times(a.writer(), {1, 2, 30}), Form::as(pnp::fixed_delay<int>(10ms, a, b)), stamps(b, &delayed, -1)});
+  weft::run(virtually,
+            weft::par{at_times(a.writer(), {1, 2, 30}), Form::as(pnp::fixed_delay<int>(10ms, a, b)),
+                      stamps(b, &delayed, -1)});
   weft::run(virtually, weft::par{Form::as(pnp::regular<int>(c, 1, 7ms)), stamps(c, &regular, 4)});
   CHECK(delayed == Ints{11, 21, 40});
   CHECK(regular == Ints{0, 7, 14, 21});
@@ -373,25 +420,31 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
       if (i == 0) co_await weft::sleep(10ms);
     }
   };
-  weft::run(virtually, weft::par{Form::as(pnp::regular<int>(g, 1, 7ms)), sluggish(g.reader(), &late)});
+  weft::run(virtually,
+            weft::par{Form::as(pnp::regular<int>(g, 1, 7ms)), sluggish(g.reader(), &late)});
   CHECK(late == Ints{0, 10, 14, 21});
-  weft::run(virtually, weft::par{at_times(d.writer(), {1, 2, 3, 100, 101, 102}), reset_at(reset.writer(), 50, 5ms),
-                                 Form::as(pnp::regulate<int>(d, reset, e, 10ms)), stamps(e, &regulated, -1)});
+  weft::run(
+      virtually,
+      weft::par{at_times(d.writer(), {1, 2, 3, 100, 101, 102}), reset_at(reset.writer(), 50, 5ms),
+                Form::as(pnp::regulate<int>(d, reset, e, 10ms)), stamps(e, &regulated, -1)});
   CHECK(regulated == Ints{10, 20, 30, 100, 105, 110});
   weft::Channel<int, P> none;
   CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
 }
 
-// --- how they end: every process, and the end of each of its channels ------------------------------------------------------------------
+// --- how they end: every process, and the end of each of its channels
+// ------------------------------------------------------------------
 
 namespace {
 
-// The other side of one channel of the process under test. In virtual time, so that what has a pause lets the others go first.
+// The other side of one channel of the process under test. In virtual time, so that what has a
+// pause lets the others go first.
 struct Port {
   bool input;
   bool optional;  // the process goes on without it
   std::function<Process()> leave, poison;
-  std::function<Process(std::string*, int)> watch;  // writes or reads until it hears of the end, or so many times
+  // writes or reads until it hears of the end, or so many times
+  std::function<Process(std::string*, int)> watch;
 };
 template <class E>
 Process leaving(E) {
@@ -422,8 +475,11 @@ class Network {
   template <class T>
   weft::Channel<T, P> in(std::vector<T> values, bool optional = false, weft::Span pause = {}) {
     weft::Channel<T, P> c;
-    const auto watch = [c, values, pause](std::string* heard, int most) { return writing(c.writer(), values, pause, heard, most); };
-    ports.push_back({true, optional, [c] { return leaving(c.writer()); }, [c] { return poisoning(c.writer()); }, watch});
+    const auto watch = [c, values, pause](std::string* heard, int most) {
+      return writing(c.writer(), values, pause, heard, most);
+    };
+    ports.push_back({true, optional, [c] { return leaving(c.writer()); },
+                     [c] { return poisoning(c.writer()); }, watch});
     return c;
   }
   weft::Channel<int, P> in() { return in<int>({1}); }
@@ -431,14 +487,18 @@ class Network {
   template <class T = int>
   weft::Channel<T, P> out() {
     weft::Channel<T, P> c;
-    const auto watch = [c](std::string* heard, int most) { return reading(c.reader(), heard, most); };
-    ports.push_back({false, false, [c] { return leaving(c.reader()); }, [c] { return poisoning(c.reader()); }, watch});
+    const auto watch = [c](std::string* heard, int most) {
+      return reading(c.reader(), heard, most);
+    };
+    ports.push_back({false, false, [c] { return leaving(c.reader()); },
+                     [c] { return poisoning(c.reader()); }, watch});
     return c;
   }
 
  private:
   template <class T>
-  static Process writing(weft::Writer<T, P> w, std::vector<T> values, weft::Span pause, std::string* heard, int most) {
+  static Process writing(weft::Writer<T, P> w, std::vector<T> values, weft::Span pause,
+                         std::string* heard, int most) {
     try {
       for (int i = 0; i != most; ++i) {
         T value = values[static_cast<std::size_t>(i) % values.size()];
@@ -488,7 +548,8 @@ std::vector<Subject<P>> all_processes() {
       {"successor", unary([](auto a, auto b) { return pnp::successor<int>(a, b); })},
       {"mult", unary([](auto a, auto b) { return pnp::mult<int>(2, a, b); })},
       {"substitute", unary([](auto a, auto b) { return pnp::substitute<int>(a, b, 5); })},
-      {"transform", unary([](auto a, auto b) { return pnp::transform(a, b, [](int x) { return x; }); })},
+      {"transform",
+       unary([](auto a, auto b) { return pnp::transform(a, b, [](int x) { return x; }); })},
       {"sign",
        [](N& n) {
          auto a = n.in();
@@ -543,7 +604,8 @@ std::vector<Subject<P>> all_processes() {
        }},
       {"dynamic_delta",
        [](N& n) {
-         weft::Channel<int, P> more{weft::buffer(1, weft::Overflow::drop_newest)};  // added, taken out, added, …
+         // added, taken out, added, …
+         weft::Channel<int, P> more{weft::buffer(1, weft::Overflow::drop_newest)};
          auto a = n.in();
          auto config = n.template in<weft::Writer<int, P>>({more.writer()}, true, 1ms);
          auto b = n.out(), c = n.out();
@@ -593,7 +655,8 @@ std::vector<Subject<P>> all_processes() {
        }},
   };
 }
-// Runs each process with `role(port, index, heard)` at its channels; what each port heard goes to `check`.
+// Runs each process with `role(port, index, heard)` at its channels; what each port heard goes to
+// `check`.
 template <class Form, class Role, class Check>
 void with(const Subject<typename Form::P>& s, Role role, Check check) {
   Network<typename Form::P> n;
@@ -613,20 +676,30 @@ std::vector<Port> ports_of(const Subject<P>& s) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rule 4.3: poison of any channel of any plug-and-play process reaches all its others", Form, FORMS) {
+TEST_CASE_TEMPLATE(
+    "rule 4.3: poison of any channel of any plug-and-play process reaches all its others", Form,
+    FORMS) {
   using P = typename Form::P;
   for (const Subject<P>& s : all_processes<P>()) {
     CAPTURE(s.name);
     for (std::size_t k = 0; k < ports_of(s).size(); ++k) {
       CAPTURE(k);
       with<Form>(
-          s, [k](Port& p, std::size_t i, std::string* heard) { return i == k ? p.poison() : p.watch(heard, -1); },
-          [k](Port&, std::size_t i, const std::string& heard) { CHECK(heard == (i == k ? "" : "poison 3")); });
+          s,
+          [k](Port& p, std::size_t i, std::string* heard) {
+            return i == k ? p.poison() : p.watch(heard, -1);
+          },
+          [k](Port&, std::size_t i, const std::string& heard) {
+            CHECK(heard == (i == k ? "" : "poison 3"));
+          });
     }
   }
 }
 
-TEST_CASE_TEMPLATE("rules 3.3, 3.5: a plug-and-play process ends with any channel that it needs, and so do its others", Form, FORMS) {
+TEST_CASE_TEMPLATE(
+    "rules 3.3, 3.5: a plug-and-play process ends with any channel that it needs, and so do its "
+    "others",
+    Form, FORMS) {
   using P = typename Form::P;
   for (const Subject<P>& s : all_processes<P>()) {
     CAPTURE(s.name);
@@ -635,14 +708,23 @@ TEST_CASE_TEMPLATE("rules 3.3, 3.5: a plug-and-play process ends with any channe
       CAPTURE(k);
       if (!ports[k].optional) {
         with<Form>(
-            s, [k](Port& p, std::size_t i, std::string* heard) { return i == k ? p.leave() : p.watch(heard, -1); },
-            [k](Port&, std::size_t i, const std::string& heard) { CHECK(heard == (i == k ? "" : "retired")); });
+            s,
+            [k](Port& p, std::size_t i, std::string* heard) {
+              return i == k ? p.leave() : p.watch(heard, -1);
+            },
+            [k](Port&, std::size_t i, const std::string& heard) {
+              CHECK(heard == (i == k ? "" : "retired"));
+            });
         continue;
       }
-      // It goes on without this one: the last channel, an output, has enough, and goes; then all end.
+      // It goes on without this one: the last channel, an output, has enough, and goes; then all
+      // end.
       const std::size_t last = ports.size() - 1;
       with<Form>(
-          s, [k, last](Port& p, std::size_t i, std::string* heard) { return i == k ? p.leave() : p.watch(heard, i == last ? 20 : -1); },
+          s,
+          [k, last](Port& p, std::size_t i, std::string* heard) {
+            return i == k ? p.leave() : p.watch(heard, i == last ? 20 : -1);
+          },
           [k, last](Port&, std::size_t i, const std::string& heard) {
             CHECK(heard == (i == k ? "" : i == last ? "enough" : "retired"));
           });
@@ -650,15 +732,21 @@ TEST_CASE_TEMPLATE("rules 3.3, 3.5: a plug-and-play process ends with any channe
     // All its inputs: it ends, those that can do without one too.
     if (!ports.front().input) continue;
     with<Form>(
-        s, [](Port& p, std::size_t, std::string* heard) { return p.input ? p.leave() : p.watch(heard, -1); },
-        [](Port& p, std::size_t, const std::string& heard) { CHECK(heard == (p.input ? "" : "retired")); });
+        s,
+        [](Port& p, std::size_t, std::string* heard) {
+          return p.input ? p.leave() : p.watch(heard, -1);
+        },
+        [](Port& p, std::size_t, const std::string& heard) {
+          CHECK(heard == (p.input ? "" : "retired"));
+        });
   }
 }
 
 TEST_CASE("plug and play: CommsTime, as the paper's Listing 18") {
   weft::Channel<int> a, b, c, d;
   Ints got;
-  weft::par{pnp::prefix<int>(0, c, a), pnp::delta<int>(a, {b, d}), pnp::successor<int>(b, c), gather(d.reader(), &got, 100)}();
+  weft::par{pnp::prefix<int>(0, c, a), pnp::delta<int>(a, {b, d}), pnp::successor<int>(b, c),
+            gather(d.reader(), &got, 100)}();
   REQUIRE(got.size() == 100);
   for (int i = 0; i < 100; ++i) CHECK(got[static_cast<std::size_t>(i)] == i);
 }

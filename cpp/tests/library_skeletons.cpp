@@ -1,5 +1,6 @@
-// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early termination, progress; on the scheduler, on
-// threads and on two cores. The seed of each case is printed when it fails.
+// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early
+// termination, progress; on the scheduler, on threads and on two cores. The seed of each case is
+// printed when it fails.
 #include "hosted.hpp"
 
 #include <algorithm>
@@ -54,11 +55,13 @@ Program program(Random& r, int depth, Where where) {
   switch (depth == 0 ? 0 : r.below(5)) {
     case 1: {
       Program p = program(r, depth - 1, where), q = program(r, depth - 1, where);
-      return {sk::pipeline(p.stage, q.stage), [p, q](int x) { return q.meaning(p.meaning(x)); }, p.ordered && q.ordered};
+      return {sk::pipeline(p.stage, q.stage), [p, q](int x) { return q.meaning(p.meaning(x)); },
+              p.ordered && q.ordered};
     }
     case 2: {
       Program p = program(r, depth - 1, where);
-      return {crew(static_cast<unsigned>(1 + r.below(3)), p, sk::Order::kept), p.meaning, p.ordered};
+      return {crew(static_cast<unsigned>(1 + r.below(3)), p, sk::Order::kept), p.meaning,
+              p.ordered};
     }
     case 3: {
       Program p = program(r, depth - 1, where);
@@ -68,8 +71,10 @@ Program program(Random& r, int depth, Where where) {
       Program p = program(r, depth - 1, where);
       const Program half{Stage(sk::each([](int x) { return x / 2; })), nullptr, true};
       const auto again = [](int x) { return x > 100; };
-      const Stage body = crew(static_cast<unsigned>(1 + r.below(3)), half, r.below(2) ? sk::Order::any : sk::Order::kept);
-      return {sk::pipeline(p.stage, Stage(sk::feedback(static_cast<unsigned>(1 + r.below(3)), body, again))),
+      const Stage body = crew(static_cast<unsigned>(1 + r.below(3)), half,
+                              r.below(2) ? sk::Order::any : sk::Order::kept);
+      return {sk::pipeline(p.stage,
+                           Stage(sk::feedback(static_cast<unsigned>(1 + r.below(3)), body, again))),
               [p, again](int x) {
                 x = p.meaning(x);
                 do x /= 2;
@@ -122,11 +127,13 @@ TEST_CASE_TEMPLATE("skeletons: map, reduce, map_reduce mean what loops mean", St
     std::vector<long> squares;
     for (int x : items) squares.push_back(square(x));
     CHECK(weft::run(sk::map(crew<Start>(n), items, square)) == squares);
-    CHECK(weft::run(sk::map_reduce(crew<Start>(n), items, square, 5L, std::plus())) == std::accumulate(squares.begin(), squares.end(), 5L));
+    CHECK(weft::run(sk::map_reduce(crew<Start>(n), items, square, 5L, std::plus())) ==
+          std::accumulate(squares.begin(), squares.end(), 5L));
     // Associative, not commutative.
     std::vector<std::string> words;
     for (int x : items) words.push_back(std::to_string(x) + " ");
-    CHECK(weft::run(sk::reduce(crew<Start>(n), words, ">", std::plus())) == std::accumulate(words.begin(), words.end(), std::string(">")));
+    CHECK(weft::run(sk::reduce(crew<Start>(n), words, ">", std::plus())) ==
+          std::accumulate(words.begin(), words.end(), std::string(">")));
   }
 }
 
@@ -143,7 +150,8 @@ TEST_CASE_TEMPLATE("skeletons: divide and conquer sorts", Start, STARTS) {
     };
     const auto merge = [](std::vector<Ints> parts) {
       Ints v;
-      std::merge(parts[0].begin(), parts[0].end(), parts[1].begin(), parts[1].end(), std::back_inserter(v));
+      std::merge(parts[0].begin(), parts[0].end(), parts[1].begin(), parts[1].end(),
+                 std::back_inserter(v));
       return v;
     };
     std::size_t done = 0, of = 0;
@@ -152,7 +160,8 @@ TEST_CASE_TEMPLATE("skeletons: divide and conquer sorts", Start, STARTS) {
           CHECK(d == ++done);
           of = t;
         }),
-        items, [](const Ints& v) { return v.size() <= 1; }, [](Ints v) { return v; }, halves, merge);
+        items, [](const Ints& v) { return v.size() <= 1; }, [](Ints v) { return v; }, halves,
+        merge);
     CHECK(weft::run(std::move(sort)) == expected);
     CHECK(done == of);
     CHECK((items.size() < 2 || of > 1));
@@ -171,13 +180,16 @@ TEST_CASE_TEMPLATE("skeletons: progress is told once for each, in order", Start,
   CHECK(seen == expected);
 }
 
-TEST_CASE_TEMPLATE("skeletons: a farm tells how many of its results have been taken, whatever their order", Start, STARTS) {
+TEST_CASE_TEMPLATE(
+    "skeletons: a farm tells how many of its results have been taken, whatever their order", Start,
+    STARTS) {
   using Counts = std::vector<std::size_t>;
   for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
     CAPTURE(order == sk::Order::kept);
     Counts seen;
     const auto net =
-        sk::farm(crew<Start>(3).told([&seen](std::size_t done) { seen.push_back(done); }), sk::each([](int x) { return x + 1; }), order);
+        sk::farm(crew<Start>(3).told([&seen](std::size_t done) { seen.push_back(done); }),
+                 sk::each([](int x) { return x + 1; }), order);
     weft::run(sk::apply(net, Ints()));
     CHECK(seen.empty());
     Ints got = weft::run(sk::apply(net, Ints{1, 2, 3, 4, 5}));
@@ -203,7 +215,8 @@ TEST_CASE_TEMPLATE("skeletons: a farm tells how many of its results have been ta
       if (done == 2) throw std::runtime_error("the second");
     }),
                               sk::each([](int x) { return x; }), order);
-    CHECK_THROWS_WITH_AS(weft::run(sk::apply(bad, Ints{1, 2, 3, 4, 5})), "the second", std::runtime_error);
+    CHECK_THROWS_WITH_AS(weft::run(sk::apply(bad, Ints{1, 2, 3, 4, 5})), "the second",
+                         std::runtime_error);
   }
 }
 
@@ -227,13 +240,15 @@ TEST_CASE("skeletons: what is told takes one number or two; none at all is no ma
   CHECK(done == 3);  // runs of neighbours, of one item each here
   CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
   CHECK(done == 2);
-  const auto found = weft::run(sk::search(sk::workers(1).told(one), Ints{7, 8}, [](int x) { return std::optional(x); }));
+  const auto found = weft::run(
+      sk::search(sk::workers(1).told(one), Ints{7, 8}, [](int x) { return std::optional(x); }));
   CHECK(found == 7);
   CHECK(done == 1);
   weft::run(sk::map(sk::workers(2).told(sk::Progress()), Ints(4), same));
   weft::run(sk::map(sk::workers(2).told(sk::Count()), Ints(4), same));
   for (const sk::Order order : {sk::Order::kept, sk::Order::any})
-    CHECK(weft::run(sk::apply(sk::farm(sk::workers(2).told(sk::Count()), sk::each(same), order), Ints(4))) == Ints(4));
+    CHECK(weft::run(sk::apply(sk::farm(sk::workers(2).told(sk::Count()), sk::each(same), order),
+                              Ints(4))) == Ints(4));
 }
 
 TEST_CASE_TEMPLATE("rule 7.2: a function that fails fails the whole", Start, STARTS) {
@@ -241,14 +256,18 @@ TEST_CASE_TEMPLATE("rule 7.2: a function that fails fails the whole", Start, STA
     if (x == 3) throw std::runtime_error("three");
     return x;
   };
-  CHECK_THROWS_WITH_AS(weft::run(sk::map(crew<Start>(2), Ints{1, 2, 3, 4, 5}, bad)), "three", std::runtime_error);
-  const auto net = sk::pipeline(sk::each(bad), sk::farm(crew<Start>(3), sk::each([](int x) { return x; })));
+  CHECK_THROWS_WITH_AS(weft::run(sk::map(crew<Start>(2), Ints{1, 2, 3, 4, 5}, bad)), "three",
+                       std::runtime_error);
+  const auto net =
+      sk::pipeline(sk::each(bad), sk::farm(crew<Start>(3), sk::each([](int x) { return x; })));
   CHECK_THROWS_WITH_AS(weft::run(sk::apply(net, Ints{1, 2, 3, 4, 5})), "three", std::runtime_error);
   const auto inside = sk::farm(crew<Start>(2), sk::each(bad));
-  CHECK_THROWS_WITH_AS(weft::run(sk::apply(inside, Ints{1, 2, 3, 4, 5})), "three", std::runtime_error);
+  CHECK_THROWS_WITH_AS(weft::run(sk::apply(inside, Ints{1, 2, 3, 4, 5})), "three",
+                       std::runtime_error);
 }
 
-TEST_CASE_TEMPLATE("skeletons: a search ends early; what is not begun is not begun", Start, STARTS) {
+TEST_CASE_TEMPLATE("skeletons: a search ends early; what is not begun is not begun", Start,
+                   STARTS) {
   std::atomic<int> begun{0};
   Ints items(10'000);
   std::iota(items.begin(), items.end(), 0);
@@ -265,8 +284,10 @@ TEST_CASE_TEMPLATE("skeletons: a search ends early; what is not begun is not beg
   CHECK(begun == 50);
 }
 
-TEST_CASE_TEMPLATE("rule 3.3: when the reader of its output has gone, a stage ends, and its source", Start, STARTS) {
-  const auto net = sk::pipeline(sk::farm(crew<Start>(2), sk::each([](int x) { return 2 * x; })), sk::each([](int x) { return x + 1; }));
+TEST_CASE_TEMPLATE("rule 3.3: when the reader of its output has gone, a stage ends, and its source",
+                   Start, STARTS) {
+  const auto net = sk::pipeline(sk::farm(crew<Start>(2), sk::each([](int x) { return 2 * x; })),
+                                sk::each([](int x) { return x + 1; }));
   auto endless = [](weft::Writer<int> w) -> Process {
     for (int i = 0;; ++i) co_await w.write(i);
   };
@@ -280,10 +301,12 @@ TEST_CASE_TEMPLATE("rule 3.3: when the reader of its output has gone, a stage en
 }
 
 TEST_CASE_TEMPLATE("rule 4.3: poison goes through stages, both ways", Start, STARTS) {
-  const Stage nets[] = {sk::farm(crew<Start>(2), sk::each([](int x) { return x; })),
-                        sk::farm(crew<Start>(2), sk::each([](int x) { return x; }), sk::Order::any),
-                        sk::pipeline(sk::each([](int x) { return x; }), sk::on(Start(), sk::each([](int x) { return x; }))),
-                        sk::feedback(2, sk::each([](int x) { return x; }), [](int) { return false; })};
+  const Stage nets[] = {
+      sk::farm(crew<Start>(2), sk::each([](int x) { return x; })),
+      sk::farm(crew<Start>(2), sk::each([](int x) { return x; }), sk::Order::any),
+      sk::pipeline(sk::each([](int x) { return x; }),
+                   sk::on(Start(), sk::each([](int x) { return x; }))),
+      sk::feedback(2, sk::each([](int x) { return x; }), [](int) { return false; })};
   for (const Stage& net : nets) {
     auto write = [](weft::Writer<int> w, int* strength) -> Process {
       try {
@@ -346,10 +369,10 @@ TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
   CHECK_THROWS_WITH_AS(sk::workers(0), doctest::Contains("at least one"), weft::BadUse);
   CHECK(weft::run(sk::map(sk::workers(2), Ints(), [](int x) { return x; })).empty());
   CHECK(weft::run(sk::reduce(sk::workers(2), Ints(), 7, std::plus())) == 7);
-  CHECK_THROWS_AS(
-      weft::run(sk::divide_and_conquer(
-          sk::workers(1), 8, [](int) { return false; }, [](int x) { return x; }, [](int) { return Ints(); }, [](Ints) { return 0; })),
-      weft::BadUse);
+  CHECK_THROWS_AS(weft::run(sk::divide_and_conquer(
+                      sk::workers(1), 8, [](int) { return false; }, [](int x) { return x; },
+                      [](int) { return Ints(); }, [](Ints) { return 0; })),
+                  weft::BadUse);
 }
 
 TEST_CASE("skeletons: workers work side by side, each on a value of its own") {
@@ -406,12 +429,16 @@ TEST_CASE_TEMPLATE("skeletons: a stage runs where it is told to", Start, STARTS)
   CHECK((there == std::this_thread::get_id()) == std::is_same_v<Start, sk::Here>);
 }
 
-TEST_CASE("skeletons: workers on a single core of its own share its thread; a local channel inside works") {
+TEST_CASE(
+    "skeletons: workers on a single core of its own share its thread; a local channel inside "
+    "works") {
   std::vector<std::thread::id> ids;
   const auto local = Stage([&ids](weft::Reader<int> in, weft::Writer<int> out) -> Process {
-    return [](weft::Reader<int> r, weft::Writer<int> w, std::vector<std::thread::id>* seen) -> Process {
+    return [](weft::Reader<int> r, weft::Writer<int> w,
+              std::vector<std::thread::id>* seen) -> Process {
       weft::Channel<int, weft::Local> between;
-      auto first = [](weft::Reader<int> from, weft::Writer<int, weft::Local> to, auto* at) -> Process {
+      auto first = [](weft::Reader<int> from, weft::Writer<int, weft::Local> to,
+                      auto* at) -> Process {
         while (auto v = co_await from.next()) {
           at->push_back(std::this_thread::get_id());  // all on one thread, one at a time
           co_await to.write(*v);
@@ -420,11 +447,13 @@ TEST_CASE("skeletons: workers on a single core of its own share its thread; a lo
       auto second = [](weft::Reader<int, weft::Local> from, weft::Writer<int> to) -> Process {
         while (auto v = co_await from.next()) co_await to.write(2 * *v);
       };
-      co_await weft::par(first(std::move(r), between.writer(), seen), second(between.reader(), std::move(w)));
+      co_await weft::par(first(std::move(r), between.writer(), seen),
+                         second(between.reader(), std::move(w)));
     }(std::move(in), std::move(out), &ids);
   });
   const weft::Core one;
-  CHECK(weft::run(sk::apply(sk::farm(sk::workers(3, sk::OnExecutor(one)), local), Ints{1, 2, 3, 4})) == Ints{2, 4, 6, 8});
+  CHECK(weft::run(sk::apply(sk::farm(sk::workers(3, sk::OnExecutor(one)), local),
+                            Ints{1, 2, 3, 4})) == Ints{2, 4, 6, 8});
   REQUIRE(ids.size() == 4);
   for (const auto& id : ids) {
     CHECK(id == ids[0]);
@@ -432,8 +461,10 @@ TEST_CASE("skeletons: workers on a single core of its own share its thread; a lo
   }
 }
 
-TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start, sk::OnThreads, OnCores) {
-  // Neither goes on before the other has begun, and they do not wait by an operation: one core would never get on.
+TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start,
+                   sk::OnThreads, OnCores) {
+  // Neither goes on before the other has begun, and they do not wait by an operation: one core
+  // would never get on.
   std::atomic<int> begun{0};
   const auto together = [&begun](int x) {
     for (++begun; begun < 2;) std::this_thread::yield();
@@ -441,11 +472,14 @@ TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at th
   };
   CHECK(weft::run(sk::map(crew<Start>(2), Ints{1, 2}, together)) == Ints{1, 2});
   begun = 0;
-  CHECK(weft::run(sk::apply(sk::farm(crew<Start>(2), sk::each(together)), Ints{1, 2})) == Ints{1, 2});
+  CHECK(weft::run(sk::apply(sk::farm(crew<Start>(2), sk::each(together)), Ints{1, 2})) ==
+        Ints{1, 2});
 }
 
-TEST_CASE("skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
-  // The stage takes two values and lets everybody else run before it gives them back: no third is taken in meanwhile.
+TEST_CASE(
+    "skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
+  // The stage takes two values and lets everybody else run before it gives them back: no third is
+  // taken in meanwhile.
   int taken_in = 0, given_back = 0, most = 0;
   auto pairs = [&](weft::Reader<int> in, weft::Writer<int> out) -> Process {
     for (;;) {
@@ -476,8 +510,10 @@ TEST_CASE("skeletons: feedback keeps its width, ends with its stage, and has roo
 
   // A stage that ends by itself ends the whole: its results are retired, as those of any process.
   auto once = [](weft::Reader<int> in, weft::Writer<int>) -> Process { co_await in.read(); };
-  CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3})).empty());
+  CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3}))
+            .empty());
 
-  CHECK_THROWS_WITH_AS(sk::feedback(0, sk::each([](int x) { return x; }), [](int) { return false; }),
-                       doctest::Contains("at least one value"), weft::BadUse);
+  CHECK_THROWS_WITH_AS(
+      sk::feedback(0, sk::each([](int x) { return x; }), [](int) { return false; }),
+      doctest::Contains("at least one value"), weft::BadUse);
 }

@@ -1,14 +1,18 @@
-// Messages through random networks, with checksums: nothing is lost, doubled or changed, and every network closes down by itself.
+// Messages through random networks, with checksums: nothing is lost, doubled or changed, and every
+// network closes down by itself.
 //
 //   networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]
-// Few values (V, of all sources together; threads have a twentieth) make many networks, which is what ends of channels need.
+// Few values (V, of all sources together; threads have a twentieth) make many networks, which is
+// what ends of channels need.
 //
-// A network: sources, layers of workers, sinks; between two layers some channels, each with writers before and readers behind it, some of
-// them buffered. A worker reads from its inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to its
-// outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines, shared ones on one core or on two or three,
-// these with threads among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order),
-// and so must the count. A message counts once for every channel it goes through. The seed of a network that fails is printed, and repeats
-// its shape.
+// A network: sources, layers of workers, sinks; between two layers some channels, each with writers
+// before and readers behind it, some of them buffered. A worker reads from its inputs (plainly, or
+// by choice in one of the modes, or by a standing alternative) and writes to its outputs (in turn,
+// or by a choice of outputs). One network is of one kind: local coroutines, shared ones on one core
+// or on two or three, these with threads among the workers. The sum of a hash of all values sent
+// must be that of all received (it does not depend on order), and so must the count. A message
+// counts once for every channel it goes through. The seed of a network that fails is printed, and
+// repeats its shape.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -66,7 +70,9 @@ const weft::Writer<Value, P>& next_output(const Ends<P>& e, std::size_t& turn) {
 }
 
 weft::Mode mode_of(Take t) {
-  return t == Take::priority ? weft::Mode::priority : t == Take::random ? weft::Mode::random : weft::Mode::fair;
+  return t == Take::priority ? weft::Mode::priority
+         : t == Take::random ? weft::Mode::random
+                             : weft::Mode::fair;
 }
 
 template <class P>
@@ -90,7 +96,8 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// Retired, with this guard, of a merge: how many of its inputs have ended by that (rule 5.6). They must have, and say so at once.
+// Retired, with this guard, of a merge: how many of its inputs have ended by that (rule 5.6). They
+// must have, and say so at once.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {
@@ -106,7 +113,8 @@ weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   }
 }
 
-// Without outputs it is a sink. It ends with the last of its inputs; a loud one is told of each, and switches it off.
+// Without outputs it is a sink. It ends with the last of its inputs; a loud one is told of each,
+// and switches it off.
 template <class P, class Inputs>
 weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
   std::uint64_t count = 0, sum = 0;
@@ -190,47 +198,58 @@ struct ThreadWorker {
 // How a worker reads. One that may find its outputs ended is a relay.
 template <class P>
 void take_at_random(Ends<P>& e, Random& random) {
-  // Reading one input to its end before the next may block a cycle of merges for ever: only where there is but one.
-  e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain : static_cast<Take>(1 + random.below(5));
+  // Reading one input to its end before the next may block a cycle of merges for ever: only where
+  // there is but one.
+  e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain
+                                                    : static_cast<Take>(1 + random.below(5));
   if (e.leaving && !e.out.empty()) e.take = Take::relay;
   e.loud = random.below(2) == 0;
   e.seed = random.next();
 }
 
 template <class P>
-std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, long values, Books& books) {
+std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, long values,
+                      Books& books) {
   Random random(seed);
   std::vector<weft::Process> all;
   using Thread = decltype(weft::thread(ThreadWorker{}));
   std::vector<Thread> threads;
   std::vector<weft::Channel<Value, P>> channels;
   const int layers = 2 + random.below(5);
-  const bool leaving = random.below(3) == 0;  // some sinks leave early; nothing is buffered, for that would be dropped
-  std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));  // the layer whose outputs are being made
+  // some sinks leave early; nothing is buffered, for that would be dropped
+  const bool leaving = random.below(3) == 0;
+  // the layer whose outputs are being made
+  std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));
   const std::size_t sources = before.size();
   for (int layer = 1; layer <= layers; ++layer) {
     std::vector<Ends<P>> here(static_cast<std::size_t>(1 + random.below(5)));
     const int between = 1 + random.below(6);
     for (int c = 0; c < between; ++c) {
       const int capacity = !leaving && random.below(3) == 0 ? 1 + random.below(20) : 0;
-      weft::Channel<Value, P> channel{capacity ? weft::buffer(static_cast<std::uint32_t>(capacity)) : weft::ChannelOptions{}};
+      weft::Channel<Value, P> channel{capacity ? weft::buffer(static_cast<std::uint32_t>(capacity))
+                                               : weft::ChannelOptions{}};
       for (int k = 1 + random.below(2); k > 0; --k)
-        before[static_cast<std::size_t>(random.below(static_cast<int>(before.size())))].out.push_back(channel.writer());
+        before[static_cast<std::size_t>(random.below(static_cast<int>(before.size())))]
+            .out.push_back(channel.writer());
       for (int k = 1 + random.below(2); k > 0; --k)
-        here[static_cast<std::size_t>(random.below(static_cast<int>(here.size())))].in.push_back(channel.reader());
+        here[static_cast<std::size_t>(random.below(static_cast<int>(here.size())))].in.push_back(
+            channel.reader());
       channels.push_back(std::move(channel));
     }
-    // Nobody without an input or, in the layer before, without an output: they share the first channel of this layer.
+    // Nobody without an input or, in the layer before, without an output: they share the first
+    // channel of this layer.
     auto& shared = channels[channels.size() - static_cast<std::size_t>(between)];
     for (auto& e : before)
       if (e.out.empty()) e.out.push_back(shared.writer());
     for (auto& e : here)
       if (e.in.empty()) e.in.push_back(shared.reader());
     for (auto& e : before) {
-      e.choose_output = random.below(3) == 0 && e.out.size() > 1 && e.out[0].core() != e.out[1].core();
+      e.choose_output =
+          random.below(3) == 0 && e.out.size() > 1 && e.out[0].core() != e.out[1].core();
       e.leaving = leaving;
       if (layer == 1) {
-        all.push_back(source<P>(std::move(e), books, random.next(), values / static_cast<long>(sources)));
+        all.push_back(
+            source<P>(std::move(e), books, random.next(), values / static_cast<long>(sources)));
         continue;
       }
       take_at_random(e, random);
@@ -247,11 +266,16 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
   for (auto& e : before) {
     take_at_random(e, random);
     if (leaving && random.below(2) == 0)
-      e.take = Take::relay, e.stays = static_cast<std::uint64_t>(1 + random.below(static_cast<int>(values)));
+      e.take = Take::relay,
+      e.stays = static_cast<std::uint64_t>(1 + random.below(static_cast<int>(values)));
     all.push_back(worker<P>(std::move(e), books));
   }
-  const auto together = [](std::vector<weft::Process> ps) -> weft::Process { co_await weft::par(std::move(ps)); };
-  const auto on_threads = [](std::vector<Thread> ts) -> weft::Process { co_await weft::par(std::move(ts)); };
+  const auto together = [](std::vector<weft::Process> ps) -> weft::Process {
+    co_await weft::par(std::move(ps));
+  };
+  const auto on_threads = [](std::vector<Thread> ts) -> weft::Process {
+    co_await weft::par(std::move(ts));
+  };
   weft::run({.cores = cores}, together(std::move(all)), on_threads(std::move(threads)));
   std::uint64_t messages = 0;
   for (const auto& c : channels) messages += c.transfers();
@@ -286,7 +310,9 @@ int main(int argc, char** argv) {
     else if (a == "--values" && i + 1 < argc)
       values = number(argv[++i]);
     else {
-      std::fprintf(stderr, "usage: networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]\n");
+      std::fprintf(
+          stderr,
+          "usage: networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]\n");
       return 2;
     }
   }
@@ -294,7 +320,8 @@ int main(int argc, char** argv) {
   const auto start = Steady::now();
   auto said = start;
   std::uint64_t messages = 0, networks = 0, ended = 0;
-  const long base = values ? static_cast<long>(values) : wanted >= 10'000'000 ? 100'000 : 5'000;  // of all sources of a network together
+  // of all sources of a network together
+  const long base = values ? static_cast<long>(values) : wanted >= 10'000'000 ? 100'000 : 5'000;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {
     weft::progress::begin("networks");
@@ -324,26 +351,31 @@ int main(int argc, char** argv) {
         default: messages += network<weft::Local>(mine, 1, false, base, books);
       }
     } catch (const std::exception& e) {
-      std::printf("network %llu (%s) failed: %s\nagain by --seed %llu\n", static_cast<unsigned long long>(networks), kind, e.what(),
+      std::printf("network %llu (%s) failed: %s\nagain by --seed %llu\n",
+                  static_cast<unsigned long long>(networks), kind, e.what(),
                   static_cast<unsigned long long>(seed));
       return 1;
     }
     if (books.sent.count != books.received.count || books.sent.sum != books.received.sum) {
-      std::printf("network %llu (%s): sent %llu, received %llu, checksums %s\nagain by --seed %llu\n",
-                  static_cast<unsigned long long>(networks), kind, static_cast<unsigned long long>(books.sent.count),
-                  static_cast<unsigned long long>(books.received.count), books.sent.sum == books.received.sum ? "agree" : "differ",
-                  static_cast<unsigned long long>(seed));
+      std::printf(
+          "network %llu (%s): sent %llu, received %llu, checksums %s\nagain by --seed %llu\n",
+          static_cast<unsigned long long>(networks), kind,
+          static_cast<unsigned long long>(books.sent.count),
+          static_cast<unsigned long long>(books.received.count),
+          books.sent.sum == books.received.sum ? "agree" : "differ",
+          static_cast<unsigned long long>(seed));
       return 1;
     }
     ++networks;
     ended += books.ended;
     if (!quiet && Steady::now() - said > std::chrono::seconds(5)) {
       said = Steady::now();
-      std::fprintf(stderr, "%llu networks, %.1f million messages\n", static_cast<unsigned long long>(networks),
-                   static_cast<double>(messages) / 1e6);
+      std::fprintf(stderr, "%llu networks, %.1f million messages\n",
+                   static_cast<unsigned long long>(networks), static_cast<double>(messages) / 1e6);
     }
   }
   std::printf("%llu networks, %llu messages, %llu guards ended in a select, all checksums agree\n",
-              static_cast<unsigned long long>(networks), static_cast<unsigned long long>(messages), static_cast<unsigned long long>(ended));
+              static_cast<unsigned long long>(networks), static_cast<unsigned long long>(messages),
+              static_cast<unsigned long long>(ended));
   return networks > 0 ? 0 : 1;
 }

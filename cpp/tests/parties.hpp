@@ -1,10 +1,12 @@
-// What the tests of the core stand on: a value that can be lost or doubled visibly, and processes that wait by a Parker.
+// What the tests of the core stand on: a value that can be lost or doubled visibly, and processes
+// that wait by a Parker.
 //
-// The same code runs under the explorer, under the sanitizers with real threads, and alone; it drives the core as the hosted layer does:
-// begin, await, withdraw; scan, enrol, await, finish.
+// The same code runs under the explorer, under the sanitizers with real threads, and alone; it
+// drives the core as the hosted layer does: begin, await, withdraw; scan, enrol, await, finish.
 //
-// A process is cancelled by cancel(): a request and a nudge (rule 6.1). Its operation then withdraws; if that comes too late the
-// operation completes and the request stays for the next one (rule 6.3).
+// A process is cancelled by cancel(): a request and a nudge (rule 6.1). Its operation then
+// withdraws; if that comes too late the operation completes and the request stays for the next one
+// (rule 6.3).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -156,7 +158,9 @@ class Process {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
     g.node.flags = NodeFlags::compute;
     made_[n_ - 1] = v;
-    finish_[n_ - 1] = [](Process& p, core::SyncObject* where, Node& n, std::uint32_t v) noexcept { return p.deliver(*static_cast<C*>(where), n, v); };
+    finish_[n_ - 1] = [](Process& p, core::SyncObject* where, Node& n, std::uint32_t v) noexcept {
+      return p.deliver(*static_cast<C*>(where), n, v);
+    };
   }
   template <class B>
   void barrier(B& b) noexcept {
@@ -166,7 +170,9 @@ class Process {
   void latch(L& l) noexcept {
     add(Kind::latch, &l, &core::barrier_ops<L>);
   }
-  void timer(std::int64_t deadline) noexcept { add(Kind::timer, nullptr, nullptr).deadline = deadline; }
+  void timer(std::int64_t deadline) noexcept {
+    add(Kind::timer, nullptr, nullptr).deadline = deadline;
+  }
   void skip() noexcept { add(Kind::skip, nullptr, nullptr); }
   Guard& guard(int i) noexcept { return g_[i]; }
 
@@ -283,7 +289,8 @@ class Process {
     }
     c.status = s;
     if (s == Status::ok && g.kind == Kind::input) c.value = room_[r].take();
-    if (s == Status::ok && g.kind == Kind::output && g.node.is(NodeFlags::compute)) c.status = finish_[r](*this, g.where, g.node, made_[r]);
+    if (s == Status::ok && g.kind == Kind::output && g.node.is(NodeFlags::compute))
+      c.status = finish_[r](*this, g.where, g.node, made_[r]);
     return c;
   }
   Chosen end(Chosen c) noexcept {

@@ -1,4 +1,5 @@
-// A worker of a random network that selects over all of its ends, turn after turn, while they retire one by one (rule 5.6).
+// A worker of a random network that selects over all of its ends, turn after turn, while they
+// retire one by one (rule 5.6).
 //
 //              ┌──────────── held: at most `room` values ─────────────┐
 //   inputs ──▶ │ guards(): which are on, which end it (ends())        │ ──▶ outputs
@@ -6,13 +7,14 @@
 //              │ told():   Retired; suspects() are to be asked        │
 //              └───────────────────────────────────────────────────────┘
 //
-// Relay is what such a worker knows, without waiting: a coroutine and a thread drive it alike. What it is told is checked exactly. A
-// retired channel stays retired, so when a select throws Retired each channel that it may have meant is asked again, beside a skip: it must
-// say so at once. That a select is told in time is seen by the network: it would be a deadlock. Guards whose channels have ended stay in
-// the select, mostly: they are silent.
+// Relay is what such a worker knows, without waiting: a coroutine and a thread drive it alike. What
+// it is told is checked exactly. A retired channel stays retired, so when a select throws Retired
+// each channel that it may have meant is asked again, beside a skip: it must say so at once. That a
+// select is told in time is seen by the network: it would be a deadlock. Guards whose channels have
+// ended stay in the select, mostly: they are silent.
 //
-// Invariants: a value is in `held` or has been handed on; what is held when no output is left was kept (kept()); an end counts as over only
-// once it was asked.
+// Invariants: a value is in `held` or has been handed on; what is held when no output is left was
+// kept (kept()); an end counts as over only once it was asked.
 #pragma once
 #include <chrono>
 #include <deque>
@@ -39,10 +41,13 @@ class Relay {
   using Guards = std::vector<AnyGuard<Value, P>>;
 
   // `stays`: it leaves after so many values; 0: with the last of its inputs.
-  Relay(const std::vector<Reader<Value, P>>& in, const std::vector<Writer<Value, P>>& out, std::uint64_t seed, std::uint64_t stays)
+  Relay(const std::vector<Reader<Value, P>>& in, const std::vector<Writer<Value, P>>& out,
+        std::uint64_t seed, std::uint64_t stays)
       : random_(seed), stays_(stays) {
-    for (const auto& r : in) ends_.push_back({.reader = r, .writer = {}, .input = true, .loud = random_.below(4) == 0});
-    for (const auto& w : out) ends_.push_back({.reader = {}, .writer = w, .input = false, .loud = random_.below(5) == 0});
+    for (const auto& r : in)
+      ends_.push_back({.reader = r, .writer = {}, .input = true, .loud = random_.below(4) == 0});
+    for (const auto& w : out)
+      ends_.push_back({.reader = {}, .writer = w, .input = false, .loud = random_.below(5) == 0});
     outputs_ = out.size();
     room_ = outputs_ ? static_cast<std::size_t>(1 + random_.below(3)) : 1;
     const int m = random_.below(4);
@@ -55,11 +60,13 @@ class Relay {
     return held_.empty() && !left(true);
   }
 
-  // A select for this turn. What would take a value is off while there is no room, what would give one while there is none. Now and then
-  // others are off too: then it has a time limit, for the network may need just those.
+  // A select for this turn. What would take a value is off while there is no room, what would give
+  // one while there is none. Now and then others are off too: then it has a time limit, for the
+  // network may need just those.
   Guards guards() {
     Guards all;
-    const bool wants = held_.size() < room_ && left(true), gives = !held_.empty(), choosy = random_.below(8) == 0;
+    const bool wants = held_.size() < room_ && left(true), gives = !held_.empty(),
+               choosy = random_.below(8) == 0;
     bool any = false;
     timed_ = random_.below(32) == 0;
     for (End& e : ends_) {
@@ -168,7 +175,9 @@ class Relay {
   bool timed_ = false;
 };
 
-[[noreturn]] inline void not_over() { throw Wrong("Retired, and a channel that decides has not ended"); }
+[[noreturn]] inline void not_over() {
+  throw Wrong("Retired, and a channel that decides has not ended");
+}
 
 // The two who drive it. What it gives or keeps is in `r` afterwards.
 template <class P>

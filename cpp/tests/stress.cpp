@@ -1,7 +1,8 @@
-// The same cases with real threads, at random: choices with mixed guards, plain and extended reads, computed outputs, cancellations, time
-// limits, poison, retirement, buffers of every policy, standing alternatives, foreign readers. Meant for ThreadSanitizer, AddressSanitizer
-// and plain optimised builds. Every value is accounted for: per channel, what was sent is what was received, dropped or left; no Item leaks
-// or dies twice; no line has anybody left in it.
+// The same cases with real threads, at random: choices with mixed guards, plain and extended reads,
+// computed outputs, cancellations, time limits, poison, retirement, buffers of every policy,
+// standing alternatives, foreign readers. Meant for ThreadSanitizer, AddressSanitizer and plain
+// optimised builds. Every value is accounted for: per channel, what was sent is what was received,
+// dropped or left; no Item leaks or dies twice; no line has anybody left in it.
 //
 //   stress [--seed N] [--operations N] [--threads N]     prints the seed; the same seed gives the same programs (not the same schedule)
 #include <chrono>
@@ -38,7 +39,8 @@ struct Totals {
   std::uint64_t operations = 0, cancelled = 0, timed_out = 0, ended = 0;
 };
 
-// One round: fresh channels, every thread runs its program against them until its operations are used up.
+// One round: fresh channels, every thread runs its program against them until its operations are
+// used up.
 struct Round {
   struct Line {
     std::unique_ptr<Buffered<Chan>> buffered;
@@ -54,7 +56,8 @@ struct Round {
         l.plain = std::make_unique<Chan>();
         l.c = l.plain.get();
       } else {
-        static constexpr Overflow policies[] = {Overflow::block, Overflow::drop_oldest, Overflow::drop_newest};
+        static constexpr Overflow policies[] = {Overflow::block, Overflow::drop_oldest,
+                                                Overflow::drop_newest};
         l.buffered = std::make_unique<Buffered<Chan>>(1 + r.below(4), policies[kind - 3]);
         l.c = &l.buffered->c;
       }
@@ -71,7 +74,8 @@ class Player {
   Foreigner foreign;
   Totals t;
 
-  void play(Round& round, std::uint64_t seed, std::uint64_t operations, bool foreigners, bool standing, bool poison, bool retire) {
+  void play(Round& round, std::uint64_t seed, std::uint64_t operations, bool foreigners,
+            bool standing, bool poison, bool retire) {
     Random r{seed};
     foreign.computed = true;
     bool reads[kChannels], writes[kChannels];
@@ -84,7 +88,8 @@ class Player {
       const std::uint32_t v = 1 + r.below(1000);
       const std::uint32_t what = r.below(11);
       const bool needs_read = what != 1 && what != 3 && what < 9;
-      if ((needs_read && !reads[i]) || ((what == 1 || what == 3) && !writes[i]) || (what >= 4 && what <= 8 && (!reads[j] || !writes[j])))
+      if ((needs_read && !reads[i]) || ((what == 1 || what == 3) && !writes[i]) ||
+          (what >= 4 && what <= 8 && (!reads[j] || !writes[j])))
         continue;
       switch (what) {
         case 0: got(i, me.read(c)); break;
@@ -185,8 +190,9 @@ class Player {
     }
     me.unstand();
   }
-  // A select over any of the channels, one end of each; some of them off, of some the retirement raises (rule 5.6). What it is told can be
-  // checked afterwards: a channel that has ended stays so.
+  // A select over any of the channels, one end of each; some of them off, of some the retirement
+  // raises (rule 5.6). What it is told can be checked afterwards: a channel that has ended stays
+  // so.
   void among(Round& round, const bool* reads, const bool* writes, std::uint32_t v, Random& r) {
     struct {
       std::uint32_t channel;
@@ -227,7 +233,8 @@ class Player {
       bool outputs = false, output_off = false, input_off = false, open_input = false, all = true;
       for (std::uint32_t k = 0; k < n; ++k) {
         Chan& c = *round.lines[g[k].channel].c;
-        g[k].over = (g[k].input ? c.how_ended<core::Side::in>() : c.how_ended<core::Side::out>()) != Status::ok;
+        g[k].over = (g[k].input ? c.how_ended<core::Side::in>() : c.how_ended<core::Side::out>()) !=
+                    Status::ok;
         outputs |= g[k].on && !g[k].input;
         output_off |= !g[k].on && !g[k].input && !g[k].over;
         input_off |= !g[k].on && g[k].input && !g[k].over;
@@ -235,9 +242,12 @@ class Player {
       }
       for (std::uint32_t k = 0; k < n; ++k) all &= !g[k].on || g[k].input == outputs || g[k].over;
       if (!g[at].over) wrong("a select was told of an end that is none");
-      if (!g[at].ends && (!all || g[at].input == outputs)) wrong("a select was over though a guard that decides was open");
-      if (!g[at].ends && outputs && output_off && open_input) wrong("a select was over though an output that is off held it open");
-      if (!g[at].ends && timed && input_off) wrong("a select was over though an input that is off held it open");
+      if (!g[at].ends && (!all || g[at].input == outputs))
+        wrong("a select was over though a guard that decides was open");
+      if (!g[at].ends && outputs && output_off && open_input)
+        wrong("a select was over though an output that is off held it open");
+      if (!g[at].ends && timed && input_off)
+        wrong("a select was over though an input that is off held it open");
     }
     if (g[at].input)
       got(g[at].channel, {x.status, x.value});
@@ -269,8 +279,8 @@ class Player {
 };
 
 [[noreturn]] void wrong(const char* what, std::uint64_t seed, std::uint64_t round) {
-  std::fprintf(stderr, "stress: %s (seed %llu, round %llu)\n", what, static_cast<unsigned long long>(seed),
-               static_cast<unsigned long long>(round));
+  std::fprintf(stderr, "stress: %s (seed %llu, round %llu)\n", what,
+               static_cast<unsigned long long>(seed), static_cast<unsigned long long>(round));
   std::abort();
 }
 
@@ -287,7 +297,8 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
     Totals sum;
     {
       Round round{r, threads};
-      const bool foreigners = r.below(2) != 0, standing = r.below(2) != 0, poison = r.below(3) == 0, retire = r.below(2) != 0;
+      const bool foreigners = r.below(2) != 0, standing = r.below(2) != 0, poison = r.below(3) == 0,
+                 retire = r.below(2) != 0;
       std::vector<std::unique_ptr<Player>> players;
       for (unsigned i = 0; i < threads; ++i) players.push_back(std::make_unique<Player>());
       std::vector<std::thread> running;
@@ -297,7 +308,8 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           player->play(round, s, 500, foreigners, standing, poison, retire);
           ++over;
         });
-      // Nobody waits for ever: whoever waits is cancelled again and again, whether it waits or commits at that moment.
+      // Nobody waits for ever: whoever waits is cancelled again and again, whether it waits or
+      // commits at that moment.
       for (std::uint64_t k = r.next(); over.load() < threads; ++k) {
         Player& p = *players[k % threads];
         p.me.cancel();
@@ -312,7 +324,8 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           dropped[i] = l.buffered->ring.dropped;
           left[i] = l.buffered->ring.size;
           if (left[i] != 0) wrong("a buffer without ends still holds values", seed, round_number);
-          if (l.buffered->ring.held || l.buffered->ring.reserved) wrong("a slot was not given back", seed, round_number);
+          if (l.buffered->ring.held || l.buffered->ring.reserved)
+            wrong("a slot was not given back", seed, round_number);
         }
       }
       for (auto& p : players) {
@@ -325,20 +338,25 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
       }
     }
     for (std::uint32_t i = 0; i < kChannels; ++i) {
-      if (sum.sent[i] != sum.received[i] + dropped[i] + left[i]) wrong("a value was lost or doubled", seed, round_number);
-      if (dropped[i] == 0 && sum.sent_sum[i] != sum.received_sum[i] + left_sum[i]) wrong("a value was changed", seed, round_number);
+      if (sum.sent[i] != sum.received[i] + dropped[i] + left[i])
+        wrong("a value was lost or doubled", seed, round_number);
+      if (dropped[i] == 0 && sum.sent_sum[i] != sum.received_sum[i] + left_sum[i])
+        wrong("a value was changed", seed, round_number);
       all.sent[i] += sum.sent[i];
     }
     if (Item::alive != 0) wrong("a value leaked or was destroyed twice", seed, round_number);
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::uint64_t sent = 0;
   for (const std::uint64_t n : all.sent) sent += n;
   std::printf(
-      "stress: %llu operations in %llu rounds, %.1f s: %llu values sent, %llu cancelled, %llu timed out, %llu ended; all accounted for\n",
-      static_cast<unsigned long long>(all.operations), static_cast<unsigned long long>(round_number), seconds,
-      static_cast<unsigned long long>(sent), static_cast<unsigned long long>(all.cancelled), static_cast<unsigned long long>(all.timed_out),
-      static_cast<unsigned long long>(all.ended));
+      "stress: %llu operations in %llu rounds, %.1f s: %llu values sent, %llu cancelled, %llu "
+      "timed out, %llu ended; all accounted for\n",
+      static_cast<unsigned long long>(all.operations),
+      static_cast<unsigned long long>(round_number), seconds, static_cast<unsigned long long>(sent),
+      static_cast<unsigned long long>(all.cancelled),
+      static_cast<unsigned long long>(all.timed_out), static_cast<unsigned long long>(all.ended));
   return 0;
 }
 
@@ -358,7 +376,10 @@ int main(int argc, char** argv) {
     else if (a == "--threads")
       threads = static_cast<unsigned>(v);
     else {
-      std::fprintf(stderr, "stress: unknown option %s; known: --seed --operations --threads, each with a number\n", a.c_str());
+      std::fprintf(
+          stderr,
+          "stress: unknown option %s; known: --seed --operations --threads, each with a number\n",
+          a.c_str());
       return 2;
     }
   }

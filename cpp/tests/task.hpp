@@ -1,4 +1,5 @@
-// A party without a thread: it counts its wake-ups, and the test decides when it goes on. So every order of events can be written down.
+// A party without a thread: it counts its wake-ups, and the test decides when it goes on. So every
+// order of events can be written down.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -6,8 +7,8 @@
 
 namespace weft::test {
 
-// Parties of a local channel are put on the run queue of the scheduler that runs now; in these tests that is this one, and a party counts
-// as woken when it has been taken off.
+// Parties of a local channel are put on the run queue of the scheduler that runs now; in these
+// tests that is this one, and a party counts as woken when it has been taken off.
 struct Task : core::Waiter {
   class Count {
    public:
@@ -68,7 +69,8 @@ struct Task : core::Waiter {
   static void count_tell(core::Waker* w) noexcept { ++of(w).tells; }
   static const core::WakerOps kOps;
 };
-inline constexpr core::WakerOps Task::kOps{.wake = &Task::count_wake, .run = nullptr, .tell = &Task::count_tell};
+inline constexpr core::WakerOps Task::kOps{
+    .wake = &Task::count_wake, .run = nullptr, .tell = &Task::count_tell};
 
 // A select written out: its guards, its phases.
 struct Selecting {
@@ -108,7 +110,8 @@ struct Selecting {
   }
 
   // The index chosen at once, or Select::parked.
-  int go(Mode m = Mode::fair, std::uint32_t start = 0, std::uint64_t seed = 0, bool foreign = false) {
+  int go(Mode m = Mode::fair, std::uint32_t start = 0, std::uint64_t seed = 0,
+         bool foreign = false) {
     select.emplace(g, n, m, &task, start);
     if (seed) select->seed = seed;
     const int r = select->scan([&] { return clock; });

@@ -11,10 +11,16 @@ class Spanning final : public w::FarOp {
   int times = 0;
 
   Spanning& read(w::Peer& home, std::uint32_t end) { return add({&home, nullptr, end, false}, 0); }
-  Spanning& write(w::Peer& home, std::uint32_t end, int v) { return add({&home, nullptr, end, true}, v); }
-  Spanning& read(Reader<int> r) { return add({nullptr, std::make_shared<w::PortOf<int, core::Side::in>>(std::move(r)), 0, false}, 0); }
+  Spanning& write(w::Peer& home, std::uint32_t end, int v) {
+    return add({&home, nullptr, end, true}, v);
+  }
+  Spanning& read(Reader<int> r) {
+    return add({nullptr, std::make_shared<w::PortOf<int, core::Side::in>>(std::move(r)), 0, false},
+               0);
+  }
   Spanning& write(Writer<int> o, int v) {
-    return add({nullptr, std::make_shared<w::PortOf<int, core::Side::out>>(std::move(o)), 0, true}, v);
+    return add({nullptr, std::make_shared<w::PortOf<int, core::Side::out>>(std::move(o)), 0, true},
+               v);
   }
   // The guard that was added last: that its channel has retired is an outcome.
   Spanning& loud() {
@@ -67,7 +73,8 @@ class Spanning final : public w::FarOp {
 
  private:
   Spanning& add(w::Span::Guard g, int v) {
-    rooms_.push_back(g.writes ? std::make_unique<w::RoomOf<int>>(v) : std::make_unique<w::RoomOf<int>>());
+    rooms_.push_back(g.writes ? std::make_unique<w::RoomOf<int>>(v)
+                              : std::make_unique<w::RoomOf<int>>());
     guards_.push_back(std::move(g));
     return *this;
   }

@@ -1,4 +1,5 @@
-// Credits: writes to a far buffer that do not wait for an answer (WIRE.md 6.2 to 6.5), with links that the test schedules.
+// Credits: writes to a far buffer that do not wait for an answer (WIRE.md 6.2 to 6.5), with links
+// that the test schedules.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -14,7 +15,8 @@ namespace w = weft::wire;
 
 // A home with a buffer; one space that writes to it, and a second one.
 struct Lent {
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2), third = w::Space::make("third", 3);
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
+                            third = w::Space::make("third", 3);
   Channel<int> c;
   Reader<int> r = c.reader();
   Wire a{*home, *far}, b{*home, *third};
@@ -42,7 +44,9 @@ struct Lent {
   }
 };
 
-TEST_CASE("wire 6.2: after the first answer a write is over at once while there are credits, and no later than the buffer is full") {
+TEST_CASE(
+    "wire 6.2: after the first answer a write is over at once while there are credits, and no "
+    "later than the buffer is full") {
   Lent t(4);
   t.begin_lending();
   CHECK(t.write(0).ok());
@@ -61,7 +65,9 @@ TEST_CASE("wire 6.2: after the first answer a write is over at once while there 
   for (int v = 2; v < 6; ++v) CHECK(t.r() == v);
 }
 
-TEST_CASE("wire 6.2: slots come back by halves while nobody waits for them, so that not each read sends a frame") {
+TEST_CASE(
+    "wire 6.2: slots come back by halves while nobody waits for them, so that not each read sends "
+    "a frame") {
   Lent t(8);
   t.begin_lending();
   for (int v = 0; v < 3; ++v) CHECK(t.write(v).ok());
@@ -102,7 +108,8 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
   }
 }
 
-TEST_CASE("wire 6.2: a reader that waits gets what was written on credit, straight away (rule 1.5)") {
+TEST_CASE(
+    "wire 6.2: a reader that waits gets what was written on credit, straight away (rule 1.5)") {
   Lent t(2);
   t.begin_lending();
   const auto reading = t.b.give(t.c.reader());
@@ -122,7 +129,8 @@ TEST_CASE("wire 6.2: a reader that waits gets what was written on credit, straig
 }
 
 TEST_CASE("wire 6.2: a rendezvous, and a buffer that drops, lend nothing (wire 6.5)") {
-  for (const ChannelOptions& o : {ChannelOptions{}, buffer(2, Overflow::drop_oldest), buffer(2, Overflow::unbounded)}) {
+  for (const ChannelOptions& o :
+       {ChannelOptions{}, buffer(2, Overflow::drop_oldest), buffer(2, Overflow::unbounded)}) {
     const auto home = w::Space::make("home", 1), far = w::Space::make("far", 2);
     Channel<int> c(o);
     Reader<int> r = c.reader();
@@ -141,7 +149,9 @@ TEST_CASE("wire 6.2: a rendezvous, and a buffer that drops, lend nothing (wire 6
   }
 }
 
-TEST_CASE("wire 6.2, 2.6: a peer whose HELLO does not say that it knows credits gets none, however it writes") {
+TEST_CASE(
+    "wire 6.2, 2.6: a peer whose HELLO does not say that it knows credits gets none, however it "
+    "writes") {
   for (const std::uint32_t profile : {0u, w::Profile::home, w::Profile::credits}) {
     const auto home = w::Space::make("home", 1);
     Channel<int> c(buffer(4));
@@ -149,21 +159,29 @@ TEST_CASE("wire 6.2, 2.6: a peer whose HELLO does not say that it knows credits 
     w::Peer p(*home);
     w::Buffer bytes;
     const w::Buffer lease(8);
-    w::append(bytes, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease}, 0);
+    w::append(
+        bytes,
+        {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease},
+        0);
     const bool knows = profile == w::Profile::credits;
-    const std::uint32_t writes = knows ? 1 : 3;  // who knows them would not offer a second time, and nobody answers the RECALL here
-    for (std::uint32_t n = 1; n <= writes; ++n) w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
+    // who knows them would not offer a second time, and nobody answers the RECALL here
+    const std::uint32_t writes = knows ? 1 : 3;
+    for (std::uint32_t n = 1; n <= writes; ++n)
+      w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
     {
       const w::Space::Step step(*home);
       p.session.greet();
-      p.home.give(std::make_shared<w::PortOf<int, core::Side::out>>(c.writer()), w::Value<int>::type(), "end", 0);
+      p.home.give(std::make_shared<w::PortOf<int, core::Side::out>>(c.writer()),
+                  w::Value<int>::type(), "end", 0);
       p.session.input(bytes);
     }
-    for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));  // more than half of it is free again
+    // more than half of it is free again
+    for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));
     const w::Space::Step step(*home);
     std::uint32_t done = 0, lending = 0;
     const w::Bytes out = p.session.output();
-    for (std::size_t at = 0; at < out.size(); at += w::detail::get<std::uint16_t>(out.data() + at)) {
+    for (std::size_t at = 0; at < out.size();
+         at += w::detail::get<std::uint16_t>(out.data() + at)) {
       const auto kind = static_cast<w::Kind>(out[at + 2]);
       done += kind == w::Kind::done;
       lending += kind == w::Kind::credit || kind == w::Kind::recall;
@@ -192,7 +210,9 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
   CHECK(t.write(4).ok());
 }
 
-TEST_CASE("wire 6.3: what another writes comes after all that was written on credit before it (rule 1.3)") {
+TEST_CASE(
+    "wire 6.3: what another writes comes after all that was written on credit before it (rule "
+    "1.3)") {
   // The other one is told of the first write before that has arrived.
   for (const bool reader_waits : {false, true}) {
     CAPTURE(reader_waits);
@@ -254,7 +274,9 @@ TEST_CASE("wire 6.3: so it is with a process at the home, whose write waits for 
   CHECK(t.r() == 3);
 }
 
-TEST_CASE("wire 6.3: a write that waits for a credit when they are recalled is offered, and happens once") {
+TEST_CASE(
+    "wire 6.3: a write that waits for a credit when they are recalled is offered, and happens "
+    "once") {
   Lent t(2);
   t.begin_lending();
   CHECK(t.write(1).ok());
@@ -327,7 +349,9 @@ TEST_CASE("wire 6.3: a CREDIT that crosses the RECALLED is passed over") {
   CHECK(t.a.at_party.session.state() == w::Session::State::open);
 }
 
-TEST_CASE("wire 6.4: poison: what is written on credit before the recall arrives is lost with the buffer; then a write is told") {
+TEST_CASE(
+    "wire 6.4: poison: what is written on credit before the recall arrives is lost with the "
+    "buffer; then a write is told") {
   Lent t(4);
   t.begin_lending();
   CHECK(t.write(1).ok());
@@ -351,7 +375,8 @@ TEST_CASE("wire 6.3: poison through the end itself: the next write is told (rule
   CHECK(told.status() == Status::poisoned);
 }
 
-TEST_CASE("wire 6.4: the readers go: a write is told, also one that waits for a credit (rule 3.3)") {
+TEST_CASE(
+    "wire 6.4: the readers go: a write is told, also one that waits for a credit (rule 3.3)") {
   Lent t(1);
   t.begin_lending();
   CHECK(t.write(1).ok());
@@ -375,7 +400,9 @@ TEST_CASE("wire 6.3: an end that is given back before its write is answered keep
   CHECK_THROWS_AS(t.r(), Retired);
 }
 
-TEST_CASE("wire 7.3: the end is given back: what was written on credit, and what waits for one, is read first (rules 3.1, 3.2)") {
+TEST_CASE(
+    "wire 7.3: the end is given back: what was written on credit, and what waits for one, is read "
+    "first (rules 3.1, 3.2)") {
   Lent t(2);
   t.begin_lending();
   CHECK(t.write(1).ok());
@@ -389,7 +416,9 @@ TEST_CASE("wire 7.3: the end is given back: what was written on credit, and what
   CHECK_THROWS_AS(t.r(), Retired);
 }
 
-TEST_CASE("wire 6.4, 8: the writer's space dies: what has arrived is read, then the end has died (rule 4.5)") {
+TEST_CASE(
+    "wire 6.4, 8: the writer's space dies: what has arrived is read, then the end has died (rule "
+    "4.5)") {
   Lent t(4);
   t.begin_lending();
   CHECK(t.write(1).ok());
@@ -401,7 +430,9 @@ TEST_CASE("wire 6.4, 8: the writer's space dies: what has arrived is read, then 
   CHECK_THROWS_AS(t.r(), PeerDied);
 }
 
-TEST_CASE("wire 6.4, 8: the home dies: success stands, who waits for a credit is told, and is not in doubt") {
+TEST_CASE(
+    "wire 6.4, 8: the home dies: success stands, who waits for a credit is told, and is not in "
+    "doubt") {
   Lent t(1);
   t.begin_lending();
   CHECK(t.write(1).ok());
@@ -414,7 +445,9 @@ TEST_CASE("wire 6.4, 8: the home dies: success stands, who waits for a credit is
   CHECK(t.write(3).status() == Status::died);
 }
 
-TEST_CASE("wire 6.2, 14.2: a PUT or RECALLED without credits, and a PUT with a strange value, end the session") {
+TEST_CASE(
+    "wire 6.2, 14.2: a PUT or RECALLED without credits, and a PUT with a strange value, end the "
+    "session") {
   struct Bad {
     bool lent;
     w::Frame frame;
@@ -493,8 +526,11 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
   }
 }
 
-// Everything at once, at random: what one space writes is read in its order and once; nothing is lost but by what the rules allow.
-TEST_CASE("wire 6: random writes, reads, choices, withdrawals and second writers: in order, once, and never more than the buffer holds") {
+// Everything at once, at random: what one space writes is read in its order and once; nothing is
+// lost but by what the rules allow.
+TEST_CASE(
+    "wire 6: random writes, reads, choices, withdrawals and second writers: in order, once, and "
+    "never more than the buffer holds") {
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     std::mt19937 rnd(seed);
@@ -550,7 +586,8 @@ TEST_CASE("wire 6: random writes, reads, choices, withdrawals and second writers
       }
       for (Written& x : mine)
         if (x.op->is_over && x.over == 1000) x.over = step;
-      const auto in = std::count_if(mine.begin(), mine.end(), [](const Written& x) { return x.op->ok(); });
+      const auto in =
+          std::count_if(mine.begin(), mine.end(), [](const Written& x) { return x.op->ok(); });
       std::size_t taken = 0;
       for (const int v : read) taken += v < 1'000'000;
       REQUIRE(static_cast<std::size_t>(in) <= taken + capacity);
@@ -566,7 +603,8 @@ TEST_CASE("wire 6: random writes, reads, choices, withdrawals and second writers
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);
     for (std::size_t i = 0; i < in_order.size(); ++i)
-      for (std::size_t j = i + 1; j < in_order.size(); ++j) REQUIRE(in_order[j].over >= in_order[i].begun);
+      for (std::size_t j = i + 1; j < in_order.size(); ++j)
+        REQUIRE(in_order[j].over >= in_order[i].begun);
     for (const Op& o : theirs) REQUIRE(o.ok());
   }
 }

@@ -1,4 +1,5 @@
-// Ends that move between spaces as values, with links that the test schedules (WIRE.md 7.4, 7.5; rule 2.4).
+// Ends that move between spaces as values, with links that the test schedules (WIRE.md 7.4, 7.5;
+// rule 2.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -21,10 +22,12 @@ w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 // The far end that was handed to this peer, as a program takes it.
 Out taken(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
-  return Out(w::FarWriter<int>(std::make_shared<w::FarEnd>(p.shared_from_this(), o.end, o.key, o.name)));
+  return Out(
+      w::FarWriter<int>(std::make_shared<w::FarEnd>(p.shared_from_this(), o.end, o.key, o.name)));
 }
 
-// Space 0 is the home of `c`, the channel whose end moves; `carrier` is that of the channel which carries it.
+// Space 0 is the home of `c`, the channel whose end moves; `carrier` is that of the channel which
+// carries it.
 struct Moving {
   std::shared_ptr<World> world;
   Channel<int> c{named("c")};
@@ -42,7 +45,9 @@ struct Moving {
   }
 };
 
-TEST_CASE("wire 7.4: an end in a value goes to the space that reads it, and is used there; then it is not the sender's any more") {
+TEST_CASE(
+    "wire 7.4: an end in a value goes to the space that reads it, and is used there; then it is "
+    "not the sender's any more") {
   Moving m(2);
   Wire& l = m.world->join(0, 1);
   Channel<Out> carry;
@@ -134,7 +139,8 @@ TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they 
   CHECK_THROWS_AS(t.home(), Retired);  // and its death is not the end's
 }
 
-TEST_CASE("wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
+TEST_CASE(
+    "wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
   Third t;
   t.write.begin(t.cb.at_party);
   t.cb.up();  // OFFER: the receiver asks the home at once, on the wire that there is now
@@ -143,7 +149,8 @@ TEST_CASE("wire 7.4: the sender's count stays until the home has said that the r
   t.cb.down();
   REQUIRE(t.write.ok());
   t.write.forget();
-  // Everything of the sender's arrives before the receiver's ADOPT: the channel must not be taken for ended.
+  // Everything of the sender's arrives before the receiver's ADOPT: the channel must not be taken
+  // for ended.
   t.ab.pump();
   CHECK(t.cb.at_party.carrier.under_way() == 1);
   CHECK(t.c.core()->writer_ends() == 1);
@@ -156,7 +163,9 @@ TEST_CASE("wire 7.4: the sender's count stays until the home has said that the r
   CHECK(t.passes(e, 9));
 }
 
-TEST_CASE("wire 7.4, rule 2.4: a write that is withdrawn leaves the end with its sender, and the receiver's count goes") {
+TEST_CASE(
+    "wire 7.4, rule 2.4: a write that is withdrawn leaves the end with its sender, and the "
+    "receiver's count goes") {
   Third t;
   Channel<Out> nobody;
   const auto to = t.cb.give(nobody.writer());
@@ -174,7 +183,9 @@ TEST_CASE("wire 7.4, rule 2.4: a write that is withdrawn leaves the end with its
   CHECK(t.passes(e, 3));
 }
 
-TEST_CASE("wire 7.4: a choice that sends ends by several outputs: the end of the guard that was chosen goes, the others stay") {
+TEST_CASE(
+    "wire 7.4: a choice that sends ends by several outputs: the end of the guard that was chosen "
+    "goes, the others stay") {
   Third t;
   Channel<Out> nobody;
   const auto never = t.cb.give(nobody.writer());
@@ -209,7 +220,8 @@ TEST_CASE("wire 7.4: an end dropped by a buffer that ends is retired (rules 2.4,
   CHECK_THROWS_AS(t.home(), Retired);
 }
 
-TEST_CASE("wire 7.4, rule 4.5: who has got an end and dies takes it along, at the home and on the way") {
+TEST_CASE(
+    "wire 7.4, rule 4.5: who has got an end and dies takes it along, at the home and on the way") {
   for (const bool adopted : {false, true}) {
     CAPTURE(adopted);
     Third t;
@@ -221,13 +233,17 @@ TEST_CASE("wire 7.4, rule 4.5: who has got an end and dies takes it along, at th
     if (adopted) t.world->pump();
     // The receiver is gone.
     ca.cut = t.cb.cut = true;
-    for (Wire* l : {&ca, &t.cb}) l->tell(&l->at_home == &t.cb.at_home || l->at_home.space == t.world->spaces[2] ? l->at_party : l->at_home);
+    for (Wire* l : {&ca, &t.cb})
+      l->tell(&l->at_home == &t.cb.at_home || l->at_home.space == t.world->spaces[2] ? l->at_party
+                                                                                     : l->at_home);
     t.world->pump();
     CHECK_THROWS_AS(t.home(), PeerDied);
   }
 }
 
-TEST_CASE("wire 7.4: the sender dies before the receiver's ADOPT is at the home: the end has died, and the receiver's first use says so") {
+TEST_CASE(
+    "wire 7.4: the sender dies before the receiver's ADOPT is at the home: the end has died, and "
+    "the receiver's first use says so") {
   Third t;
   t.write.begin(t.cb.at_party);
   t.cb.pump();
@@ -244,7 +260,9 @@ TEST_CASE("wire 7.4: the sender dies before the receiver's ADOPT is at the home:
   op.forget();
 }
 
-TEST_CASE("wire 7.5: spaces that cannot be introduced: the write is refused, says why, and sends nothing") {
+TEST_CASE(
+    "wire 7.5: spaces that cannot be introduced: the write is refused, says why, and sends "
+    "nothing") {
   Third t;
   t.world->refuses = true;
   t.write.begin(t.cb.at_party);
@@ -274,7 +292,8 @@ TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first us
   CHECK_THROWS_AS(t.out()(1), PeerDied);
 }
 
-// --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel) -------------------------------------------
+// --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel)
+// -------------------------------------------
 
 struct Sent : Moving {
   Wire& l = world->join(0, 1);
@@ -306,7 +325,8 @@ struct Sent : Moving {
 };
 
 TEST_CASE(
-    "wire 7.4: the reader end of a channel with a full buffer and a writer that waits goes out; nothing is lost, the order stays (rule "
+    "wire 7.4: the reader end of a channel with a full buffer and a writer that waits goes out; "
+    "nothing is lost, the order stays (rule "
     "1.5)") {
   Sent s;
   Channel<int> full{buffer(2)};
@@ -333,14 +353,17 @@ Process writes(Writer<int> w, int from, int n) {
   for (int i = 0; i < n; ++i) co_await w.write(from + i);
 }
 
-TEST_CASE("wire 7.4: its readers and writers who wait, and a select, wait on as they did (rules 1.2, 5.1)") {
+TEST_CASE(
+    "wire 7.4: its readers and writers who wait, and a select, wait on as they did (rules 1.2, "
+    "5.1)") {
   Sent s;
   Channel<int> c, d;
   std::vector<int> got;
   Writer<int> wc = c.writer(), wd = d.writer();
   const Outside outside;
   std::thread selects([&] { run(picks(c.reader(), d.reader(), got)); });
-  while (!weft::test::somebody_waits(*c.core()) || !weft::test::somebody_waits(*d.core())) std::this_thread::yield();
+  while (!weft::test::somebody_waits(*c.core()) || !weft::test::somebody_waits(*d.core()))
+    std::this_thread::yield();
   const In e = s.sends(c.reader());
   // The select came first in the line; the remote reader is behind it.
   Op op;
@@ -373,7 +396,9 @@ TEST_CASE("wire 7.4, rule 1.8: the only end of a restricted channel moves too") 
 // --- hostile peers
 // ------------------------------------------------------------------------------------------------------------------------
 
-TEST_CASE("wire 14.1, 14.2: who adopts what was not told to him gets a dead end; who cannot count ends his session") {
+TEST_CASE(
+    "wire 14.1, 14.2: who adopts what was not told to him gets a dead end; who cannot count ends "
+    "his session") {
   Moving m(2);
   Wire& l = m.world->join(0, 1);
   l.give(m.c.writer());
@@ -409,7 +434,9 @@ TEST_CASE("wire 14.1, 14.2: who adopts what was not told to him gets a dead end;
   CHECK(l.at_home.session.why() == "an ADOPT whose number is not the next");
 }
 
-TEST_CASE("wire 14.2: a description of an end that is none is no value; ADOPTED and DROPPED that nobody waits for say nothing") {
+TEST_CASE(
+    "wire 14.2: a description of an end that is none is no value; ADOPTED and DROPPED that nobody "
+    "waits for say nothing") {
   for (const int wrong : {0, 1, 2, 3, 4}) {
     CAPTURE(wrong);
     Moving m(2);
@@ -431,11 +458,14 @@ TEST_CASE("wire 14.2: a description of an end that is none is no value; ADOPTED 
     l.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, to, 0, 1, body.size(), body});
     m.world->pump();
     CHECK(l.at_home.session.is_over() == (wrong != 0));
-    if (wrong) CHECK(l.at_home.session.why() == "an OFFER with a value that is none of its channel's type");
+    if (wrong)
+      CHECK(l.at_home.session.why() == "an OFFER with a value that is none of its channel's type");
   }
 }
 
-TEST_CASE("wire 14.2: an INTRODUCE where nobody can take it, and a PASS that does not add up, end the session") {
+TEST_CASE(
+    "wire 14.2: an INTRODUCE where nobody can take it, and a PASS that does not add up, end the "
+    "session") {
   const std::pair<w::Frame, const char*> lies[] = {
       {{w::Kind::introduce, 0, 0, 0, 9, 4096, {}}, "not in a test"},
       {{w::Kind::pass, 0, 0, 0, 0, 0, {}}, "a PASS that does not add up"},

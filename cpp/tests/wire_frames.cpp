@@ -1,4 +1,5 @@
-// Frames and values (WIRE.md 3, 14): what is encoded comes back, and what is not a frame is refused, whatever it is.
+// Frames and values (WIRE.md 3, 14): what is encoded comes back, and what is not a frame is
+// refused, whatever it is.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -26,7 +27,8 @@ const char* fault(const Buffer& b, std::uint32_t seq = 0) {
   return t.what == Taken::fault ? t.why : nullptr;
 }
 
-// Who carries values to a peer that never greets. The values here have no ends: they ask nothing of it.
+// Who carries values to a peer that never greets. The values here have no ends: they ask nothing of
+// it.
 struct Nowhere {
   std::shared_ptr<Space> space = Space::make("here", 1);
   std::shared_ptr<Peer> peer = std::make_shared<Peer>(*space);
@@ -35,9 +37,11 @@ struct Nowhere {
 
 TEST_CASE("wire 3.1: a frame comes back as it was, from any number of pieces") {
   const Buffer body = text("thirteen byte");
-  const Buffer b = made(Frame{Kind::done, Flag::body, 7, 0, 0x1122334455667788, body.size(), body}, 5);
+  const Buffer b =
+      made(Frame{Kind::done, Flag::body, 7, 0, 0x1122334455667788, body.size(), body}, 5);
   CHECK(b.size() == 48);
-  for (std::size_t n = 0; n < b.size(); ++n) CHECK(take(Bytes(b).first(n), 5, kLargest).what == Taken::more);
+  for (std::size_t n = 0; n < b.size(); ++n)
+    CHECK(take(Bytes(b).first(n), 5, kLargest).what == Taken::more);
   const Taken t = take(b, 5, kLargest);
   REQUIRE(t.what == Taken::frame);
   CHECK(t.size == b.size());
@@ -49,9 +53,12 @@ TEST_CASE("wire 3.1: a frame comes back as it was, from any number of pieces") {
 }
 
 TEST_CASE("wire 3.1: the layout is little-endian, byte for byte") {
-  const Buffer b = made(Frame{Kind::poison, 0, 0x01020304, 0x0A0B0C0D, 0x1112131415161718, 0x2122232425262728, {}}, 0x31323334);
-  const unsigned expected[32] = {0x20, 0x00, 11,   0,    0x04, 0x03, 0x02, 0x01, 0x34, 0x33, 0x32, 0x31, 0x0D, 0x0C, 0x0B, 0x0A,
-                                 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
+  const Buffer b = made(
+      Frame{Kind::poison, 0, 0x01020304, 0x0A0B0C0D, 0x1112131415161718, 0x2122232425262728, {}},
+      0x31323334);
+  const unsigned expected[32] = {0x20, 0x00, 11,   0,    0x04, 0x03, 0x02, 0x01, 0x34, 0x33, 0x32,
+                                 0x31, 0x0D, 0x0C, 0x0B, 0x0A, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13,
+                                 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
   REQUIRE(b.size() == 32);
   for (std::size_t i = 0; i < 32; ++i) CHECK(std::to_integer<unsigned>(b[i]) == expected[i]);
 }
@@ -78,7 +85,9 @@ TEST_CASE("wire 14.2: what is wrong with a header is a fault") {
   CHECK(take(made(Frame{Kind::bye, 0, 0, 0, 0, 300, Buffer(300)}), 0, 256).what == Taken::fault);
 }
 
-TEST_CASE("wire 14.2: a body that is not of the length it says is a fault, and so is padding that is not zero") {
+TEST_CASE(
+    "wire 14.2: a body that is not of the length it says is a fault, and so is padding that is not "
+    "zero") {
   Buffer b = made(Frame{Kind::done, Flag::body, 0, 0, 1, 5, text("12345")});
   CHECK_FALSE(fault(b));
   Buffer c = b;
@@ -97,7 +106,10 @@ TEST_CASE("wire 14.2: a body that is not of the length it says is a fault, and s
 
 TEST_CASE("wire 3.5: the guards of an OFFER come back, with values in the header and in the body") {
   const Buffer a = text("a value of 22 bytes ..."), z = text("z");
-  const Asked asked[] = {{3, true, {0, a, true}}, {9, false, {}}, {4, true, {77, {}, false}}, {0xFFFFFFFF, true, {0, z, true}}};
+  const Asked asked[] = {{3, true, {0, a, true}},
+                         {9, false, {}},
+                         {4, true, {77, {}, false}},
+                         {0xFFFFFFFF, true, {0, z, true}}};
   Buffer body;
   const Buffer b = made(offer(12, asked, body));
   const Taken t = take(b, 0, kLargest);
@@ -110,7 +122,8 @@ TEST_CASE("wire 3.5: the guards of an OFFER come back, with values in the header
     CHECK(got[i].writes == asked[i].writes);
     CHECK(got[i].value.in_body == asked[i].value.in_body);
     CHECK(got[i].value.small == asked[i].value.small);
-    CHECK(std::equal(got[i].value.bytes.begin(), got[i].value.bytes.end(), asked[i].value.bytes.begin(), asked[i].value.bytes.end()));
+    CHECK(std::equal(got[i].value.bytes.begin(), got[i].value.bytes.end(),
+                     asked[i].value.bytes.begin(), asked[i].value.bytes.end()));
   }
 }
 
@@ -118,10 +131,12 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   std::vector<Asked> got;
   const auto bad = [&](const Frame& f) { return guards_of(f, got) != nullptr; };
   const Buffer eight(8), sixteen(16);
-  CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 5, {}}));                            // a value where there is none
-  CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));                // a body of a read
-  CHECK(bad(Frame{Kind::offer, Flag::write | Flag::body, 0, 0, 1, 9, eight}));  // longer than what is there
-  CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));               // half a guard
+  // a value where there is none
+  CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 5, {}}));
+  CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));  // a body of a read
+  // longer than what is there
+  CHECK(bad(Frame{Kind::offer, Flag::write | Flag::body, 0, 0, 1, 9, eight}));
+  CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // half a guard
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, sixteen}));
   Buffer g(16);
   g[4] = std::byte{4};
@@ -134,12 +149,15 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, too_many}));
 }
 
-TEST_CASE("wire 14.2: random bytes, and good frames with bytes changed, are taken or refused and nothing else (seed 14)") {
+TEST_CASE(
+    "wire 14.2: random bytes, and good frames with bytes changed, are taken or refused and nothing "
+    "else (seed 14)") {
   std::mt19937 random(14);
   const Buffer a = text("some bytes of a value");
   const Asked asked[] = {{3, true, {0, a, true}}, {9, false, {}}, {4, true, {77, {}, false}}};
   Buffer body;
-  const std::vector<Buffer> good = {made(offer(12, asked, body)), made(Frame{Kind::done, Flag::body, 0, 0, 1, a.size(), a}),
+  const std::vector<Buffer> good = {made(offer(12, asked, body)),
+                                    made(Frame{Kind::done, Flag::body, 0, 0, 1, a.size(), a}),
                                     made(Frame{Kind::give, Flag::write, 0, 0, 1, a.size(), a}),
                                     made(Frame{Kind::ended, 0, 1, 0, 2, 3, {}})};
   std::size_t frames = 0, faults = 0;
@@ -148,7 +166,8 @@ TEST_CASE("wire 14.2: random bytes, and good frames with bytes changed, are take
     Buffer b = good[random() % good.size()];
     if (i % 4 == 0)
       for (std::byte& x : b) x = static_cast<std::byte>(random());
-    for (unsigned n = random() % 4; n > 0; --n) b[random() % b.size()] = static_cast<std::byte>(random());
+    for (unsigned n = random() % 4; n > 0; --n)
+      b[random() % b.size()] = static_cast<std::byte>(random());
     b.resize(random() % (b.size() + 1));
     b.shrink_to_fit();  // so that AddressSanitizer sees each byte beyond
     const Taken t = take(b, 0, kLargest);
@@ -160,7 +179,8 @@ TEST_CASE("wire 14.2: random bytes, and good frames with bytes changed, are take
     if (t.frame_.kind == Kind::offer && !guards_of(t.frame_, got))
       for (const Asked& x : got)
         if (x.value.in_body && !x.value.bytes.empty())
-          REQUIRE((x.value.bytes.data() >= b.data() && x.value.bytes.data() + x.value.bytes.size() <= b.data() + b.size()));
+          REQUIRE((x.value.bytes.data() >= b.data() &&
+                   x.value.bytes.data() + x.value.bytes.size() <= b.data() + b.size()));
     if (t.frame_.kind == Kind::done) {
       RoomOf<std::string> s;
       s.load(t.frame_.payload(), to.carrier);
@@ -188,7 +208,9 @@ void back(const T& v, bool in_body) {
   if constexpr (requires { v == v; }) CHECK(to.take() == v);
 }
 
-TEST_CASE("wire 3.2: a value of at most 8 bytes is in the header, any other in the body; a string always") {
+TEST_CASE(
+    "wire 3.2: a value of at most 8 bytes is in the header, any other in the body; a string "
+    "always") {
   back<int>(-5, false);
   back<std::uint64_t>(~std::uint64_t{0}, false);
   back<bool>(true, false);

@@ -1,8 +1,10 @@
-// A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input says how
-// the rest is taken: as raw bytes of a stream, in pieces; as frames whose size and seq are put right, so that what lies behind these
-// checks is reached; as what comes off a serial line, raw or in packets that are put right; or as CBOR.
+// A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined.
+// The first byte of the input says how the rest is taken: as raw bytes of a stream, in pieces; as
+// frames whose size and seq are put right, so that what lies behind these checks is reached; as
+// what comes off a serial line, raw or in packets that are put right; or as CBOR.
 //
-// Held: nothing crashes, no guest is left when the session is over, and the channels and another peer go on.
+// Held: nothing crashes, no guest is left when the session is over, and the channels and another
+// peer go on.
 #include <cstdlib>
 
 #include "weft/wire/cbor.hpp"
@@ -21,7 +23,8 @@ void require(bool so) {
 }
 
 struct Target {
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1), bad = w::Space::make("bad", 2), good = w::Space::make("good", 3);
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), bad = w::Space::make("bad", 2),
+                            good = w::Space::make("good", 3);
   Channel<int> c, d{buffer(2)};
   Channel<std::string> s;
   Wire hostile{*home, *bad}, honest{*home, *good};
@@ -88,7 +91,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Target t;
   w::Bytes in = std::as_bytes(std::span(data + 1, size - 1));
   if (data[0] & 1) {
-    for (const std::size_t piece = 1 + data[0] / 2; !in.empty(); in = in.subspan(std::min(piece, in.size())))
+    for (const std::size_t piece = 1 + data[0] / 2; !in.empty();
+         in = in.subspan(std::min(piece, in.size())))
       t.feed(in.first(std::min(piece, in.size())));
   } else if (data[0] & 2) {
     SerialTarget s;
@@ -104,7 +108,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const std::size_t n = std::min<std::size_t>(at(6), in.size() - 7);
       w::Buffer frame;
       w::append(frame,
-                {static_cast<w::Kind>(at(0)), at(1), at(2), 0, at(3), at(4) | static_cast<std::uint64_t>(at(5)) << 8, in.subspan(7, n)},
+                {static_cast<w::Kind>(at(0)), at(1), at(2), 0, at(3),
+                 at(4) | static_cast<std::uint64_t>(at(5)) << 8, in.subspan(7, n)},
                 t.seq++);
       t.feed(frame);
       in = in.subspan(7 + n);

@@ -19,7 +19,8 @@ namespace w = weft::wire;
 
 // A home, and three spaces: the ends of one channel are where a test puts them.
 struct World {
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2), third = w::Space::make("third", 3);
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
+                            third = w::Space::make("third", 3);
   Wire a{*home, *far}, b{*home, *third};
   World() { pump(); }
   void pump() {
@@ -39,7 +40,9 @@ struct Buffered : World {
   Buffered() { pump(); }
 };
 
-TEST_CASE("wire 4.6: the writer is told that its write is done when the block of an extended read is over (rule 1.6)") {
+TEST_CASE(
+    "wire 4.6: the writer is told that its write is done when the block of an extended read is "
+    "over (rule 1.6)") {
   Rendezvous t;
   Op write, read;
   write.write(t.w, 7).begin(t.a.at_party);
@@ -53,7 +56,8 @@ TEST_CASE("wire 4.6: the writer is told that its write is done when the block of
   CHECK_FALSE(write.is_over);  // it has happened, and is held (rule 6.3)
   read.end_block();
   t.pump();
-  CHECK((write.ok() && write.times == 1 && t.a.at_home.home.open() == 0 && t.b.at_home.home.open() == 0 && t.good()));
+  CHECK((write.ok() && write.times == 1 && t.a.at_home.home.open() == 0 &&
+         t.b.at_home.home.open() == 0 && t.good()));
 }
 
 TEST_CASE("wire 4.6: a write that comes second is held too, and so is one of the home's own") {
@@ -101,7 +105,9 @@ TEST_CASE("wire 4.6: at a buffer the slot stays occupied until the block is over
   CHECK((three.ok() && t.good()));
 }
 
-TEST_CASE("wire 4.6, 8.1: a reader that dies in its block: the writer goes on, its value had been taken (rule 1.6)") {
+TEST_CASE(
+    "wire 4.6, 8.1: a reader that dies in its block: the writer goes on, its value had been taken "
+    "(rule 1.6)") {
   Rendezvous t;
   Op write, read;
   write.write(t.w, 7).begin(t.a.at_party);
@@ -113,7 +119,9 @@ TEST_CASE("wire 4.6, 8.1: a reader that dies in its block: the writer goes on, i
   CHECK(write.ok());
 }
 
-TEST_CASE("wire 4.7: a reader that dies in its block, and had asked for it: the next one reads the value, and the writer is held on") {
+TEST_CASE(
+    "wire 4.7: a reader that dies in its block, and had asked for it: the next one reads the "
+    "value, and the writer is held on") {
   Rendezvous t;
   const auto own = t.a.give(t.c.reader());
   t.pump();
@@ -142,7 +150,9 @@ TEST_CASE("wire 4.7: a reader that dies in its block, and had asked for it: the 
   CHECK((write.ok() && write.times == 1));
 }
 
-TEST_CASE("wire 4.7: what comes back goes before all that was written later, and several in the order in which they were read") {
+TEST_CASE(
+    "wire 4.7: what comes back goes before all that was written later, and several in the order in "
+    "which they were read") {
   Buffered t;
   const auto own = t.a.give(t.c.reader());
   t.pump();
@@ -169,7 +179,9 @@ TEST_CASE("wire 4.7: what comes back goes before all that was written later, and
   CHECK((write[2].ok() && t.c.dropped() == 0));
 }
 
-TEST_CASE("wire 4.7: a value that a reader gives back is the next to be read; nobody has read it, so the channel has not ended meanwhile") {
+TEST_CASE(
+    "wire 4.7: a value that a reader gives back is the next to be read; nobody has read it, so the "
+    "channel has not ended meanwhile") {
   Buffered t;
   const auto own = t.a.give(t.c.reader());
   t.pump();
@@ -200,7 +212,9 @@ TEST_CASE("wire 4.7: a value that a reader gives back is the next to be read; no
   CHECK(t.good());
 }
 
-TEST_CASE("wire 4.7: what comes back to a poisoned channel, or when nobody will read it, is dropped, and its writer goes on (rule 1.6)") {
+TEST_CASE(
+    "wire 4.7: what comes back to a poisoned channel, or when nobody will read it, is dropped, and "
+    "its writer goes on (rule 1.6)") {
   const auto with = [](auto& t, bool poison) {
     Op write, read;
     write.write(t.w, 7).begin(t.a.at_party);
@@ -222,7 +236,9 @@ TEST_CASE("wire 4.7: what comes back to a poisoned channel, or when nobody will 
   }
 }
 
-TEST_CASE("wire 4.6, 14.2: an extended read in a choice or to write, and a HELD-END of none, twice or that gives back what is not kept") {
+TEST_CASE(
+    "wire 4.6, 14.2: an extended read in a choice or to write, and a HELD-END of none, twice or "
+    "that gives back what is not kept") {
   const auto why = [](auto&& does) {
     Rendezvous t;
     Op write, read;
@@ -237,11 +253,18 @@ TEST_CASE("wire 4.6, 14.2: an extended read in a choice or to write, and a HELD-
     return t.b.at_home.session.why();
   };
   using F = w::Frame;
-  CHECK(why([](auto& t, Op&) { t.b.to_home(F{w::Kind::held_end, 0, 0, 0, 99, 0, {}}); }).find("of no read") != std::string::npos);
-  CHECK(why([](auto&, Op& r) { r.end_block(), r.end_block(); }).find("of no read") != std::string::npos);
+  CHECK(why([](auto& t, Op&) {
+          t.b.to_home(F{w::Kind::held_end, 0, 0, 0, 99, 0, {}});
+        }).find("of no read") != std::string::npos);
+  CHECK(why([](auto&, Op& r) { r.end_block(), r.end_block(); }).find("of no read") !=
+        std::string::npos);
   CHECK(why([](auto&, Op& r) { r.end_block(true); }).find("not to be kept") != std::string::npos);
-  CHECK(why([](auto& t, Op&) { t.b.to_home(F{w::Kind::held_end, 0, 0, 0, 1, 2, {}}); }).find("neither") != std::string::npos);
-  CHECK(why([](auto& t, Op&) { t.b.to_home(F{w::Kind::offer, w::Flag::hold, 0, 0, 9, 2, {}}); }).find("add up") != std::string::npos);
+  CHECK(why([](auto& t, Op&) {
+          t.b.to_home(F{w::Kind::held_end, 0, 0, 0, 1, 2, {}});
+        }).find("neither") != std::string::npos);
+  CHECK(why([](auto& t, Op&) {
+          t.b.to_home(F{w::Kind::offer, w::Flag::hold, 0, 0, 9, 2, {}});
+        }).find("add up") != std::string::npos);
   CHECK(why([](auto& t, Op&) {
           t.b.to_home(F{w::Kind::offer, w::Flag::hold | w::Flag::write, 0, 0, 9, 0, {}});
         }).find("add up") != std::string::npos);
@@ -250,7 +273,9 @@ TEST_CASE("wire 4.6, 14.2: an extended read in a choice or to write, and a HELD-
         }).find("a choice") != std::string::npos);
 }
 
-TEST_CASE("wire 4.6: a session that ends while the block is on: what is said of its end after that is nobody's business") {
+TEST_CASE(
+    "wire 4.6: a session that ends while the block is on: what is said of its end after that is "
+    "nobody's business") {
   Rendezvous t;
   Op write, read;
   write.write(t.w, 7).begin(t.a.at_party);
@@ -263,7 +288,8 @@ TEST_CASE("wire 4.6: a session that ends while the block is on: what is said of 
   CHECK(t.c.core()->transfers() == 1);
 }
 
-// --- programs (held.hpp) -----------------------------------------------------------------------------------------------------------------
+// --- programs (held.hpp)
+// -----------------------------------------------------------------------------------------------------------------
 
 template <class L>
 struct Pair {
@@ -286,8 +312,10 @@ Process works(w::FarReader<int> r, Writer<int> done, std::atomic<bool>& inside) 
   }
 }
 
-TEST_CASE_TEMPLATE("wire 4.6: extended reads of a coroutine: its writer goes on when each block is over (rule 1.6)", L, w::StreamLink,
-                   w::ShmLink) {
+TEST_CASE_TEMPLATE(
+    "wire 4.6: extended reads of a coroutine: its writer goes on when each block is over (rule "
+    "1.6)",
+    L, w::StreamLink, w::ShmLink) {
   Pair<L> p;
   Channel<int> c, results;
   p.h->give(c.reader(), "jobs");
@@ -308,8 +336,10 @@ TEST_CASE_TEMPLATE("wire 4.6: extended reads of a coroutine: its writer goes on 
   worker.join();
 }
 
-TEST_CASE_TEMPLATE("wire 4.7: a worker that is gone in its block: what it had is read by the next one, whole, in a slot or not", L,
-                   w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE(
+    "wire 4.7: a worker that is gone in its block: what it had is read by the next one, whole, in "
+    "a slot or not",
+    L, w::StreamLink, w::ShmLink) {
   Channel<w::Large<int>> c;
   Reader<w::Large<int>> r = c.reader();
   auto first = std::make_unique<Pair<L>>();
@@ -331,7 +361,9 @@ TEST_CASE_TEMPLATE("wire 4.7: a worker that is gone in its block: what it had is
   for (std::size_t i = 0; i < 20'000; ++i) REQUIRE(again[i] == static_cast<int>(i));
 }
 
-TEST_CASE("wire 4.7: give_back() of a read without redeliver, and twice, is bad use; after it the next reader has the value") {
+TEST_CASE(
+    "wire 4.7: give_back() of a read without redeliver, and twice, is bad use; after it the next "
+    "reader has the value") {
   Pair<w::StreamLink> p;
   Channel<std::string> c{buffer(4)};
   p.h->give(c.reader(), "jobs");

@@ -1,4 +1,5 @@
-// Ends that go on to a third program over real sockets: a descriptor to each, and two spaces have a session (WIRE.md 7.5).
+// Ends that go on to a third program over real sockets: a descriptor to each, and two spaces have a
+// session (WIRE.md 7.5).
 #include <doctest/doctest.h>
 
 #include <dirent.h>
@@ -18,7 +19,8 @@ using In = w::ReaderEnd<int>;
 // `middle` knows both of the others.
 template <class L, class R = L>
 struct Three {
-  std::shared_ptr<w::Space> middle = w::Space::make("middle"), left = w::Space::make("left"), right = w::Space::make("right");
+  std::shared_ptr<w::Space> middle = w::Space::make("middle"), left = w::Space::make("left"),
+                            right = w::Space::make("right");
   std::optional<L> ml, lm;
   std::optional<R> mr, rm;
   Three() {
@@ -26,7 +28,8 @@ struct Three {
     join(middle, right, mr, rm);
   }
   template <class K>
-  static void join(const std::shared_ptr<w::Space>& a, const std::shared_ptr<w::Space>& b, std::optional<K>& x, std::optional<K>& y) {
+  static void join(const std::shared_ptr<w::Space>& a, const std::shared_ptr<w::Space>& b,
+                   std::optional<K>& x, std::optional<K>& y) {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     x.emplace(a, fds[0]);
@@ -42,7 +45,8 @@ std::size_t descriptors() {
   return n;
 }
 
-struct Mixed {};  // a stream to the left, shared memory to the right: what is introduced is a stream
+// a stream to the left, shared memory to the right: what is introduced is a stream
+struct Mixed {};
 template <class K>
 struct Kinds {
   using L = K;
@@ -55,8 +59,9 @@ struct Kinds<Mixed> {
 };
 
 TEST_CASE_TEMPLATE(
-    "wire 7.5: an end of the left program, sent by the middle one to the right one; then the middle one leaves, and it goes on", K,
-    w::StreamLink, w::ShmLink, Mixed) {
+    "wire 7.5: an end of the left program, sent by the middle one to the right one; then the "
+    "middle one leaves, and it goes on",
+    K, w::StreamLink, w::ShmLink, Mixed) {
   const Outside outside;
   const std::size_t before = descriptors();
   {
@@ -102,7 +107,9 @@ Process writes_far(Out e, int n) {
   for (int i = 0; i < n; ++i) co_await e.write(i);
 }
 
-TEST_CASE_TEMPLATE("wire 7.5: coroutines at both ends that were handed on, one by name and one in a value", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE(
+    "wire 7.5: coroutines at both ends that were handed on, one by name and one in a value", L,
+    w::StreamLink, w::ShmLink) {
   Three<L> t;
   Channel<int> c;
   Channel<In> carry;
@@ -126,8 +133,9 @@ TEST_CASE_TEMPLATE("wire 7.5: coroutines at both ends that were handed on, one b
   CHECK(got.back() == 49);
 }
 
-TEST_CASE_TEMPLATE("wire 7.5: the far home dies: who has the end learns it, and no session of the others ends", L, w::StreamLink,
-                   w::ShmLink) {
+TEST_CASE_TEMPLATE(
+    "wire 7.5: the far home dies: who has the end learns it, and no session of the others ends", L,
+    w::StreamLink, w::ShmLink) {
   const Outside outside;
   Three<L> t;
   Channel<int> c;
@@ -145,15 +153,19 @@ TEST_CASE_TEMPLATE("wire 7.5: the far home dies: who has the end learns it, and 
   writes.join();
 }
 
-TEST_CASE("wire 7.2, 7.5: taken as what it is not, and over a link that passes no descriptors: bad use, and it says so") {
+TEST_CASE(
+    "wire 7.2, 7.5: taken as what it is not, and over a link that passes no descriptors: bad use, "
+    "and it says so") {
   Three<w::StreamLink> t;
   Channel<int> c;
   t.lm->give(c.reader(), "r");
   t.ml->give(t.ml->reader_end<int>("r"), "home");
-  CHECK_THROWS_WITH_AS((void)t.lm->reader<int>("home"), doctest::Contains("the home of this end is this program"), BadUse);
+  CHECK_THROWS_WITH_AS((void)t.lm->reader<int>("home"),
+                       doctest::Contains("the home of this end is this program"), BadUse);
   Channel<int> m;
   t.ml->give(m.writer(), "w");
-  CHECK_THROWS_WITH_AS((void)t.lm->writer_end<double>("w"), doctest::Contains("is of type i4, and f8"), BadUse);
+  CHECK_THROWS_WITH_AS((void)t.lm->writer_end<double>("w"),
+                       doctest::Contains("is of type i4, and f8"), BadUse);
   // TCP.
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in a{};
@@ -173,7 +185,8 @@ TEST_CASE("wire 7.2, 7.5: taken as what it is not, and over a link that passes n
   Channel<Out> carry;
   there.give(carry.writer(), "carry");
   auto to = here.writer<Out>("carry");
-  CHECK_THROWS_WITH_AS(to(t.ml->writer_end<int>("d")), doctest::Contains("links over Unix sockets can"), BadUse);
+  CHECK_THROWS_WITH_AS(to(t.ml->writer_end<int>("d")),
+                       doctest::Contains("links over Unix sockets can"), BadUse);
   // An end of the sender's own goes over it all the same.
   Channel<int> mine;
   std::thread sends([&, token = Outside()] { to(Out(mine.writer())); });
@@ -184,7 +197,9 @@ TEST_CASE("wire 7.2, 7.5: taken as what it is not, and over a link that passes n
   writes.join();
 }
 
-TEST_CASE("wire 14.2: an INTRODUCE without its descriptor is a fault; descriptors that nobody asked for are closed") {
+TEST_CASE(
+    "wire 14.2: an INTRODUCE without its descriptor is a fault; descriptors that nobody asked for "
+    "are closed") {
   const std::size_t before = descriptors();
   {
     const auto space = w::Space::make("home");
@@ -193,11 +208,15 @@ TEST_CASE("wire 14.2: an INTRODUCE without its descriptor is a fault; descriptor
     w::StreamLink link(space, fds[0]);
     w::Buffer out;
     const w::Buffer lease(8);
-    w::append(out, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease}, 0);
+    w::append(
+        out,
+        {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease},
+        0);
     {
       w::detail::Descriptors d;
       for (int i = 0; i < 20; ++i) d.attach(::dup(fds[1]), static_cast<std::size_t>(i));
-      for (w::Bytes rest = out; !rest.empty();) rest = rest.subspan(static_cast<std::size_t>(d.send(fds[1], rest)));
+      for (w::Bytes rest = out; !rest.empty();)
+        rest = rest.subspan(static_cast<std::size_t>(d.send(fds[1], rest)));
     }
     // It says with whom it may speak: with nobody.
     w::Buffer introduce;

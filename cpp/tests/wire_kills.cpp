@@ -1,13 +1,16 @@
-// Programs that are killed at any moment, and what the others are told (WIRE.md 2.4, 4.2, 8; rules 4.5, 6.4).
+// Programs that are killed at any moment, and what the others are told (WIRE.md 2.4, 4.2, 8; rules
+// 4.5, 6.4).
 //
 //   wire_kills N [SEED]     N programs are started, each is killed while numbers pass, half of them over a socket, half over shared
 //                           memory. Last line: N passed, N failed.
 //
-// The started program has one part: it writes 1, 2, 3, … to a channel of ours (also to a buffer, on credit, WIRE.md 6), or reads them, or
-// is the home of the channel to which we write and from which another thread of ours reads; or that, where both of ours select over it and
-// a channel of our own, so that two choices span the same two homes (WIRE.md 5). Each time: what arrives is 1, 2, 3, … without a gap; of
-// the writes that were told to be done each has arrived if the reader lives; of those that failed at most one has, and that one is in
-// doubt. Nobody hangs, no descriptor and no zombie is left.
+// The started program has one part: it writes 1, 2, 3, … to a channel of ours (also to a buffer, on
+// credit, WIRE.md 6), or reads them, or is the home of the channel to which we write and from which
+// another thread of ours reads; or that, where both of ours select over it and a channel of our
+// own, so that two choices span the same two homes (WIRE.md 5). Each time: what arrives is 1, 2, 3,
+// … without a gap; of the writes that were told to be done each has arrived if the reader lives; of
+// those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor and no
+// zombie is left.
 #include <dirent.h>
 
 #include <cstdio>
@@ -23,7 +26,8 @@ namespace {
 using namespace weft;
 namespace w = weft::wire;
 
-// --- the program that is killed ---------------------------------------------------------------------------------------------------------
+// --- the program that is killed
+// ---------------------------------------------------------------------------------------------------------
 
 template <class L>
 int part(const std::string& which, int socket) {
@@ -46,7 +50,8 @@ int part(const std::string& which, int socket) {
   return 0;
 }
 
-// --- the one that kills -----------------------------------------------------------------------------------------------------------------
+// --- the one that kills
+// -----------------------------------------------------------------------------------------------------------------
 
 struct Told {
   std::uint64_t done = 0;  // writes that were told to be done: 1 to this
@@ -141,7 +146,8 @@ const char* killed_once(const std::string& which, unsigned after) {
       s();
     });
     reader.join();
-    const std::uint64_t slack = which == "buffer" ? 4 : 0;  // what the home's buffer held died with it
+    // what the home's buffer held died with it
+    const std::uint64_t slack = which == "buffer" ? 4 : 0;
     if (got + slack < t.done) wrong = "a write was told to be done, and its value is gone";
     if (got > t.done + 1) wrong = "a value arrived that nobody has written";
     if (got == t.done + 1 && !t.doubt) wrong = "a write that failed arrived, and was not in doubt";
@@ -156,7 +162,8 @@ const char* killed_once(const std::string& which, unsigned after) {
 int main(int argc, char** argv) {
   if (const int socket = w::inherited(); socket >= 0) {
     const std::string which = argc > 1 ? argv[1] : "";
-    return argc > 2 && std::string(argv[2]) == "shm" ? part<w::ShmLink>(which, socket) : part<w::StreamLink>(which, socket);
+    return argc > 2 && std::string(argv[2]) == "shm" ? part<w::ShmLink>(which, socket)
+                                                     : part<w::StreamLink>(which, socket);
   }
   const long n = argc > 1 ? std::atol(argv[1]) : 40;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 1;
@@ -168,9 +175,11 @@ int main(int argc, char** argv) {
     const std::string which = parts[i % 6];
     const unsigned after = random() % 2'000'000;
     const bool shm = i / 6 % 2 == 0;
-    if (const char* wrong = shm ? killed_once<w::ShmLink>(which, after) : killed_once<w::StreamLink>(which, after)) {
+    if (const char* wrong = shm ? killed_once<w::ShmLink>(which, after)
+                                : killed_once<w::StreamLink>(which, after)) {
       ++failed;
-      std::printf("FAIL kill %ld (seed %u, %s, %s): %s\n", i, seed, which.c_str(), shm ? "shared memory" : "socket", wrong);
+      std::printf("FAIL kill %ld (seed %u, %s, %s): %s\n", i, seed, which.c_str(),
+                  shm ? "shared memory" : "socket", wrong);
     } else {
       ++passed;
     }

@@ -49,13 +49,22 @@ std::string text(std::size_t n) {
   for (std::size_t i = 0; i < n; i += 1000) s[i] = static_cast<char>('a' + i / 1000 % 26);
   return s;
 }
-const std::size_t kSizes[] = {
-    0, 5, w::kApart - 1, w::kApart, w::kLargest - w::kHeader - 1, w::kLargest - w::kHeader, w::kLargest - w::kHeader + 1, 3'000'000, 3};
+const std::size_t kSizes[] = {0,
+                              5,
+                              w::kApart - 1,
+                              w::kApart,
+                              w::kLargest - w::kHeader - 1,
+                              w::kLargest - w::kHeader,
+                              w::kLargest - w::kHeader + 1,
+                              3'000'000,
+                              3};
 
 // --- in pieces (9.1) ---
 
-TEST_CASE_TEMPLATE("wire 9.1: a far writer's value of any length arrives, plainly and on credit, and the session goes on", L, w::StreamLink,
-                   w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 9.1: a far writer's value of any length arrives, plainly and on credit, and the session "
+    "goes on",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   for (const std::size_t room : {std::size_t{0}, std::size_t{2}}) {
     Joined<L> p;
     Channel<std::string> c{room ? buffer(room) : ChannelOptions{}};
@@ -70,13 +79,16 @@ TEST_CASE_TEMPLATE("wire 9.1: a far writer's value of any length arrives, plainl
   }
 }
 
-TEST_CASE_TEMPLATE("wire 9.1: long values among the guards of a choice: the one that is chosen arrives, the others are as they were", L,
-                   w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE(
+    "wire 9.1: long values among the guards of a choice: the one that is chosen arrives, the "
+    "others are as they were",
+    L, w::StreamLink, w::ShmLink) {
   Joined<L> p;
   Channel<std::string> c, d;
   p.h->give(c.writer(), "c");
   p.h->give(d.writer(), "d");
-  auto first = p.f->template writer<std::string>("c"), second = p.f->template writer<std::string>("d");
+  auto first = p.f->template writer<std::string>("c"),
+       second = p.f->template writer<std::string>("d");
   Reader<std::string> never = c.reader(), from = d.reader();
   std::thread reads([&, token = Outside()] { CHECK(from() == text(200'000)); });
   w::FarSelect s;
@@ -88,8 +100,10 @@ TEST_CASE_TEMPLATE("wire 9.1: long values among the guards of a choice: the one 
   again.join();
 }
 
-TEST_CASE_TEMPLATE("wire 9.2: a choice with more leased values than go with one message: each is that of its guard", L, w::StreamLink,
-                   w::ShmLink) {
+TEST_CASE_TEMPLATE(
+    "wire 9.2: a choice with more leased values than go with one message: each is that of its "
+    "guard",
+    L, w::StreamLink, w::ShmLink) {
   constexpr std::size_t n = 40;
   Joined<L> p;
   std::vector<Channel<std::string>> c(n);
@@ -100,7 +114,8 @@ TEST_CASE_TEMPLATE("wire 9.2: a choice with more leased values than go with one 
   }
   std::vector<Reader<std::string>> from;
   for (auto& each : c) from.push_back(each.reader());
-  for (const std::size_t chosen : {std::size_t{0}, std::size_t{15}, std::size_t{16}, std::size_t{17}, n - 1}) {
+  for (const std::size_t chosen :
+       {std::size_t{0}, std::size_t{15}, std::size_t{16}, std::size_t{17}, n - 1}) {
     std::thread reads([&, token = Outside()] { CHECK(from[chosen]() == text(40'000 + chosen)); });
     w::FarSelect s;
     for (std::size_t i = 0; i < n; ++i) s.out(to[i], text(40'000 + i));
@@ -125,26 +140,35 @@ std::string home_says(std::initializer_list<w::Frame> frames, std::size_t room =
   return t.a.at_home.session.why();
 }
 
-TEST_CASE("wire 9.1, 14.2: pieces that belong to no write, or come in the wrong order, end the session") {
+TEST_CASE(
+    "wire 9.1, 14.2: pieces that belong to no write, or come in the wrong order, end the session") {
   const w::Buffer eight(8);
-  const auto piece = [&](std::uint32_t guard) { return w::Frame{w::Kind::value, w::Flag::write, guard, 0, 0, 8, eight}; };
+  const auto piece = [&](std::uint32_t guard) {
+    return w::Frame{w::Kind::value, w::Flag::write, guard, 0, 0, 8, eight};
+  };
   const auto write = [](std::uint32_t end, std::uint8_t flags) {
-    return w::Frame{w::Kind::offer, static_cast<std::uint8_t>(w::Flag::write | flags), end, 0, 1, 0, {}};
+    return w::Frame{
+        w::Kind::offer, static_cast<std::uint8_t>(w::Flag::write | flags), end, 0, 1, 0, {}};
   };
   CHECK(home_says({piece(0), write(0, w::Flag::body)}).empty());
   CHECK(home_says({piece(255)}) == "a VALUE of a guard that is not the next");
   CHECK(home_says({piece(1), piece(0)}) == "a VALUE of a guard that is not the next");
   CHECK(home_says({piece(1), write(0, w::Flag::body)}) == "a VALUE of a guard that takes no bytes");
   CHECK(home_says({piece(0), write(1, 0)}) == "a VALUE of a guard that takes no bytes");
-  CHECK(home_says({piece(0), w::Frame{w::Kind::offer, 0, 0, 0, 1, 0, {}}}) == "a VALUE of a guard that takes no bytes");
-  CHECK(home_says({piece(0), write(0, w::Flag::body | w::Flag::lease)}) == "a VALUE of a guard that takes no bytes");
+  CHECK(home_says({piece(0), w::Frame{w::Kind::offer, 0, 0, 0, 1, 0, {}}}) ==
+        "a VALUE of a guard that takes no bytes");
+  CHECK(home_says({piece(0), write(0, w::Flag::body | w::Flag::lease)}) ==
+        "a VALUE of a guard that takes no bytes");
 }
 TEST_CASE("wire 9.2, 14.2: a lease that is none ends the session") {
   const w::Buffer described(w::Slot::kDescribed, std::byte{1}), eight(8);
   const std::uint8_t leased = w::Flag::write | w::Flag::body | w::Flag::lease;
-  CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 40, described}}) == "an OFFER with a value that is none of its channel's type");
-  CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 8, eight}}) == "an OFFER with a value that is none of its channel's type");
-  CHECK(home_says({{w::Kind::offer, w::Flag::write | w::Flag::lease, 0, 0, 1, 0, {}}}) == "an OFFER's guards do not add up");
+  CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 40, described}}) ==
+        "an OFFER with a value that is none of its channel's type");
+  CHECK(home_says({{w::Kind::offer, leased, 0, 0, 1, 8, eight}}) ==
+        "an OFFER with a value that is none of its channel's type");
+  CHECK(home_says({{w::Kind::offer, w::Flag::write | w::Flag::lease, 0, 0, 1, 0, {}}}) ==
+        "an OFFER's guards do not add up");
 }
 
 // A value that says it is of more than a gibibyte, and has no memory for it.
@@ -154,14 +178,16 @@ template <>
 struct weft::wire::Value<Vast> {
   static std::string type() { return "vast"; }
   static Bytes bytes(const Vast&) {
-    static void* const there = ::mmap(nullptr, kMostBytes + 8, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    static void* const there = ::mmap(nullptr, kMostBytes + 8, PROT_READ,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return {static_cast<const std::byte*>(there), kMostBytes + 8};
   }
   static void put(const Vast& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<Vast> get(Bytes) { return Vast{}; }
 };
 namespace {
-TEST_CASE("wire 9.1: a value of more than a gibibyte is bad use at a far writer, and nothing was sent") {
+TEST_CASE(
+    "wire 9.1: a value of more than a gibibyte is bad use at a far writer, and nothing was sent") {
   for (const std::size_t room : {0, 4}) {
     Joined<w::SerialLink> p;  // passes no descriptors
     Channel<Vast> c{room ? buffer(room) : ChannelOptions{}};
@@ -181,7 +207,9 @@ std::unique_ptr<w::Slot> sent(Pipe& p, const w::Slot& s) {
   return w::Slot::take(description, p);
 }
 
-TEST_CASE("wire 9.2: a slot is written here and read there, in the same memory; once it is known no descriptor goes along") {
+TEST_CASE(
+    "wire 9.2: a slot is written here and read there, in the same memory; once it is known no "
+    "descriptor goes along") {
   Pipe p{1, 1001};
   std::byte* first = nullptr;
   for (int round = 0; round < 5; ++round) {
@@ -200,7 +228,8 @@ TEST_CASE("wire 9.2: a slot is written here and read there, in the same memory; 
   }
   CHECK(p.passed_ever == 1);
 }
-TEST_CASE("wire 9.2: a slot of which somebody has a share is not used again, whoever died with it") {
+TEST_CASE(
+    "wire 9.2: a slot of which somebody has a share is not used again, whoever died with it") {
   Pipe p{1, 1002};
   w::Buffer lost;
   const std::byte* at;
@@ -213,7 +242,9 @@ TEST_CASE("wire 9.2: a slot of which somebody has a share is not used again, who
   CHECK(next->data() != at);
   CHECK(w::Slot::take(lost, p));  // and if not, it has come
 }
-TEST_CASE("wire 9.2: what its receiver has let go of is passed again; what was under way then is known all the same") {
+TEST_CASE(
+    "wire 9.2: what its receiver has let go of is passed again; what was under way then is known "
+    "all the same") {
   Pipe p{1, 1003};
   const auto kept = w::Slot::make(70'000);
   kept->data()[0] = std::byte{9};
@@ -236,7 +267,9 @@ TEST_CASE("wire 9.2: what its receiver has let go of is passed again; what was u
   CHECK(there->data()[0] == std::byte{9});
   CHECK(w::Slot::take(after, p));
 }
-TEST_CASE("wire 9.2: more spaces than a head has names for get descriptors, and the values all the same") {
+TEST_CASE(
+    "wire 9.2: more spaces than a head has names for get descriptors, and the values all the "
+    "same") {
   const auto s = w::Slot::make(7'000'000);  // a new one
   std::deque<Pipe> pipes;
   for (std::uint64_t to = 2000; to < 2010; ++to) pipes.push_back(Pipe{1, to});
@@ -272,12 +305,16 @@ TEST_CASE("wire 9.2, 14.2: descriptions that are none: nothing, and no crash") {
   CHECK(refused(w::Buffer(good.begin(), good.end() - 8)));
   CHECK_FALSE(refused(good));
 }
-TEST_CASE("wire 9.2: without memory there is no slot, and no crash") { CHECK_FALSE(w::Slot::make(std::size_t{1} << 46)); }
+TEST_CASE("wire 9.2: without memory there is no slot, and no crash") {
+  CHECK_FALSE(w::Slot::make(std::size_t{1} << 46));
+}
 
 // --- values in place ---
 
-TEST_CASE_TEMPLATE("wire 9.2: an array that is written in place is read in place, changed, and goes on; a vector may be at either end", L,
-                   w::StreamLink, w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 9.2: an array that is written in place is read in place, changed, and goes on; a vector "
+    "may be at either end",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   constexpr bool passes = !std::is_same_v<L, w::SerialLink>;
   Joined<L> p;
   Channel<w::Large<int>> there, back;
@@ -322,8 +359,11 @@ TEST_CASE("wire 9.2: bytes that are no whole number of elements are no value of 
   CHECK(w::Value<w::Large<int>>::get(w::Buffer(8))->size() == 2);
 }
 
-// A program that keeps all that it gets: what does not fit is copied, nobody waits, and everything is right.
-TEST_CASE("wire 9.2: who keeps more values than can be open gets copies, which are counted, and no writer waits for it") {
+// A program that keeps all that it gets: what does not fit is copied, nobody waits, and everything
+// is right.
+TEST_CASE(
+    "wire 9.2: who keeps more values than can be open gets copies, which are counted, and no "
+    "writer waits for it") {
   constexpr int n = 260;
   int s[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) == 0);
@@ -367,8 +407,10 @@ TEST_CASE("wire 9.2: who keeps more values than can be open gets copies, which a
 
 // --- shared by many (9.3) ---
 
-TEST_CASE_TEMPLATE("wire 9.3: an array that is shared is mapped once by each program that gets it, whatever way it comes", L, w::StreamLink,
-                   w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 9.3: an array that is shared is mapped once by each program that gets it, whatever way "
+    "it comes",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   Joined<L> p;
   Channel<w::SharedArray<double>> c;
   Channel<w::SharedArray<double>> d;
@@ -396,12 +438,15 @@ TEST_CASE_TEMPLATE("wire 9.3: an array that is shared is mapped once by each pro
   d.writer()(w::SharedArray<double>(std::span<const double>()));
   other.join();
 }
-TEST_CASE("wire 9.3: nobody can write to a shared array, nor its maker; and nobody gets one that is not sealed") {
+TEST_CASE(
+    "wire 9.3: nobody can write to a shared array, nor its maker; and nobody gets one that is not "
+    "sealed") {
   const std::vector<int> v{1, 2, 3};
   const w::SharedArray<int> a{std::span<const int>(v)};
   CHECK(a[2] == 3);
-  CHECK(::mprotect(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(a.data()) & ~std::uintptr_t{4095}), 4096,
-                   PROT_READ | PROT_WRITE) != 0);
+  CHECK(::mprotect(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(a.data()) &
+                                           ~std::uintptr_t{4095}),
+                   4096, PROT_READ | PROT_WRITE) != 0);
   CHECK(errno == EACCES);
 }
 TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
@@ -416,7 +461,8 @@ TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
       t.a.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, in, 0, 1, n, b});
       t.pump();
       const bool empty = n == 32 && mark == 0;  // an array without elements
-      CHECK(t.a.at_home.session.why() == (empty ? "" : "an OFFER with a value that is none of its channel's type"));
+      CHECK(t.a.at_home.session.why() ==
+            (empty ? "" : "an OFFER with a value that is none of its channel's type"));
     }
   }
 }

@@ -15,7 +15,8 @@ using weft::test::Wire;
 namespace w = weft::wire;
 
 struct World {
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2), third = w::Space::make("third", 3);
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
+                            third = w::Space::make("third", 3);
   Wire a{*home, *far}, b{*home, *third};
   Channel<int> c, d;
   std::uint32_t cw = a.give(c.writer()), cr = b.give(c.reader()), dr = a.give(d.reader());
@@ -24,10 +25,14 @@ struct World {
   void pump() {
     for (bool any = true; any;) any = a.up() || a.down() || b.up() || b.down();
   }
-  bool quiet() { return a.at_home.home.open() == 0 && b.at_home.home.open() == 0 && !a.at_home.session.is_over(); }
+  bool quiet() {
+    return a.at_home.home.open() == 0 && b.at_home.home.open() == 0 && !a.at_home.session.is_over();
+  }
 };
 
-TEST_CASE("wire 4.8: COMMIT, then the value: alone or in a choice, whoever comes first; it is not withdrawn any more (rules 5.8, 6.3)") {
+TEST_CASE(
+    "wire 4.8: COMMIT, then the value: alone or in a choice, whoever comes first; it is not "
+    "withdrawn any more (rules 5.8, 6.3)") {
   for (const bool choice : {false, true})
     for (const bool reader_first : {false, true}) {
       World t;
@@ -47,11 +52,14 @@ TEST_CASE("wire 4.8: COMMIT, then the value: alone or in a choice, whoever comes
       write.make(42);
       t.pump();
       REQUIRE((write.ok() && read.ok()));
-      CHECK((write.outcome.guard == (choice ? 1u : 0u) && read.value() == 42 && write.times == 1 && t.quiet()));
+      CHECK((write.outcome.guard == (choice ? 1u : 0u) && read.value() == 42 && write.times == 1 &&
+             t.quiet()));
     }
 }
 
-TEST_CASE("wire 4.8: one that is withdrawn in time, or whose other guard is chosen, makes nothing (rules 5.1, 5.8)") {
+TEST_CASE(
+    "wire 4.8: one that is withdrawn in time, or whose other guard is chosen, makes nothing (rules "
+    "5.1, 5.8)") {
   World t;
   Op write, read;
   write.read(t.dr).later(t.cw).begin(t.a.at_party);
@@ -66,7 +74,9 @@ TEST_CASE("wire 4.8: one that is withdrawn in time, or whose other guard is chos
   t.pump();
 }
 
-TEST_CASE("wire 4.8: a value that could not be made: nothing is sent, and the reader gets PeerDied; so if its maker's program dies") {
+TEST_CASE(
+    "wire 4.8: a value that could not be made: nothing is sent, and the reader gets PeerDied; so "
+    "if its maker's program dies") {
   for (const bool dies : {false, true}) {
     World t;
     Op write, read;
@@ -97,7 +107,9 @@ TEST_CASE("wire 4.8, 8.1: a home that is gone once the value was sent leaves the
   CHECK((write.is_over && write.outcome.lost && write.outcome.in_doubt));
 }
 
-TEST_CASE("wire 4.6, 4.8: an extended reader holds who made the value until its block is over (rules 1.6, 5.8)") {
+TEST_CASE(
+    "wire 4.6, 4.8: an extended reader holds who made the value until its block is over (rules "
+    "1.6, 5.8)") {
   World t;
   Op write, read;
   write.later(t.cw).begin(t.a.at_party);
@@ -112,7 +124,9 @@ TEST_CASE("wire 4.6, 4.8: an extended reader holds who made the value until its 
   CHECK((write.ok() && t.quiet()));
 }
 
-TEST_CASE("wire 14.2: a MADE of nothing or of another type, a COMMIT of a guard that has its value, a DONE before the value") {
+TEST_CASE(
+    "wire 14.2: a MADE of nothing or of another type, a COMMIT of a guard that has its value, a "
+    "DONE before the value") {
   using F = w::Frame;
   World t;
   t.a.to_home(F{w::Kind::made, 0, 0, 0, 5, 1, {}});
@@ -144,7 +158,8 @@ TEST_CASE("wire 14.2: a MADE of nothing or of another type, a COMMIT of a guard 
   CHECK(read.status() == Status::died);
 }
 
-// --- programs ----------------------------------------------------------------------------------------------------------------------------
+// --- programs
+// ----------------------------------------------------------------------------------------------------------------------------
 
 struct Pair {
   std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
@@ -166,7 +181,9 @@ Process makes(w::FarWriter<std::string> to, Writer<std::string> own, bool spans,
   }
 }
 
-TEST_CASE("wire 4.8: out_with() of a FarSelect in coroutines and threads, over one home and several: made once for each that is chosen") {
+TEST_CASE(
+    "wire 4.8: out_with() of a FarSelect in coroutines and threads, over one home and several: "
+    "made once for each that is chosen") {
   for (const bool spans : {false, true})
     for (const bool thread : {false, true}) {
       CAPTURE(spans);
@@ -181,7 +198,8 @@ TEST_CASE("wire 4.8: out_with() of a FarSelect in coroutines and threads, over o
         const Outside token;
         for (int i = 0; i < 20; ++i) {
           w::FarSelect s;
-          s.out_with(to, [&] { return std::string(static_cast<std::size_t>(++made * 10'000), 'x'); });
+          s.out_with(to,
+                     [&] { return std::string(static_cast<std::size_t>(++made * 10'000), 'x'); });
           if (spans) s.out_with(w, [&] { return std::to_string(++made); });
           CHECK(s() >= 0);
         }
@@ -193,7 +211,8 @@ TEST_CASE("wire 4.8: out_with() of a FarSelect in coroutines and threads, over o
         Reader<std::string> r = c.reader(), o = own.reader();
         for (int i = 0; i < 20; ++i) {
           const std::string v = spans && i % 2 ? o() : r();
-          got += spans && i % 2 ? v == std::to_string(i + 1) : v.size() == static_cast<std::size_t>((i + 1) * 10'000);
+          got += spans && i % 2 ? v == std::to_string(i + 1)
+                                : v.size() == static_cast<std::size_t>((i + 1) * 10'000);
         }
       }
       other.join();
@@ -201,7 +220,9 @@ TEST_CASE("wire 4.8: out_with() of a FarSelect in coroutines and threads, over o
     }
 }
 
-TEST_CASE("wire 4.8: a function that throws is what the select throws; the reader gets PeerDied, and the channel goes on (rule 5.8)") {
+TEST_CASE(
+    "wire 4.8: a function that throws is what the select throws; the reader gets PeerDied, and the "
+    "channel goes on (rule 5.8)") {
   for (const bool spans : {false, true}) {
     Pair p;
     Channel<int> c, own;

@@ -1,4 +1,5 @@
-// What every link does, and far ends in threads and coroutines (WIRE.md 7, 8, 12): over a socket and over shared memory alike.
+// What every link does, and far ends in threads and coroutines (WIRE.md 7, 8, 12): over a socket
+// and over shared memory alike.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -25,8 +26,10 @@ struct Pair {
   }
 };
 
-TEST_CASE_TEMPLATE("wire 12: ints one way and strings the other, between two threads; then both channels retire (rules 3.1, 3.3)", L,
-                   w::StreamLink, w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 12: ints one way and strings the other, between two threads; then both channels retire "
+    "(rules 3.1, 3.3)",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   Channel<std::string> d;
@@ -51,8 +54,9 @@ TEST_CASE_TEMPLATE("wire 12: ints one way and strings the other, between two thr
   other.join();
 }
 
-TEST_CASE_TEMPLATE("wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)", L, w::StreamLink, w::ShmLink,
-                   w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)", L,
+    w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c{buffer(8)};
   p.h->give(c.writer(), "in", 8);
@@ -80,14 +84,17 @@ Process count(Writer<int> to, Reader<int> from, int times, int& right) {
   }
 }
 
-TEST_CASE_TEMPLATE("wire 4.1: coroutines on both sides; no run takes who waits for another space for a deadlock (rule 10.3)", L,
-                   w::StreamLink, w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 4.1: coroutines on both sides; no run takes who waits for another space for a deadlock "
+    "(rule 10.3)",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c, d;
   p.h->give(c.reader(), "a");
   p.h->give(d.writer(), "b");
   int right = 0;
-  std::thread other([&] { run(add(p.f->template reader<int>("a"), p.f->template writer<int>("b"), 200)); });
+  std::thread other(
+      [&] { run(add(p.f->template reader<int>("a"), p.f->template writer<int>("b"), 200)); });
   run(count(c.writer(), d.reader(), 200, right));
   other.join();
   CHECK(right == 200);
@@ -107,8 +114,9 @@ Process fails_after(Reader<int> go) {
   throw std::runtime_error("enough");
 }
 
-TEST_CASE_TEMPLATE("wire 4.3: a cancelled read is withdrawn by a round trip, and nothing is lost (rules 6.2, 6.4)", L, w::StreamLink,
-                   w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 4.3: a cancelled read is withdrawn by a round trip, and nothing is lost (rules 6.2, 6.4)",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c, go;
   p.h->give(c.reader(), "r");
@@ -131,15 +139,18 @@ Process picks(w::FarReader<int> r, w::FarWriter<std::string> to, int& ints, int&
   }
 }
 
-TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)", L, w::StreamLink, w::ShmLink,
-                   w::SerialLink) {
+TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)", L,
+                   w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   Channel<std::string> d;
   p.h->give(c.reader(), "ints");
   p.h->give(d.writer(), "words");
   int ints = 0, strings = 0;
-  std::thread other([&] { run(picks(p.f->template reader<int>("ints"), p.f->template writer<std::string>("words"), ints, strings)); });
+  std::thread other([&] {
+    run(picks(p.f->template reader<int>("ints"), p.f->template writer<std::string>("words"), ints,
+              strings));
+  });
   Writer<int> to = c.writer();
   Reader<std::string> from = d.reader();
   for (int i = 0; i < 20; ++i) {
@@ -150,8 +161,9 @@ TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guar
   CHECK((ints == 20 && strings == 20));
 }
 
-TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends", L, w::StreamLink, w::ShmLink,
-                   w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends", L,
+    w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p, q;
   Channel<int> c, d, e;
   p.h->give(c.reader(), "c");
@@ -162,7 +174,8 @@ TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans
   Writer<int> here = c.writer();
   {
     w::FarSelect s;
-    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->template reader<int>("e")), doctest::Contains("two spaces"), BadUse);
+    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->template reader<int>("e")),
+                         doctest::Contains("two spaces"), BadUse);
     CHECK_THROWS_AS((void)s.value<int>(), BadUse);
     w::FarSelect none;
     CHECK_THROWS_AS(none(), BadUse);
@@ -196,19 +209,24 @@ TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans
   CHECK(doubt);
 }
 
-TEST_CASE_TEMPLATE("wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so", L, w::StreamLink,
-                   w::ShmLink, w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "r");
-  CHECK_THROWS_WITH_AS((void)p.f->template reader<double>("r"), doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
-  CHECK_THROWS_WITH_AS((void)p.f->template writer<int>("r"), doctest::Contains("is a reader end"), BadUse);
+  CHECK_THROWS_WITH_AS((void)p.f->template reader<double>("r"),
+                       doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
+  CHECK_THROWS_WITH_AS((void)p.f->template writer<int>("r"), doctest::Contains("is a reader end"),
+                       BadUse);
   auto r = p.f->template reader<int>("r");
-  CHECK_THROWS_WITH_AS((void)p.f->template reader<int>("r"), doctest::Contains("is taken already"), BadUse);
+  CHECK_THROWS_WITH_AS((void)p.f->template reader<int>("r"), doctest::Contains("is taken already"),
+                       BadUse);
 }
 
-TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what it was; nobody hangs", L, w::StreamLink, w::ShmLink,
-                   w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 8: the end of a session: who waits learns it, and what it was; nobody hangs", L,
+    w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c, d;
   p.h->give(c.writer(), "w");
@@ -235,7 +253,8 @@ TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what 
   const auto waits = [](auto& ch) {
     bool any = false;
     while (!any) {
-      ch.core()->with_lock([&](core::Queue& r, core::Queue& wr) { any = !r.empty() || !wr.empty(); });
+      ch.core()->with_lock(
+          [&](core::Queue& r, core::Queue& wr) { any = !r.empty() || !wr.empty(); });
       std::this_thread::yield();
     }
   };
@@ -251,12 +270,14 @@ TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what 
   CHECK_THROWS_AS(mine(), PeerDied);  // rule 4.5: the peer's ends died with the session
 }
 
-TEST_CASE_TEMPLATE("wire 2.4: who waits for an end that never comes learns that the session is over", L, w::StreamLink, w::ShmLink,
-                   w::SerialLink) {
+TEST_CASE_TEMPLATE(
+    "wire 2.4: who waits for an end that never comes learns that the session is over", L,
+    w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "some");
-  (void)p.f->template reader<int>("some");  // the hand-shake is over: a line that is not linked cannot say why it goes
+  // the hand-shake is over: a line that is not linked cannot say why it goes
+  (void)p.f->template reader<int>("some");
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
   ends.join();
@@ -274,13 +295,15 @@ TEST_CASE("wire 14.2: a peer that sends rubbish to the socket ends its session")
 }
 
 TEST_CASE_TEMPLATE(
-    "wire 9.1: a local writer's value of any length reaches a far reader, in as many frames as it needs, and the session goes on", L,
-    w::StreamLink, w::ShmLink, w::SerialLink) {
+    "wire 9.1: a local writer's value of any length reaches a far reader, in as many frames as it "
+    "needs, and the session goes on",
+    L, w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<std::string> c;
   p.h->give(c.reader(), "r");
   auto from = p.f->template reader<std::string>("r");
-  const std::size_t sizes[] = {w::kLargest - w::kHeader - 1, w::kLargest - w::kHeader, w::kLargest - w::kHeader + 1, 5'000'000, 3};
+  const std::size_t sizes[] = {w::kLargest - w::kHeader - 1, w::kLargest - w::kHeader,
+                               w::kLargest - w::kHeader + 1, 5'000'000, 3};
   std::thread writer([&, to = c.writer(), token = Outside()] {
     for (const std::size_t n : sizes) {
       std::string s(n, 'x');
@@ -308,8 +331,11 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   w::Buffer out;
   const w::Buffer lease(8);
   std::uint32_t seq = 0;
-  w::append(out, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease}, seq++);
-  for (std::uint64_t op = 1; op <= 500; ++op) w::append(out, {w::Kind::offer, 0, 0, 0, op, 0, {}}, seq++);
+  w::append(
+      out, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease},
+      seq++);
+  for (std::uint64_t op = 1; op <= 500; ++op)
+    w::append(out, {w::Kind::offer, 0, 0, 0, op, 0, {}}, seq++);
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
   for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // never waits for the peer

@@ -1,4 +1,5 @@
-// Resending below a session, and sessions over a link that drops, delays, doubles, reorders, spoils and is cut (WIRE.md 13).
+// Resending below a session, and sessions over a link that drops, delays, doubles, reorders, spoils
+// and is cut (WIRE.md 13).
 #include <doctest/doctest.h>
 
 #include "wire_lossy.hpp"
@@ -9,12 +10,17 @@ using weft::test::run_network;
 namespace w = weft::wire;
 using w::detail::Resender;
 
-w::Buffer bytes(std::string_view s) { return {std::as_bytes(std::span(s)).begin(), std::as_bytes(std::span(s)).end()}; }
+w::Buffer bytes(std::string_view s) {
+  return {std::as_bytes(std::span(s)).begin(), std::as_bytes(std::span(s)).end()};
+}
 std::string text(const w::Buffer& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 
-TEST_CASE("wire 13.1: the checksum is CRC-32") { CHECK(w::detail::crc32(bytes("123456789")) == 0xCBF43926u); }
+TEST_CASE("wire 13.1: the checksum is CRC-32") {
+  CHECK(w::detail::crc32(bytes("123456789")) == 0xCBF43926u);
+}
 
-TEST_CASE("wire 13.1: what was lost goes again after a while; the window holds back what is beyond it") {
+TEST_CASE(
+    "wire 13.1: what was lost goes again after a while; the window holds back what is beyond it") {
   Resender a(2, 3), b(2, 3);
   w::Buffer packet, got;
   CHECK(a.queue(bytes("abcdefgh")) == 6);
@@ -40,7 +46,9 @@ TEST_CASE("wire 13.1: what was lost goes again after a while; the window holds b
   CHECK(none.empty());
 }
 
-TEST_CASE("wire 13.1: numbers wrap; a packet that is spoilt, cut off or made up is passed over; an acknowledgement of the future too") {
+TEST_CASE(
+    "wire 13.1: numbers wrap; a packet that is spoilt, cut off or made up is passed over; an "
+    "acknowledgement of the future too") {
   Resender a(4, 1, 50, 0xFFFF'FFFEu), b(4, 1, 50, 0xFFFF'FFFEu);
   w::Buffer packet, got, none;
   for (int i = 0; i < 3; ++i) {
@@ -68,7 +76,9 @@ TEST_CASE("wire 13.1: numbers wrap; a packet that is spoilt, cut off or made up 
   CHECK(c.under_way() == 1);
 }
 
-TEST_CASE("wire 13.1: without any acknowledgement the link is lost, after so many whiles; one that is idle waits for ever") {
+TEST_CASE(
+    "wire 13.1: without any acknowledgement the link is lost, after so many whiles; one that is "
+    "idle waits for ever") {
   Resender a(2, 8, 5);
   for (int i = 0; i < 100; ++i) CHECK(a.waited());
   CHECK(a.queue(bytes("x")) == 1);
@@ -77,11 +87,14 @@ TEST_CASE("wire 13.1: without any acknowledgement the link is lost, after so man
   CHECK(whiles == 5);
 }
 
-TEST_CASE("wire 13.1: random networks over links that lose a fifth, double, spoil and disorder: nothing lost or doubled (seeds 0 to 39)") {
+TEST_CASE(
+    "wire 13.1: random networks over links that lose a fifth, double, spoil and disorder: nothing "
+    "lost or doubled (seeds 0 to 39)") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) CHECK(run_network(seed, false) == "");
 }
 TEST_CASE(
-    "wire 13.1, 2.4: the same, and one link is cut at some step: what comes is a beginning of what was sent, then PeerDied (seeds 100 to "
+    "wire 13.1, 2.4: the same, and one link is cut at some step: what comes is a beginning of what "
+    "was sent, then PeerDied (seeds 100 to "
     "159)") {
   for (std::uint64_t seed = 100; seed < 160; ++seed) CHECK(run_network(seed, true) == "");
 }

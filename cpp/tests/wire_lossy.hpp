@@ -1,8 +1,9 @@
-// Random networks of spaces over links that lose, double, delay, disorder, spoil and are cut (WIRE.md 13): one for each seed, the same on
-// every machine. Nothing here is a thread. The tests run a slice of them, `wire_soak` as many as there is time for.
+// Random networks of spaces over links that lose, double, delay, disorder, spoil and are cut
+// (WIRE.md 13): one for each seed, the same on every machine. Nothing here is a thread. The tests
+// run a slice of them, `wire_soak` as many as there is time for.
 //
-// Watched: values arrive in order, none lost, none doubled; a cut ends the network with PeerDied, after a beginning of what was sent;
-// nothing waits for ever.
+// Watched: values arrive in order, none lost, none doubled; a cut ends the network with PeerDied,
+// after a beginning of what was sent; nothing waits for ever.
 #pragma once
 #include <deque>
 #include <string>
@@ -26,7 +27,10 @@ struct Lossy {
     if (dice.below(5) == 0) return void(++lost);
     on_way.push_back(packet);
     if (dice.below(8) == 0) on_way.push_back(packet), ++doubled;
-    if (dice.below(12) == 0) on_way.back()[static_cast<std::size_t>(dice.below(static_cast<int>(packet.size())))] ^= std::byte{4}, ++spoilt;
+    if (dice.below(12) == 0)
+      on_way.back()[static_cast<std::size_t>(dice.below(static_cast<int>(packet.size())))] ^=
+          std::byte{4},
+          ++spoilt;
   }
   // One that is on its way, in any order.
   bool arrive(w::Buffer& packet) {
@@ -42,7 +46,11 @@ struct Lossy {
 class LossySession {
  public:
   LossySession(w::Space& home, w::Space& party, Random& r)
-      : at_home(std::make_shared<w::Peer>(home)), at_party(std::make_shared<w::Peer>(party)), up_(r), down_(r), dice_(r) {
+      : at_home(std::make_shared<w::Peer>(home)),
+        at_party(std::make_shared<w::Peer>(party)),
+        up_(r),
+        down_(r),
+        dice_(r) {
     for (w::Peer* p : {at_home.get(), at_party.get()}) {
       const w::Space::Step step(*p->space);
       p->session.greet();
@@ -71,7 +79,9 @@ class LossySession {
       p->session.lost(why);
     }
   }
-  int troubles() const { return up_.lost + down_.lost + up_.doubled + down_.doubled + up_.spoilt + down_.spoilt; }
+  int troubles() const {
+    return up_.lost + down_.lost + up_.doubled + down_.doubled + up_.spoilt + down_.spoilt;
+  }
 
  private:
   static void sends(w::Peer& p, Resender& r, Lossy& to) {
@@ -94,26 +104,31 @@ class LossySession {
   Random& dice_;
 };
 
-// A line of spaces: numbers go through channels, each with its home in one of two neighbours; every stage adds one.
+// A line of spaces: numbers go through channels, each with its home in one of two neighbours; every
+// stage adds one.
 struct Network {
   Random dice;
   int stages, values;
   std::vector<std::shared_ptr<w::Space>> spaces;
   std::deque<Channel<int>> channels;
   std::vector<std::unique_ptr<LossySession>> sessions;
-  explicit Network(std::uint64_t seed) : dice(seed), stages(1 + dice.below(3)), values(5 + dice.below(20)) {
+  explicit Network(std::uint64_t seed)
+      : dice(seed), stages(1 + dice.below(3)), values(5 + dice.below(20)) {
     // Space 0 has every channel, so that each stage reads and writes over its own link.
     spaces.push_back(w::Space::make("home", 1));
     for (int i = 0; i <= stages; ++i)
-      channels.emplace_back(dice.below(2) ? buffer(static_cast<std::uint32_t>(1 + dice.below(4))) : ChannelOptions{});
+      channels.emplace_back(dice.below(2) ? buffer(static_cast<std::uint32_t>(1 + dice.below(4)))
+                                          : ChannelOptions{});
     for (int i = 0; i < stages; ++i) {
       spaces.push_back(w::Space::make("stage", static_cast<std::uint64_t>(i) + 2));
       sessions.push_back(std::make_unique<LossySession>(*spaces[0], *spaces.back(), dice));
       const w::Space::Step step(*spaces[0]);
       w::Home& h = sessions.back()->at_home->home;
       const auto at = static_cast<std::size_t>(i);
-      h.give(std::make_shared<w::PortOf<int, core::Side::in>>(channels[at].reader()), "i4", "in", 0);
-      h.give(std::make_shared<w::PortOf<int, core::Side::out>>(channels[at + 1].writer()), "i4", "out", 0);
+      h.give(std::make_shared<w::PortOf<int, core::Side::in>>(channels[at].reader()), "i4", "in",
+             0);
+      h.give(std::make_shared<w::PortOf<int, core::Side::out>>(channels[at + 1].writer()), "i4",
+             "out", 0);
     }
   }
 };
@@ -140,7 +155,8 @@ inline const core::WakerOps Local::kOps{&Local::wake, nullptr, nullptr, 0, nullp
 inline std::string run_network(std::uint64_t seed, bool cuts) {
   std::string wrong;
   const auto check = [&](bool good, const char* what) {
-    if (!good && wrong.empty()) wrong = "seed " + std::to_string(seed) + (cuts ? ", with a cut: " : ": ") + what;
+    if (!good && wrong.empty())
+      wrong = "seed " + std::to_string(seed) + (cuts ? ", with a cut: " : ": ") + what;
   };
   Network n(seed);
   Writer<int> in = n.channels.front().writer();
@@ -158,7 +174,8 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
   bool reading = false, over = false;
   int troubles = 0;
   for (int step = 0; step < 400'000 && !over; ++step) {
-    if (step == cut_after) n.sessions[static_cast<std::size_t>(n.dice.below(n.stages))]->end("it was cut");
+    if (step == cut_after)
+      n.sessions[static_cast<std::size_t>(n.dice.below(n.stages))]->end("it was cut");
     n.sessions[static_cast<std::size_t>(n.dice.below(n.stages))]->step();
     if (writes.done && written < n.values && is_end(writes.status) == false) {
       writes.value = written++;
@@ -193,7 +210,8 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
       if (!s.op->is_over) continue;
       if (!s.op->ok()) {
         check(cuts, "an operation of a stage failed");
-        check(s.op->status() == Status::died || s.op->status() == Status::retired, "an operation of a stage failed in another way");
+        check(s.op->status() == Status::died || s.op->status() == Status::retired,
+              "an operation of a stage failed in another way");
         s.over = true;
         // Its ends go with it.
         if (!p.session.is_over()) n.sessions[static_cast<std::size_t>(i)]->end("it has ended");

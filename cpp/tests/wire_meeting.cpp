@@ -26,7 +26,9 @@ struct Directory {
   w::MeetingOptions options() const { return {path, false}; }
 };
 
-TEST_CASE("wire 12.3: two programs that nobody started together meet by a name, each hands the other an end; then the name is free again") {
+TEST_CASE(
+    "wire 12.3: two programs that nobody started together meet by a name, each hands the other an "
+    "end; then the name is free again") {
   const Outside outside;
   Directory d;
   const auto a = w::Space::make("a"), b = w::Space::make("b");
@@ -54,7 +56,9 @@ TEST_CASE("wire 12.3: two programs that nobody started together meet by a name, 
   CHECK(again.path() == d.path + "/orders");
 }
 
-TEST_CASE("wire 12.3: many who want one name at once: one has it at a time, and when all have gone nothing is left in the directory") {
+TEST_CASE(
+    "wire 12.3: many who want one name at once: one has it at a time, and when all have gone "
+    "nothing is left in the directory") {
   const Outside outside;
   Directory d;
   std::atomic<int> inside{0}, opened{0}, worst{0};
@@ -105,28 +109,43 @@ TEST_CASE("wire 12.3: several come at once, and one that says nothing holds up n
   ::close(silent);
 }
 
-TEST_CASE("wire 12.3: a name that is taken, that nobody has opened, that will not do: bad use that says what to do") {
+TEST_CASE(
+    "wire 12.3: a name that is taken, that nobody has opened, that will not do: bad use that says "
+    "what to do") {
   Directory d;
   const auto a = w::Space::make("a");
   const w::Meeting point(a, "taken", d.options());
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "taken", d.options()), doctest::Contains("the name is taken by a program that runs"), BadUse);
-  CHECK_THROWS_WITH_AS((void)w::meet(a, "nobody", d.options()), doctest::Contains("no program has opened it"), BadUse);
-  for (const std::string& bad : std::vector<std::string>{"", "a/b", "..", ".hidden", std::string(61, 'x')})
-    CHECK_THROWS_WITH_AS(w::Meeting(a, bad, d.options()), doctest::Contains("a name has 1 to 60 bytes"), BadUse);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {d.path + "/none", false}), doctest::Contains("is no directory"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "taken", d.options()),
+                       doctest::Contains("the name is taken by a program that runs"), BadUse);
+  CHECK_THROWS_WITH_AS((void)w::meet(a, "nobody", d.options()),
+                       doctest::Contains("no program has opened it"), BadUse);
+  for (const std::string& bad :
+       std::vector<std::string>{"", "a/b", "..", ".hidden", std::string(61, 'x')})
+    CHECK_THROWS_WITH_AS(w::Meeting(a, bad, d.options()),
+                         doctest::Contains("a name has 1 to 60 bytes"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {d.path + "/none", false}),
+                       doctest::Contains("is no directory"), BadUse);
   const std::string deep = d.path + "/" + std::string(100, 'd');
   std::filesystem::create_directory(deep);
   std::filesystem::permissions(deep, std::filesystem::perms::owner_all);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {deep, false}), doctest::Contains("too long for a Unix socket"), BadUse);
-  { const std::unique_ptr<FILE, int (*)(FILE*)> f(std::fopen((d.path + "/file").c_str(), "w"), &std::fclose); }
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "file", d.options()), doctest::Contains("is there and is no socket"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {deep, false}),
+                       doctest::Contains("too long for a Unix socket"), BadUse);
+  {
+    const std::unique_ptr<FILE, int (*)(FILE*)> f(std::fopen((d.path + "/file").c_str(), "w"),
+                                                  &std::fclose);
+  }
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "file", d.options()),
+                       doctest::Contains("is there and is no socket"), BadUse);
 }
 
-TEST_CASE("wire 14.4: a directory that others may enter is refused, unless told otherwise; the socket is the user's own") {
+TEST_CASE(
+    "wire 14.4: a directory that others may enter is refused, unless told otherwise; the socket is "
+    "the user's own") {
   Directory d;
   const auto a = w::Space::make("a");
   REQUIRE(::chmod(d.path.c_str(), 0755) == 0);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", d.options()), doctest::Contains("others may enter its directory"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", d.options()),
+                       doctest::Contains("others may enter its directory"), BadUse);
   CHECK_THROWS_AS((void)w::meet(a, "x", d.options()), BadUse);
   const w::Meeting open(a, "x", {d.path, true});
   struct stat s;
@@ -139,7 +158,8 @@ TEST_CASE("wire 14.4: a directory that others may enter is refused, unless told 
   // A link to somebody else's directory is no directory.
   const std::string link = d.path + "/link";
   REQUIRE(::symlink("/tmp", link.c_str()) == 0);
-  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is no directory"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Meeting(a, "x", {link, false}), doctest::Contains("is no directory"),
+                       BadUse);
 }
 
 TEST_CASE("wire 14.4: the user's own directory is made, and is nobody else's") {
@@ -159,7 +179,9 @@ TEST_CASE("wire 14.4: the user's own directory is made, and is nobody else's") {
     ::unsetenv("XDG_RUNTIME_DIR");
 }
 
-TEST_CASE("wire 14.4: another user's program is sent away, whatever the directory allows (only root can try)") {
+TEST_CASE(
+    "wire 14.4: another user's program is sent away, whatever the directory allows (only root can "
+    "try)") {
   if (::getuid() != 0) return;
   const Outside outside;
   Directory d;
@@ -167,7 +189,9 @@ TEST_CASE("wire 14.4: another user's program is sent away, whatever the director
   static std::atomic<int> sent_away;
   sent_away = 0;
   w::Meeting point(w::Space::make("a"), "x", d.options());
-  point.on_refused = [](const std::string& why) { sent_away += why == "a program of another user came"; };
+  point.on_refused = [](const std::string& why) {
+    sent_away += why == "a program of another user came";
+  };
   // From now on others may come as far as the socket.
   REQUIRE(::chmod(d.path.c_str(), 0755) == 0);
   REQUIRE(::chmod(point.path().c_str(), 0666) == 0);
@@ -177,7 +201,9 @@ TEST_CASE("wire 14.4: another user's program is sent away, whatever the director
   if (child == 0) {
     char c;
     const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
-    const bool came = ::setuid(65534) == 0 && ::connect(s, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    const bool came =
+        ::setuid(65534) == 0 &&
+        ::connect(s, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
     ::_exit(came && ::recv(s, &c, 1, 0) == 0 ? 0 : 1);
   }
   int status = -1;
@@ -204,12 +230,15 @@ TEST_CASE("wire 12.3: a name whose program was killed is taken over") {
   CHECK_THROWS_WITH_AS(w::Meeting(a, "x", d.options()), doctest::Contains("taken"), BadUse);
   ::kill(child, SIGKILL);
   REQUIRE(::waitpid(child, nullptr, 0) == child);
-  CHECK_THROWS_WITH_AS((void)w::meet(a, "x", d.options()), doctest::Contains("start that first"), BadUse);
+  CHECK_THROWS_WITH_AS((void)w::meet(a, "x", d.options()), doctest::Contains("start that first"),
+                       BadUse);
   const w::Meeting mine(a, "x", d.options());
   for (const int fd : ready) ::close(fd);
 }
 
-TEST_CASE("wire 2.3: a peer of another version is refused at the hand-shake, and both sides name both versions") {
+TEST_CASE(
+    "wire 2.3: a peer of another version is refused at the hand-shake, and both sides name both "
+    "versions") {
   const Outside outside;
   Directory d;
   const auto a = w::Space::make("a");
@@ -217,7 +246,9 @@ TEST_CASE("wire 2.3: a peer of another version is refused at the hand-shake, and
   // One who speaks 2 to 4.
   w::Buffer hello;
   const w::Buffer lease(8);
-  w::append(hello, {w::Kind::hello, 0, w::kMagic, 0x0004'0002, 5, std::uint64_t{w::kLargest} << 32, lease}, 0);
+  w::append(hello,
+            {w::Kind::hello, 0, w::kMagic, 0x0004'0002, 5, std::uint64_t{w::kLargest} << 32, lease},
+            0);
   {
     const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = w::detail::address_of(point.path());
@@ -228,8 +259,10 @@ TEST_CASE("wire 2.3: a peer of another version is refused at the hand-shake, and
     // It is told so in a BYE, and then nothing more.
     std::string said;
     char buffer[512];
-    for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;) said.append(buffer, static_cast<std::size_t>(n));
-    CHECK(said.find("no common version: this space speaks 1 to 1, the peer 2 to 4") != std::string::npos);
+    for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;)
+      said.append(buffer, static_cast<std::size_t>(n));
+    CHECK(said.find("no common version: this space speaks 1 to 1, the peer 2 to 4") !=
+          std::string::npos);
     ::close(s);
   }
   // And who comes to such a one.
@@ -250,7 +283,8 @@ TEST_CASE("wire 2.3: a peer of another version is refused at the hand-shake, and
     try {
       (void)w::meet(a, "new", d.options());
     } catch (const BadUse& e) {
-      there = std::string(e.what()).find("this space speaks 1 to 1, the peer 2 to 4") != std::string::npos;
+      there = std::string(e.what()).find("this space speaks 1 to 1, the peer 2 to 4") !=
+              std::string::npos;
     }
   }
   other.join();
@@ -264,7 +298,8 @@ TEST_CASE("wire 7.2, 12.3: what is met by name is checked by type, and both are 
   Channel<int> c;
   std::thread comes([&, token = Outside()] {
     auto link = w::meet(b, "x", d.options());
-    CHECK_THROWS_WITH_AS((void)link->reader<double>("c"), doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
+    CHECK_THROWS_WITH_AS((void)link->reader<double>("c"),
+                         doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
   });
   auto link = point.next();
   link->give(c.reader(), "c");

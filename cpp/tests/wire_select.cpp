@@ -1,4 +1,5 @@
-// FarSelect with what is here beside far ends: timers, skips, ends of processes; and ends() (WIRE.md 5.9, rules 5.2, 5.6, 5.7).
+// FarSelect with what is here beside far ends: timers, skips, ends of processes; and ends()
+// (WIRE.md 5.9, rules 5.2, 5.6, 5.7).
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -28,7 +29,8 @@ struct Pair {
 };
 
 TEST_CASE(
-    "wire 5.9: who only looks takes what is there, else the skip, or the timeout of 0; with priority nothing behind a skip (rule 5.7)") {
+    "wire 5.9: who only looks takes what is there, else the skip, or the timeout of 0; with "
+    "priority nothing behind a skip (rule 5.7)") {
   const Outside outside;
   Pair p;
   Channel<int> full{buffer(1)};
@@ -60,7 +62,9 @@ TEST_CASE(
   CHECK(off() == 2);
 }
 
-TEST_CASE("wire 5.9: a deadline that comes asks the homes back: nothing is lost, whichever was first (rules 5.2, 6.4)") {
+TEST_CASE(
+    "wire 5.9: a deadline that comes asks the homes back: nothing is lost, whichever was first "
+    "(rules 5.2, 6.4)") {
   const Outside outside;
   Pair p;
   Channel<int> own;
@@ -106,7 +110,8 @@ Process ends_when_told(Reader<int> go) {
   } catch (const Retired&) {
   }
 }
-Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<int> lets_end, std::vector<int>& chosen) {
+Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<int> lets_end,
+                std::vector<int>& chosen) {
   {
     w::FarSelect s;
     s.on(watch.ended()).in(r);
@@ -129,13 +134,15 @@ TEST_CASE("wire 5.9: the end of a process beside far ends (rule 7.11)") {
   std::vector<int> chosen;
   Writer<int> to = p.c.writer();
   std::thread writes([&, g = go.reader(), token = Outside()] { to(g()); });
-  run(watches(p.r, go.writer(), watch, until.writer(), chosen), watch.of(ends_when_told(until.reader())));
+  run(watches(p.r, go.writer(), watch, until.writer(), chosen),
+      watch.of(ends_when_told(until.reader())));
   writes.join();
   CHECK(chosen == std::vector<int>{1, 1, 0});
 }
 
 TEST_CASE(
-    "wire 5.9: ends(): that a channel has retired is ready at once, with its guard (rule 5.6); a select with a deadline is over by 5.6") {
+    "wire 5.9: ends(): that a channel has retired is ready at once, with its guard (rule 5.6); a "
+    "select with a deadline is over by 5.6") {
   const Outside outside;
   Pair p;
   Channel<int> stop;
@@ -157,7 +164,9 @@ TEST_CASE(
   CHECK_THROWS_AS(all(), Retired);
 }
 
-TEST_CASE("wire 5.9, rule 11: when() and ends() of nothing, and of a timer, are bad use; so is a select without a far end") {
+TEST_CASE(
+    "wire 5.9, rule 11: when() and ends() of nothing, and of a timer, are bad use; so is a select "
+    "without a far end") {
   Pair p;
   w::FarSelect a, b, c;
   CHECK_THROWS_AS(a.when(true), BadUse);

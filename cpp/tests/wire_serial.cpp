@@ -1,4 +1,5 @@
-// The serial line: COBS, compact frames, START, sessions over a line that loses and invents bytes, CBOR's check (WIRE.md 12.6 to 12.8).
+// The serial line: COBS, compact frames, START, sessions over a line that loses and invents bytes,
+// CBOR's check (WIRE.md 12.6 to 12.8).
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
@@ -18,7 +19,9 @@ using weft::test::Random;
 namespace w = weft::wire;
 using w::detail::Line;
 
-w::Buffer bytes(std::string_view s) { return {std::as_bytes(std::span(s)).begin(), std::as_bytes(std::span(s)).end()}; }
+w::Buffer bytes(std::string_view s) {
+  return {std::as_bytes(std::span(s)).begin(), std::as_bytes(std::span(s)).end()};
+}
 std::string text(const w::Buffer& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 w::Buffer random_bytes(Random& r, int most, int zeros) {
   w::Buffer b(static_cast<std::size_t>(r.below(most + 1)));
@@ -26,10 +29,13 @@ w::Buffer random_bytes(Random& r, int most, int zeros) {
   return b;
 }
 
-TEST_CASE("wire 12.6: COBS brings every packet through without a zero in it, also at its lengths of 254") {
+TEST_CASE(
+    "wire 12.6: COBS brings every packet through without a zero in it, also at its lengths of "
+    "254") {
   Random r(1);
   for (int i = 0; i < 3000; ++i) {
-    const w::Buffer in = i < 600 ? w::Buffer(static_cast<std::size_t>(i), std::byte{7}) : random_bytes(r, 600, i % 60);
+    const w::Buffer in = i < 600 ? w::Buffer(static_cast<std::size_t>(i), std::byte{7})
+                                 : random_bytes(r, 600, i % 60);
     w::Buffer out, back;
     w::detail::cobs(in, out);
     REQUIRE(std::find(out.begin(), out.end(), std::byte{0}) == out.end() - 1);
@@ -41,7 +47,9 @@ TEST_CASE("wire 12.6: COBS brings every packet through without a zero in it, als
   CHECK_FALSE(w::detail::uncobs(bytes("\x05zz"), back));
 }
 
-TEST_CASE("wire 12.7: a compact frame is the frame again, in any pieces; an OFFER of a small int takes 8 bytes for 40") {
+TEST_CASE(
+    "wire 12.7: a compact frame is the frame again, in any pieces; an OFFER of a small int takes 8 "
+    "bytes for 40") {
   Random r(2);
   static constexpr std::uint8_t kinds[] = {1, 2, 3, 4, 10, 11, 20, 21, 25, 30, 40, 41, 48};
   w::Buffer frames, compact, back;
@@ -61,7 +69,8 @@ TEST_CASE("wire 12.7: a compact frame is the frame again, in any pieces; an OFFE
   }
   w::detail::Widener wide;
   for (w::Bytes in = compact; !in.empty();) {
-    const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(1 + r.below(40)), in.size());
+    const std::size_t n =
+        std::min<std::size_t>(static_cast<std::size_t>(1 + r.below(40)), in.size());
     REQUIRE(wide.input(in.first(n), back) == nullptr);
     in = in.subspan(n);
   }
@@ -73,10 +82,12 @@ TEST_CASE("wire 12.7: a compact frame is the frame again, in any pieces; an OFFE
   CHECK(small.size() == 8);
 }
 
-TEST_CASE("wire 12.7: a field that is too large, or a number without an end, is a fault, and nothing is taken after it") {
-  for (const std::string& wrong :
-       {std::string("\x01\x00\xFF\xFF\xFF\xFF\x1F", 7), std::string("\x01\x00\x00\x00", 4) + std::string(11, '\xFF'),
-        std::string("\x14\x80\x00\x00\x01\x01\xF0\xFF\x7F", 9)}) {
+TEST_CASE(
+    "wire 12.7: a field that is too large, or a number without an end, is a fault, and nothing is "
+    "taken after it") {
+  for (const std::string& wrong : {std::string("\x01\x00\xFF\xFF\xFF\xFF\x1F", 7),
+                                   std::string("\x01\x00\x00\x00", 4) + std::string(11, '\xFF'),
+                                   std::string("\x14\x80\x00\x00\x01\x01\xF0\xFF\x7F", 9)}) {
     w::detail::Widener wide;
     w::Buffer out;
     CHECK(wide.input(bytes(wrong), out) != nullptr);
@@ -117,7 +128,8 @@ struct World {
   }
 };
 
-TEST_CASE("wire 12.6: two sides that start find each other, whoever is first, and bytes go both ways") {
+TEST_CASE(
+    "wire 12.6: two sides that start find each other, whoever is first, and bytes go both ways") {
   World v;
   for (int i = 0; i < 50; ++i) v.step(false, false);  // nobody is there
   v.steps(30);
@@ -130,17 +142,21 @@ TEST_CASE("wire 12.6: two sides that start find each other, whoever is first, an
   CHECK(text(v.at_one) == "there");
 }
 
-TEST_CASE("wire 12.6, 13.1: over a line that drops, spoils and invents bytes all arrives, in order, once: 40 seeds") {
+TEST_CASE(
+    "wire 12.6, 13.1: over a line that drops, spoils and invents bytes all arrives, in order, "
+    "once: 40 seeds") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     w::LineOptions o;
     o.most = 20;
     o.lease_ms = 60'000;
     World v(o, o);
     v.dice = Random(seed);
-    v.drops = static_cast<int>(seed % 3) * 2, v.spoils = static_cast<int>(seed % 4), v.invents = static_cast<int>(seed % 5) * 3;
+    v.drops = static_cast<int>(seed % 3) * 2, v.spoils = static_cast<int>(seed % 4),
+    v.invents = static_cast<int>(seed % 5) * 3;
     w::Buffer down = random_bytes(v.dice, 3000, 20), up = random_bytes(v.dice, 3000, 20);
     std::size_t a = 0, b = 0;
-    for (int i = 0; i < 20'000 && (v.at_two.size() < down.size() || v.at_one.size() < up.size()); ++i) {
+    for (int i = 0; i < 20'000 && (v.at_two.size() < down.size() || v.at_one.size() < up.size());
+         ++i) {
       a += v.one.queue(w::Bytes(down).subspan(a));
       b += v.two.queue(w::Bytes(up).subspan(b));
       v.step();
@@ -152,7 +168,9 @@ TEST_CASE("wire 12.6, 13.1: over a line that drops, spoils and invents bytes all
   }
 }
 
-TEST_CASE("wire 12.6: a side that starts anew ends the other's session; none of its bytes reach the new one") {
+TEST_CASE(
+    "wire 12.6: a side that starts anew ends the other's session; none of its bytes reach the new "
+    "one") {
   World v;
   v.steps(30);
   REQUIRE(v.two.linked());
@@ -180,7 +198,9 @@ TEST_CASE("wire 12.6: a side that starts anew ends the other's session; none of 
   CHECK(got.empty());
 }
 
-TEST_CASE("wire 12.6: a side that starts anew with the token that it had ends the other's session too, once a packet of it has come") {
+TEST_CASE(
+    "wire 12.6: a side that starts anew with the token that it had ends the other's session too, "
+    "once a packet of it has come") {
   World v;
   v.steps(10);
   REQUIRE(v.one.linked());
@@ -188,7 +208,8 @@ TEST_CASE("wire 12.6: a side that starts anew with the token that it had ends th
   Line twin({}, 22);
   w::Buffer hello, got;
   twin.output(v.now, hello);
-  World w2;  // nothing but START has come of the peer: its START is said again, because no answer had come yet
+  // nothing but START has come of the peer: its START is said again, because no answer had come yet
+  World w2;
   w2.one.output(0, got);
   w2.two.input(got, 0, got);
   w::Buffer answer;
@@ -204,7 +225,9 @@ TEST_CASE("wire 12.6: a side that starts anew with the token that it had ends th
   CHECK(std::string(v.one.lost()) == "it has started anew");
 }
 
-TEST_CASE("wire 12.6: a START for who was here before links nobody, and the answer tells its sender that he is gone") {
+TEST_CASE(
+    "wire 12.6: a START for who was here before links nobody, and the answer tells its sender that "
+    "he is gone") {
   World v;
   v.steps(30);
   REQUIRE(v.one.linked());
@@ -240,7 +263,9 @@ TEST_CASE("wire 12.6: an echo of one's own is nobody") {
   CHECK_FALSE(v.one.settled());
 }
 
-TEST_CASE("wire 12.6: a peer that falls silent is gone after the lease, of both the longer; one that only has nothing to say is not") {
+TEST_CASE(
+    "wire 12.6: a peer that falls silent is gone after the lease, of both the longer; one that "
+    "only has nothing to say is not") {
   w::LineOptions longer;
   longer.lease_ms = 5000;
   World v({}, longer);
@@ -254,7 +279,8 @@ TEST_CASE("wire 12.6: a peer that falls silent is gone after the lease, of both 
   CHECK(v.two.lost() == nullptr);
 }
 
-TEST_CASE("wire 12.6: without a lease a silent peer stays, and nothing is sent while nothing is said") {
+TEST_CASE(
+    "wire 12.6: without a lease a silent peer stays, and nothing is sent while nothing is said") {
   w::LineOptions none;
   none.lease_ms = 0;
   World v(none, {});
@@ -280,16 +306,20 @@ TEST_CASE("wire 13.2: who is heard and never acknowledges is lost, for his bytes
 
 // Of conformance/wire/serial.txt, which the boards' clients are tested with too.
 w::Buffer vector(const std::string& name) {
-  std::ifstream file(std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "conformance/wire/serial.txt");
+  std::ifstream file(std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
+                     "conformance/wire/serial.txt");
   w::Buffer out;
   for (std::string word, hex; file >> word;)
     if (word == name && file >> hex)
-      for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+      for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+        out.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   REQUIRE(!out.empty());
   return out;
 }
 
-TEST_CASE("wire 12.6, 12.7: START, a packet and frames are, byte for byte, what the boards' clients say") {
+TEST_CASE(
+    "wire 12.6, 12.7: START, a packet and frames are, byte for byte, what the boards' clients "
+    "say") {
   Line one({}, 0x01020304), two({}, 0x0A0B0C0D);
   w::Buffer line, answer, session, hello, compact;
   one.output(0, line);
@@ -300,7 +330,10 @@ TEST_CASE("wire 12.6, 12.7: START, a packet and frames are, byte for byte, what 
   one.input(answer, 0, session);
   std::vector<std::byte> body(8);
   for (const char c : {'b', 'o', 'a', 'r', 'd'}) body.push_back(static_cast<std::byte>(c));
-  w::append(hello, {w::Kind::hello, 0, 0x54464557, 0x10001, 0x11121314'01020304, std::uint64_t{1024} << 32, body}, 0);
+  w::append(hello,
+            {w::Kind::hello, 0, 0x54464557, 0x10001, 0x11121314'01020304, std::uint64_t{1024} << 32,
+             body},
+            0);
   w::detail::narrow(hello, compact);
   CHECK(compact == vector("hello"));
   CHECK(one.queue(compact) == compact.size());
@@ -310,17 +343,21 @@ TEST_CASE("wire 12.6, 12.7: START, a packet and frames are, byte for byte, what 
   const w::Buffer packet = vector("packet");
   wanted.insert(wanted.end(), packet.begin(), packet.end());
   CHECK(line == wanted);
-  for (const char* name : {"cbor_minus_70000", "cbor_two_to_40", "cbor_text", "cbor_bytes", "cbor_array", "cbor_map"})
+  for (const char* name :
+       {"cbor_minus_70000", "cbor_two_to_40", "cbor_text", "cbor_bytes", "cbor_array", "cbor_map"})
     CHECK(w::cbor_fault(vector(name)) == nullptr);
-  for (const char* name : {"offer_read", "offer_write", "offer_choice", "withdraw", "retire", "poison"}) {
+  for (const char* name :
+       {"offer_read", "offer_write", "offer_choice", "withdraw", "retire", "poison"}) {
     w::detail::Widener wide;
     w::Buffer whole, again;
     REQUIRE(wide.input(vector(name), whole) == nullptr);
-    for (w::Bytes rest = whole; !rest.empty(); rest = rest.subspan(w::detail::get<std::uint16_t>(rest.data())))
+    for (w::Bytes rest = whole; !rest.empty();
+         rest = rest.subspan(w::detail::get<std::uint16_t>(rest.data())))
       w::detail::narrow(rest.first(w::detail::get<std::uint16_t>(rest.data())), again);
     INFO(name);
     CHECK(again.size() + 7 >= vector(name).size());  // padding at the end may be left out
-    CHECK(w::detail::get<std::uint8_t>(again.data()) == w::detail::get<std::uint8_t>(vector(name).data()));
+    CHECK(w::detail::get<std::uint8_t>(again.data()) ==
+          w::detail::get<std::uint8_t>(vector(name).data()));
     w::detail::Widener twice;
     w::Buffer whole_again;
     REQUIRE(twice.input(again, whole_again) == nullptr);
@@ -332,8 +369,9 @@ TEST_CASE("wire 12.8: what is one value of a board's channel, and what is none")
   const auto fault = [](const std::string& s) { return w::cbor_fault(bytes(s)); };
   using namespace std::string_literals;
   for (const std::string& good :
-       {"\x00"s, "\x18\xFF"s, "\x3B\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s, "\xF4"s, "\xF5"s, "\xF6"s, "\xFB\x3F\xF0\0\0\0\0\0\0"s,
-        "\xFA\0\0\0\0"s, "\xF9\x7C\0"s, "\x63\xE2\x82\xAC"s, "\x42\xFF\x00"s, "\x80"s, "\x83\x01\x61z\xF6"s, "\xA2\x01\x02\x61z\x80"s,
+       {"\x00"s, "\x18\xFF"s, "\x3B\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s, "\xF4"s, "\xF5"s, "\xF6"s,
+        "\xFB\x3F\xF0\0\0\0\0\0\0"s, "\xFA\0\0\0\0"s, "\xF9\x7C\0"s, "\x63\xE2\x82\xAC"s,
+        "\x42\xFF\x00"s, "\x80"s, "\x83\x01\x61z\xF6"s, "\xA2\x01\x02\x61z\x80"s,
         "\xC2\x49\x01\0\0\0\0\0\0\0\0"s, "\xC3\x41\x01"s})
     CHECK_MESSAGE(fault(good) == nullptr, good);
   for (const std::string& bad : {""s,
@@ -411,9 +449,11 @@ class Noisy {
 };
 
 TEST_CASE(
-    "wire 12.6: a PC's first START has no byte 3, whatever its lease: it would stop a MicroPython board that is not in its program yet") {
+    "wire 12.6: a PC's first START has no byte 3, whatever its lease: it would stop a MicroPython "
+    "board that is not in its program yet") {
   auto space = w::Space::make("pc");
-  for (const std::uint32_t lease : {0u, 3u * 100, 700u, 768u, 1000u, 3000u, 20'000u, 65'536u, 70'000u, 3'600'000u})
+  for (const std::uint32_t lease :
+       {0u, 3u * 100, 700u, 768u, 1000u, 3000u, 20'000u, 65'536u, 70'000u, 3'600'000u})
     for (int i = 0; i < 20; ++i) {
       int fds[2];
       REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
@@ -431,7 +471,9 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("wire 12.6: sessions over a line that spoils bytes: 400 strings each way, each once, in order; then retirement arrives") {
+TEST_CASE(
+    "wire 12.6: sessions over a line that spoils bytes: 400 strings each way, each once, in order; "
+    "then retirement arrives") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Noisy noisy(seed, static_cast<int>(seed));
     w::LineOptions o;
@@ -463,7 +505,9 @@ TEST_CASE("wire 12.6: sessions over a line that spoils bytes: 400 strings each w
   }
 }
 
-TEST_CASE("wire 12.6: a line that is closed is the peer's death; over a new line there is a new session") {
+TEST_CASE(
+    "wire 12.6: a line that is closed is the peer's death; over a new line there is a new "
+    "session") {
   auto home = w::Space::make("home");
   Channel<int> c;
   Reader<int> from = c.reader();
@@ -495,7 +539,8 @@ TEST_CASE("wire 12.6: a speed that no line has is bad use, and says which there 
   REQUIRE(master >= 0);
   CHECK_THROWS_WITH_AS(w::make_line(master, 12), doctest::Contains("115200"), BadUse);
   ::close(master);
-  CHECK_THROWS_WITH_AS(w::open_line("/dev/no such line"), doctest::Contains("No such file"), BadUse);
+  CHECK_THROWS_WITH_AS(w::open_line("/dev/no such line"), doctest::Contains("No such file"),
+                       BadUse);
 }
 
 }  // namespace

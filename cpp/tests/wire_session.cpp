@@ -13,7 +13,8 @@ using weft::test::Wire;
 namespace w = weft::wire;
 
 struct Two {
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2), third = w::Space::make("third", 3);
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
+                            third = w::Space::make("third", 3);
   Wire a{*home, *far}, b{*home, *third};
   Two() { pump(); }
   void pump() {
@@ -41,7 +42,9 @@ TEST_CASE("wire 7.1, 7.2: an end that is handed out arrives with number, side, t
   CHECK((got[1].end == 1 && got[1].type == "i4" && got[1].name == "end"));
 }
 
-TEST_CASE("wire 4.1: a remote write meets a remote read; a write is done when a reader has the value (rule 1.1)") {
+TEST_CASE(
+    "wire 4.1: a remote write meets a remote read; a write is done when a reader has the value "
+    "(rule 1.1)") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer());
@@ -76,13 +79,16 @@ struct Recorder final : w::Link {
     while (!peer.session.output().empty()) {
       const w::Bytes out = peer.session.output();
       const auto n = w::detail::get<std::uint16_t>(out.data());
-      order.push_back({me, static_cast<w::Kind>(out[2]), w::detail::get<std::uint64_t>(out.data() + 16)});
+      order.push_back(
+          {me, static_cast<w::Kind>(out[2]), w::detail::get<std::uint64_t>(out.data() + 16)});
       peer.session.went(n);
     }
   }
 };
 
-TEST_CASE("wire 4.2: the reader's answer goes out before the writer's, whichever came last and whatever else the step has to say") {
+TEST_CASE(
+    "wire 4.2: the reader's answer goes out before the writer's, whichever came last and whatever "
+    "else the step has to say") {
   for (const int last : {0, 1, 2}) {
     CAPTURE(last);
     Two t;
@@ -101,16 +107,20 @@ TEST_CASE("wire 4.2: the reader's answer goes out before the writer's, whichever
     } else {
       read.read(r).begin(t.b.at_party);
       t.b.up();
-      // The writer comes last; in case 2 its session has an answer to go out already, of the same step.
+      // The writer comes last; in case 2 its session has an answer to go out already, of the same
+      // step.
       if (last == 2) other.write(put, 1).begin(t.a.at_party);
       write.write(w, 7).begin(t.a.at_party);
-      const w::Buffer all(t.a.at_party.session.output().begin(), t.a.at_party.session.output().end());
+      const w::Buffer all(t.a.at_party.session.output().begin(),
+                          t.a.at_party.session.output().end());
       t.a.at_party.session.went(all.size());
       const w::Space::Step step(*t.home);
       t.a.at_home.session.input(all);
     }
     const auto at = [&](int link, std::uint64_t op) {
-      return std::find(Recorder::order.begin(), Recorder::order.end(), Recorder::Went{link, w::Kind::done, op}) - Recorder::order.begin();
+      return std::find(Recorder::order.begin(), Recorder::order.end(),
+                       Recorder::Went{link, w::Kind::done, op}) -
+             Recorder::order.begin();
     };
     const std::uint64_t write_op = last == 2 ? 2 : 1;
     REQUIRE(at(0, write_op) < static_cast<std::ptrdiff_t>(Recorder::order.size()));
@@ -119,7 +129,8 @@ TEST_CASE("wire 4.2: the reader's answer goes out before the writer's, whichever
 }
 
 struct Foreign : core::Waker {
-  static constexpr core::WakerOps kOps{.wake = [](core::Waker*) noexcept {}, .run = nullptr, .tell = [](core::Waker*) noexcept {}};
+  static constexpr core::WakerOps kOps{
+      .wake = [](core::Waker*) noexcept {}, .run = nullptr, .tell = [](core::Waker*) noexcept {}};
   Foreign() { ops = &kOps; }
 };
 
@@ -149,7 +160,9 @@ TEST_CASE("wire 4.2: so it is when a third party's leaving lets the two meet, wh
   CHECK(Recorder::order[1] == Recorder::Went{0, w::Kind::done, 1});
 }
 
-TEST_CASE("wire 1.4: a remote party is a guest like any other: a local read takes a remote write, and the other way round") {
+TEST_CASE(
+    "wire 1.4: a remote party is a guest like any other: a local read takes a remote write, and "
+    "the other way round") {
   Two t;
   Channel<int> c, d{buffer(1)};
   const auto w = t.a.give(c.writer());
@@ -168,7 +181,9 @@ TEST_CASE("wire 1.4: a remote party is a guest like any other: a local read take
   CHECK(read.value() == 6);
 }
 
-TEST_CASE("wire 4.3: a withdrawal is a question; asked too late, the operation has happened (rules 6.2, 6.3)") {
+TEST_CASE(
+    "wire 4.3: a withdrawal is a question; asked too late, the operation has happened (rules 6.2, "
+    "6.3)") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer());
@@ -190,7 +205,9 @@ TEST_CASE("wire 4.3: a withdrawal is a question; asked too late, the operation h
   CHECK((first.times == 1 && second.times == 1));
 }
 
-TEST_CASE("wire 4.5: a choice of one home: exactly one of its guards, and the others leave no trace (rules 5.1, 5.10)") {
+TEST_CASE(
+    "wire 4.5: a choice of one home: exactly one of its guards, and the others leave no trace "
+    "(rules 5.1, 5.10)") {
   Two t;
   Channel<int> c, d;
   const auto rc = t.a.give(c.reader());
@@ -238,7 +255,8 @@ TEST_CASE("wire 4.5: a choice that is ready at once takes the first that is (rul
   CHECK(choice.value() == 2);
 }
 
-TEST_CASE("wire 6.1: a write to a buffer is done once it is in it; a full one makes it wait (rule 1.3)") {
+TEST_CASE(
+    "wire 6.1: a write to a buffer is done once it is in it; a full one makes it wait (rule 1.3)") {
   Two t;
   Channel<int> c{buffer(1)};
   const auto w = t.a.give(c.writer());
@@ -255,7 +273,9 @@ TEST_CASE("wire 6.1: a write to a buffer is done once it is in it; a full one ma
   CHECK(r() == 2);
 }
 
-TEST_CASE("wire 7.3: a write that waits when its end is closed still delivers; then the channel has retired (rules 3.1, 3.2)") {
+TEST_CASE(
+    "wire 7.3: a write that waits when its end is closed still delivers; then the channel has "
+    "retired (rules 3.1, 3.2)") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer());
@@ -273,7 +293,9 @@ TEST_CASE("wire 7.3: a write that waits when its end is closed still delivers; t
   CHECK(more.status() == Status::retired);
 }
 
-TEST_CASE("wire 3.4: poison comes back with its strength, to those who wait and to those who come (rule 4.2)") {
+TEST_CASE(
+    "wire 3.4: poison comes back with its strength, to those who wait and to those who come (rule "
+    "4.2)") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer());
@@ -290,7 +312,9 @@ TEST_CASE("wire 3.4: poison comes back with its strength, to those who wait and 
   CHECK((later.status() == Status::poisoned && !later.outcome.in_doubt));
 }
 
-TEST_CASE("wire 2.5, 8: when a party's session ends its offers vanish and its ends have died (rule 4.5)") {
+TEST_CASE(
+    "wire 2.5, 8: when a party's session ends its offers vanish and its ends have died (rule "
+    "4.5)") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer());
@@ -309,7 +333,9 @@ TEST_CASE("wire 2.5, 8: when a party's session ends its offers vanish and its en
   CHECK((write.status() == Status::died && write.outcome.in_doubt));
 }
 
-TEST_CASE("wire 8.1, 8.3: a read that loses its home is not in doubt, and an operation after the end was never sent") {
+TEST_CASE(
+    "wire 8.1, 8.3: a read that loses its home is not in doubt, and an operation after the end was "
+    "never sent") {
   Two t;
   Channel<int> c;
   const auto r = t.a.give(c.reader());
@@ -335,7 +361,9 @@ TEST_CASE("wire 8.2: a choice with an output among its guards is in doubt as a w
   CHECK((choice.status() == Status::died && choice.outcome.in_doubt));
 }
 
-TEST_CASE("wire 2.4: what arrived whole before the notice is processed first; the other side's BYE says why") {
+TEST_CASE(
+    "wire 2.4: what arrived whole before the notice is processed first; the other side's BYE says "
+    "why") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer());
@@ -360,7 +388,8 @@ TEST_CASE("wire 2.4: what arrived whole before the notice is processed first; th
   CHECK(u.a.at_home.session.why() == "the peer said: it is late");
 }
 
-// --- hostile peers (WIRE.md 14) ---------------------------------------------------------------------------------------------------------
+// --- hostile peers (WIRE.md 14)
+// ---------------------------------------------------------------------------------------------------------
 
 struct Hostile : Two {
   Channel<int> c, other;
@@ -386,23 +415,35 @@ struct Hostile : Two {
 TEST_CASE("wire 14.1, 14.2: what a peer may not do ends its session and no other, with a reason") {
   const auto refused = [](auto&& make) { return Hostile().refused(make(Hostile())); };
   const auto frame = [&](const w::Frame& f) { return refused([&](const Hostile&) { return f; }); };
-  CHECK(frame({w::Kind::offer, 0, 2, 0, 1, 0, {}}) == "an OFFER at an end that this peer does not hold");
-  CHECK(frame({w::Kind::offer, 0, 0xFFFFFFFF, 0, 1, 0, {}}) == "an OFFER at an end that this peer does not hold");
-  CHECK(frame({w::Kind::offer, 0, 0, 0, 1, 0, {}}) == "an OFFER to write at a reader end, or to read at a writer end");
-  CHECK(frame({w::Kind::offer, w::Flag::write, 1, 0, 1, 0, {}}) == "an OFFER to write at a reader end, or to read at a writer end");
-  CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 0, 0, {}}) == "an OFFER's number is not above those before it");
+  CHECK(frame({w::Kind::offer, 0, 2, 0, 1, 0, {}}) ==
+        "an OFFER at an end that this peer does not hold");
+  CHECK(frame({w::Kind::offer, 0, 0xFFFFFFFF, 0, 1, 0, {}}) ==
+        "an OFFER at an end that this peer does not hold");
+  CHECK(frame({w::Kind::offer, 0, 0, 0, 1, 0, {}}) ==
+        "an OFFER to write at a reader end, or to read at a writer end");
+  CHECK(frame({w::Kind::offer, w::Flag::write, 1, 0, 1, 0, {}}) ==
+        "an OFFER to write at a reader end, or to read at a writer end");
+  CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 0, 0, {}}) ==
+        "an OFFER's number is not above those before it");
   CHECK(frame({w::Kind::offer, w::Flag::write, 0, 0, 1, std::uint64_t{1} << 40, {}}) ==
         "an OFFER with a value that is none of its channel's type");
   CHECK(frame({w::Kind::offer, 0, 1, 0, 1, 7, {}}) == "an OFFER's guards do not add up");
-  CHECK(frame({w::Kind::retire, 0, 5, 0, 0, 0, {}}) == "a RETIRE of an end that this peer does not hold");
-  CHECK(frame({w::Kind::retire, 0, 0, 0, 0, 2, {}}) == "a RETIRE that says neither retired nor died");
-  CHECK(frame({w::Kind::poison, 0, 5, 0, 0, 1, {}}) == "a POISON through an end that this peer does not hold");
-  CHECK(frame({w::Kind::poison, 0, 0, 0, 0, 0, {}}) == "a POISON whose strength is not between 1 and 255");
-  CHECK(frame({w::Kind::poison, 0, 0, 0, 0, 256, {}}) == "a POISON whose strength is not between 1 and 255");
+  CHECK(frame({w::Kind::retire, 0, 5, 0, 0, 0, {}}) ==
+        "a RETIRE of an end that this peer does not hold");
+  CHECK(frame({w::Kind::retire, 0, 0, 0, 0, 2, {}}) ==
+        "a RETIRE that says neither retired nor died");
+  CHECK(frame({w::Kind::poison, 0, 5, 0, 0, 1, {}}) ==
+        "a POISON through an end that this peer does not hold");
+  CHECK(frame({w::Kind::poison, 0, 0, 0, 0, 0, {}}) ==
+        "a POISON whose strength is not between 1 and 255");
+  CHECK(frame({w::Kind::poison, 0, 0, 0, 0, 256, {}}) ==
+        "a POISON whose strength is not between 1 and 255");
   CHECK(frame({w::Kind::hello, 0, w::kMagic, 0, 9, 0, {}}) == "a second HELLO");
 }
 
-TEST_CASE("wire 14.2: both ends of one channel in an offer are bad use at its place, and the session goes on") {
+TEST_CASE(
+    "wire 14.2: both ends of one channel in an offer are bad use at its place, and the session "
+    "goes on") {
   Two t;
   Channel<int> c;
   const auto w = t.a.give(c.writer()), r = t.a.give(c.reader());
@@ -419,7 +460,8 @@ TEST_CASE("wire 14.2: both ends of one channel in an offer are bad use at its pl
   CHECK(c.reader()() == 2);
 }
 
-TEST_CASE("wire 3.6: answers to what is not open are passed over; answers that lie end the session") {
+TEST_CASE(
+    "wire 3.6: answers to what is not open are passed over; answers that lie end the session") {
   Two t;
   Channel<int> c;
   const auto r = t.a.give(c.reader());
@@ -436,7 +478,8 @@ TEST_CASE("wire 3.6: answers to what is not open are passed over; answers that l
   CHECK_FALSE(t.a.at_party.session.is_over());
   const std::pair<w::Frame, const char*> lies[] = {
       {{w::Kind::done, 0, 1, 0, 1, 0, {}}, "a DONE of a guard that was not offered"},
-      {{w::Kind::done, 0, 0, 0, 1, std::uint64_t{1} << 33, {}}, "a DONE with a value that is none of its channel's type"},
+      {{w::Kind::done, 0, 0, 0, 1, std::uint64_t{1} << 33, {}},
+       "a DONE with a value that is none of its channel's type"},
       {{w::Kind::withdrawn, 0, 0, 0, 1, 0, {}}, "a WITHDRAWN that was not asked for"},
       {{w::Kind::ended, 0, 9, 0, 1, 1, {}}, "an ENDED of a guard that was not offered"},
       {{w::Kind::ended, 0, 0, 0, 1, 6, {}}, "an ENDED that does not say how"},
@@ -461,9 +504,12 @@ TEST_CASE("wire 3.6: answers to what is not open are passed over; answers that l
   (void)r;
 }
 
-TEST_CASE("wire 9: pieces of a value: those that belong to nothing are passed over, those that do not add up end the session") {
-  const std::pair<bool, const char*> cases[] = {{true, "a DONE with a value that is none of its channel's type"},
-                                                {false, "a DONE that is not the last piece of its value"}};
+TEST_CASE(
+    "wire 9: pieces of a value: those that belong to nothing are passed over, those that do not "
+    "add up end the session") {
+  const std::pair<bool, const char*> cases[] = {
+      {true, "a DONE with a value that is none of its channel's type"},
+      {false, "a DONE that is not the last piece of its value"}};
   for (const auto& [body, reason] : cases) {
     Two t;
     Channel<int> c;
@@ -475,8 +521,8 @@ TEST_CASE("wire 9: pieces of a value: those that belong to nothing are passed ov
     const w::Space::Step step(*t.home);
     t.a.at_home.session.send({w::Kind::value, 0, 0, 0, 77, 8, bytes});
     t.a.at_home.session.send({w::Kind::value, 0, 0, 0, 1, 8, bytes});
-    t.a.at_home.session.send(
-        w::Frame{w::Kind::done, body ? w::Flag::body : std::uint8_t{0}, 0, 0, 1, body ? 8u : 0u, body ? w::Bytes(bytes) : w::Bytes()});
+    t.a.at_home.session.send(w::Frame{w::Kind::done, body ? w::Flag::body : std::uint8_t{0}, 0, 0,
+                                      1, body ? 8u : 0u, body ? w::Bytes(bytes) : w::Bytes()});
     while (t.a.down()) {
     }
     CHECK(t.a.at_party.session.why() == reason);
@@ -504,18 +550,20 @@ TEST_CASE("wire 14.2: an end given back is gone; a second RETIRE, or an OFFER th
   for (const bool offers : {false, true}) {
     Hostile h;
     h.a.retire(h.reader);
-    const std::string why =
-        offers ? h.refused({w::Kind::offer, 0, h.reader, 0, 1, 0, {}}) : h.refused({w::Kind::retire, 0, h.reader, 0, 0, 0, {}});
+    const std::string why = offers ? h.refused({w::Kind::offer, 0, h.reader, 0, 1, 0, {}})
+                                   : h.refused({w::Kind::retire, 0, h.reader, 0, 0, 0, {}});
     CHECK(why.find("does not hold") != std::string::npos);
   }
 }
 
 TEST_CASE("wire 14.2: more offers than the limit end the session, and all of them vanish") {
   Hostile h;
-  for (std::uint64_t op = 1; op <= w::Home::kOffers; ++op) h.a.to_home({w::Kind::offer, 0, h.reader, 0, op, 0, {}});
+  for (std::uint64_t op = 1; op <= w::Home::kOffers; ++op)
+    h.a.to_home({w::Kind::offer, 0, h.reader, 0, op, 0, {}});
   h.pump();
   CHECK(h.a.at_home.home.open() == w::Home::kOffers);
-  CHECK(h.refused({w::Kind::offer, 0, h.reader, 0, w::Home::kOffers + 1, 0, {}}) == "more offers are open than a peer may have");
+  CHECK(h.refused({w::Kind::offer, 0, h.reader, 0, w::Home::kOffers + 1, 0, {}}) ==
+        "more offers are open than a peer may have");
 }
 
 // One who is no space at all: raw bytes to a home.
@@ -527,33 +575,42 @@ std::string after(const w::Buffer& bytes) {
   p.session.input(bytes);
   return p.session.is_over() ? p.session.why() : "";
 }
-w::Buffer hello(std::uint32_t magic, std::uint32_t versions, std::uint64_t incarnation, std::uint32_t largest) {
+w::Buffer hello(std::uint32_t magic, std::uint32_t versions, std::uint64_t incarnation,
+                std::uint32_t largest) {
   w::Buffer b;
   const w::Buffer lease(8);
-  w::append(b, {w::Kind::hello, 0, magic, versions, incarnation, std::uint64_t{largest} << 32, lease}, 0);
+  w::append(
+      b, {w::Kind::hello, 0, magic, versions, incarnation, std::uint64_t{largest} << 32, lease}, 0);
   return b;
 }
 
 TEST_CASE("wire 2.3: a HELLO that will not do is refused, and says why; both versions are named") {
   CHECK(after(hello(w::kMagic, 0x0001'0001, 5, 4096)) == "");
   CHECK(after(hello(0x12345678, 0x0001'0001, 5, 4096)) == "the peer does not speak Weft's wire");
-  CHECK(after(hello(w::kMagic, 0x0004'0002, 5, 4096)) == "no common version: this space speaks 1 to 1, the peer 2 to 4");
-  CHECK(after(hello(w::kMagic, 0x0001'0001, 0, 4096)) == "the peer's incarnation is none, or this space's own");
-  CHECK(after(hello(w::kMagic, 0x0001'0001, 1, 4096)) == "the peer's incarnation is none, or this space's own");
-  CHECK(after(hello(w::kMagic, 0x0001'0001, 5, 8)) == "the peer's largest frame is not between 256 and 65528");
+  CHECK(after(hello(w::kMagic, 0x0004'0002, 5, 4096)) ==
+        "no common version: this space speaks 1 to 1, the peer 2 to 4");
+  CHECK(after(hello(w::kMagic, 0x0001'0001, 0, 4096)) ==
+        "the peer's incarnation is none, or this space's own");
+  CHECK(after(hello(w::kMagic, 0x0001'0001, 1, 4096)) ==
+        "the peer's incarnation is none, or this space's own");
+  CHECK(after(hello(w::kMagic, 0x0001'0001, 5, 8)) ==
+        "the peer's largest frame is not between 256 and 65528");
   w::Buffer other;
   w::append(other, {w::Kind::poison, 0, 0, 0, 0, 1, {}}, 0);
   CHECK(after(other) == "the first frame is no HELLO");
 }
 
-TEST_CASE("wire 14.2: random peers, with frames made up of plausible fields, crash nothing and stall nobody (seeds 0 to 199)") {
+TEST_CASE(
+    "wire 14.2: random peers, with frames made up of plausible fields, crash nothing and stall "
+    "nobody (seeds 0 to 199)") {
   std::size_t over = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     Hostile h;
-    const w::Kind kinds[] = {w::Kind::offer,  w::Kind::offer, w::Kind::offer,    w::Kind::withdraw,  w::Kind::retire,
-                             w::Kind::poison, w::Kind::done,  w::Kind::ended,    w::Kind::withdrawn, w::Kind::give,
-                             w::Kind::made,   w::Kind::made,  w::Kind::held_end, w::Kind::commit};
+    const w::Kind kinds[] = {w::Kind::offer,     w::Kind::offer,  w::Kind::offer, w::Kind::withdraw,
+                             w::Kind::retire,    w::Kind::poison, w::Kind::done,  w::Kind::ended,
+                             w::Kind::withdrawn, w::Kind::give,   w::Kind::made,  w::Kind::made,
+                             w::Kind::held_end,  w::Kind::commit};
     for (int i = 0; i < 40 && !h.a.at_home.session.is_over(); ++i) {
       w::Frame f;
       f.kind = kinds[random() % std::size(kinds)];
@@ -561,12 +618,15 @@ TEST_CASE("wire 14.2: random peers, with frames made up of plausible fields, cra
       f.op = static_cast<std::uint64_t>(i) + random() % 2 + (random() % 8 == 0 ? 100 : 0);
       f.val = random() % 4 ? random() % 3 : random();
       f.flags = f.kind == w::Kind::offer && f.where == 0 ? w::Flag::write : 0;
-      if (f.kind == w::Kind::offer && random() % 3 == 0) {  // without its value, or an extended read
+      if (f.kind == w::Kind::offer && random() % 3 == 0) {
+        // without its value, or an extended read
         f.flags |= f.where == 0 ? w::Flag::later : w::Flag::hold;
         f.val = f.where == 0 ? 0 : f.val & 1;
       }
       w::Buffer body(random() % 5 == 0 ? 16 : 0);
-      if (!body.empty()) body[0] = static_cast<std::byte>(random() % 3), body[4] = static_cast<std::byte>(random() % 2);
+      if (!body.empty())
+        body[0] = static_cast<std::byte>(random() % 3),
+        body[4] = static_cast<std::byte>(random() % 2);
       if (f.kind == w::Kind::offer) f.body = body;
       h.a.to_home(f);
       h.a.up();

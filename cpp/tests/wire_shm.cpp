@@ -1,5 +1,5 @@
-// What only the link in shared memory has: its segments, its ring, its notice of death, and peers that do not keep to it
-// (WIRE.md 12.4, 12.5, 14).
+// What only the link in shared memory has: its segments, its ring, its notice of death, and peers
+// that do not keep to it (WIRE.md 12.4, 12.5, 14).
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -39,7 +39,9 @@ struct Hand {
     link.emplace(home, fds[0]);
   }
   ~Hand() { ::close(fds[1]); }
-  prim::atomic<std::uint32_t>& word() { return *reinterpret_cast<prim::atomic<std::uint32_t>*>(life.data()); }
+  prim::atomic<std::uint32_t>& word() {
+    return *reinterpret_cast<prim::atomic<std::uint32_t>*>(life.data());
+  }
   void live(std::uint32_t id) {
     word().store(id | FUTEX_WAITERS);
     ::syscall(SYS_futex, &word(), FUTEX_WAKE, 100, nullptr, nullptr, 0);
@@ -54,7 +56,8 @@ struct Hand {
     Hello hello;
     pollfd p{fds[1], POLLIN, 0};
     REQUIRE(::poll(&p, 1, -1) == 1);
-    REQUIRE(w::receive_descriptors(fds[1], std::as_writable_bytes(std::span(&hello, 1)), got) == sizeof(hello));
+    REQUIRE(w::receive_descriptors(fds[1], std::as_writable_bytes(std::span(&hello, 1)), got) ==
+            sizeof(hello));
     REQUIRE(got.size() == 2);
     REQUIRE(w::Segment::map(got[0], kPage + kRing, w::Segment::Peers::write, theirs) == nullptr);
   }
@@ -67,11 +70,13 @@ struct Hand {
   }
   void publish(std::uint32_t tail) {
     out->tail.store(tail);
-    if (const w::Knock k = w::knock(out->bell); k.wake) ::syscall(SYS_futex, k.wake, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    if (const w::Knock k = w::knock(out->bell); k.wake)
+      ::syscall(SYS_futex, k.wake, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
   void greet() {
     const w::Buffer lease(8);
-    say({w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, w::Profile::credits | std::uint64_t{w::kLargest} << 32, lease});
+    say({w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99,
+         w::Profile::credits | std::uint64_t{w::kLargest} << 32, lease});
   }
   bool open() {
     const w::Space::Step step(*home);
@@ -97,7 +102,8 @@ TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody take
   CHECK(static_cast<std::size_t>(st.st_blocks) * 512 == 3 * kPage);
   w::Descriptor read_only;
   const w::Segment r = w::Segment::make(kPage, w::Segment::Peers::read, read_only);
-  CHECK(::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, read_only.get(), 0) == MAP_FAILED);
+  CHECK(::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, read_only.get(), 0) ==
+        MAP_FAILED);
 }
 
 TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a signal") {
@@ -108,10 +114,12 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
   const rlimit small{1 << 20, size.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   w::Descriptor fd;
-  CHECK_THROWS_WITH_AS(w::Segment::make(2 << 20, w::Segment::Peers::write, fd), doctest::Contains("cannot be had: File too large"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Segment::make(2 << 20, w::Segment::Peers::write, fd),
+                       doctest::Contains("cannot be had: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("cannot be had: Cannot allocate"),
-                       BadUse);  // more than half of all there is: asked for, somebody would be killed
+                       // more than half of all there is: asked for, somebody would be killed
+                       BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);
   rlimit before;
@@ -131,24 +139,29 @@ TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why")
   REQUIRE(::pipe(pipes) == 0);
   constexpr int both = F_SEAL_SHRINK | F_SEAL_GROW;
   const std::size_t right = kPage + kRing;
-  const int unsealed = memory(right, 0), half = memory(right, F_SEAL_GROW), small = memory(kPage, both), good = memory(right, both),
-            no_life = memory(kPage, F_SEAL_GROW), zero = ::open("/dev/zero", O_RDWR), frozen = memory(right, both | F_SEAL_WRITE);
+  const int unsealed = memory(right, 0), half = memory(right, F_SEAL_GROW),
+            small = memory(kPage, both), good = memory(right, both),
+            no_life = memory(kPage, F_SEAL_GROW), zero = ::open("/dev/zero", O_RDWR),
+            frozen = memory(right, both | F_SEAL_WRITE);
   const auto why = [](int first, int second, Hello hello = {}) {
     Hand h;
     h.shake(first, second, hello);
     return h.link->wait();
   };
   Hand h;
-  CHECK(why(unsealed, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
+  CHECK(why(unsealed, h.life_fd.get()) ==
+        "a segment that is not sealed against shrinking and growing");
   CHECK(why(half, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
   CHECK(why(small, h.life_fd.get()) == "a segment of another size than was agreed");
   CHECK(why(pipes[0], h.life_fd.get()) == "a descriptor that is no segment of memory");
   CHECK(why(zero, h.life_fd.get()) == "a descriptor that is no segment of memory");
   CHECK(why(frozen, h.life_fd.get()).find("a segment ") == 0);
   CHECK(why(good, no_life) == "a segment that is not sealed against shrinking and growing");
-  CHECK(why(good, h.life_fd.get(), {1, kRing}) == "the peer does not speak over shared memory, or in another version");
+  CHECK(why(good, h.life_fd.get(), {1, kRing}) ==
+        "the peer does not speak over shared memory, or in another version");
   CHECK(why(good, h.life_fd.get(), {Hello{}.magic, 5}) == "the peer's ring is of another size");
-  for (const int fd : {unsealed, half, small, good, no_life, zero, frozen, pipes[0], pipes[1]}) ::close(fd);
+  for (const int fd : {unsealed, half, small, good, no_life, zero, frozen, pipes[0], pipes[1]})
+    ::close(fd);
 }
 
 TEST_CASE("wire 12.4: no descriptors at all, and a socket that is closed before the hand-shake") {
@@ -168,7 +181,9 @@ TEST_CASE("wire 12.4: no descriptors at all, and a socket that is closed before 
   ::close(fds[1]);
 }
 
-TEST_CASE("wire 12.4: frames by hand, over the end of the ring, in pieces; a peer that writes nonsense into the indices ends its session") {
+TEST_CASE(
+    "wire 12.4: frames by hand, over the end of the ring, in pieces; a peer that writes nonsense "
+    "into the indices ends its session") {
   for (const bool head : {false, true}) {
     Hand h;
     Channel<std::string> c;
@@ -193,7 +208,9 @@ TEST_CASE("wire 12.4: frames by hand, over the end of the ring, in pieces; a pee
   }
 }
 
-TEST_CASE("wire 12.4: a bell that is never set right, and words that change all the time, hold nobody up") {
+TEST_CASE(
+    "wire 12.4: a bell that is never set right, and words that change all the time, hold nobody "
+    "up") {
   Hand bad;
   bad.shake();
   bad.greet();
@@ -240,7 +257,8 @@ long size_of(int fd) {
 }
 
 TEST_CASE(
-    "wire 12.4: descriptors go over the socket in their order, and no byte is published before its own; a full socket holds both back") {
+    "wire 12.4: descriptors go over the socket in their order, and no byte is published before its "
+    "own; a full socket holds both back") {
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
   const int small = 1;  // the least that there is
@@ -257,12 +275,14 @@ TEST_CASE(
   for (; came < kMany; ++rounds) {
     const std::ptrdiff_t may = from.may_go(fds[0]);
     REQUIRE(may > 0);
-    const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(may), 8 * kMany - published);
+    const std::size_t n =
+        std::min<std::size_t>(static_cast<std::size_t>(may), 8 * kMany - published);
     from.published(n);
     published += n;
     CHECK(from.waits() == (may != PTRDIFF_MAX));
     // All that belongs to what was published is there.
-    for (; 8 * static_cast<std::size_t>(came) < published; ++came) REQUIRE(size_of(to.next(fds[1])) == came);
+    for (; 8 * static_cast<std::size_t>(came) < published; ++came)
+      REQUIRE(size_of(to.next(fds[1])) == came);
   }
   CHECK(rounds > 1);
   CHECK(from.may_go(fds[0]) == PTRDIFF_MAX);
@@ -275,7 +295,9 @@ TEST_CASE(
   ::close(fds[1]);
 }
 
-TEST_CASE("wire 12.4, 14.2: descriptors that nobody announces are kept for so long as a ring has frames, and then the session is over") {
+TEST_CASE(
+    "wire 12.4, 14.2: descriptors that nobody announces are kept for so long as a ring has frames, "
+    "and then the session is over") {
   Hand h;
   h.shake();
   h.greet();
@@ -291,7 +313,9 @@ TEST_CASE("wire 12.4, 14.2: descriptors that nobody announces are kept for so lo
   CHECK(h.link->wait() == "its socket was closed");
 }
 
-TEST_CASE("wire 12.5: the life word ends a session while the socket is open: what was published before it is read first") {
+TEST_CASE(
+    "wire 12.5: the life word ends a session while the socket is open: what was published before "
+    "it is read first") {
   for (const std::uint32_t word : {FUTEX_OWNER_DIED | FUTEX_WAITERS, 0u}) {
     Hand h;
     Channel<int> c{buffer(8)};
@@ -301,7 +325,8 @@ TEST_CASE("wire 12.5: the life word ends a session while the socket is open: wha
     Reader<int> r = c.reader();
     h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
     CHECK(r() == 7);
-    // This one is not knocked for. The home has lent the buffer's slots with the answer to the first (6.2).
+    // This one is not knocked for. The home has lent the buffer's slots with the answer to the
+    // first (6.2).
     w::Buffer b;
     w::append(b, {w::Kind::put, 0, 0, 0, 0, 8, {}}, h.seq++);
     for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
@@ -314,7 +339,9 @@ TEST_CASE("wire 12.5: the life word ends a session while the socket is open: wha
   }
 }
 
-TEST_CASE("wire 12.5: a program that is killed is known by its life word, though its socket lives on in another") {
+TEST_CASE(
+    "wire 12.5: a program that is killed is known by its life word, though its socket lives on in "
+    "another") {
   int fds[2], ready[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
   REQUIRE(::pipe(ready) == 0);
@@ -329,7 +356,8 @@ TEST_CASE("wire 12.5: a program that is killed is known by its life word, though
     ::_exit(0);
   }
   {
-    w::ShmLink link(w::Space::make("parent"), fds[0]);  // fds[1] is open here too: no end of file will come
+    // fds[1] is open here too: no end of file will come
+    w::ShmLink link(w::Space::make("parent"), fds[0]);
     auto r = link.reader<int>("r");
     ::kill(child, SIGKILL);
     CHECK_THROWS_AS(r(), PeerDied);
@@ -339,7 +367,9 @@ TEST_CASE("wire 12.5: a program that is killed is known by its life word, though
   for (const int fd : {fds[1], ready[0], ready[1]}) ::close(fd);
 }
 
-TEST_CASE("wire 12.4: a full ring: what does not fit goes when there is room, whoever writes meanwhile (14.3)") {
+TEST_CASE(
+    "wire 12.4: a full ring: what does not fit goes when there is room, whoever writes meanwhile "
+    "(14.3)") {
   const auto home = w::Space::make("home"), far = w::Space::make("far");
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
@@ -376,7 +406,9 @@ TEST_CASE("wire 12.4: a full ring: what does not fit goes when there is room, wh
   CHECK(seen == std::array<int, 4>{20, 20, 20, 20});
 }
 
-TEST_CASE("wire 12.4: the last link goes while threads sleep for other things: it waits for none of them (10.1)") {
+TEST_CASE(
+    "wire 12.4: the last link goes while threads sleep for other things: it waits for none of them "
+    "(10.1)") {
   const auto home = w::Space::make("home"), far = w::Space::make("far");
   for (int round = 0; round < 60; ++round) {
     std::array<Channel<int>, 3> come, go;
@@ -394,7 +426,8 @@ TEST_CASE("wire 12.4: the last link goes while threads sleep for other things: i
         });
         from[t] = come[t].reader();
         to[t] = go[t].writer();
-        CHECK(from[t]() == 1);  // it has begun, and goes to sleep about now; at most one of them serves the links
+        // it has begun, and goes to sleep about now; at most one of them serves the links
+        CHECK(from[t]() == 1);
       }
     }
     for (std::size_t t = 0; t < 3; ++t) {
@@ -405,7 +438,9 @@ TEST_CASE("wire 12.4: the last link goes while threads sleep for other things: i
   }
 }
 
-TEST_CASE("wire 12.4: links that come and go from several threads: each time the one that serves them ends, and the next begins") {
+TEST_CASE(
+    "wire 12.4: links that come and go from several threads: each time the one that serves them "
+    "ends, and the next begins") {
   std::array<std::thread, 3> threads;
   for (std::thread& t : threads)
     t = std::thread([] {

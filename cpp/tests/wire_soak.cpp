@@ -1,4 +1,5 @@
-// Random networks over lossy links (wire_lossy.hpp), as many as there is time for: every second one is cut at some step.
+// Random networks over lossy links (wire_lossy.hpp), as many as there is time for: every second one
+// is cut at some step.
 //
 //   wire_soak NETWORKS [SEED]       so many
 //   wire_soak SECONDS s [SEED]      for so long
@@ -12,7 +13,8 @@
 #include "wire_lossy.hpp"
 
 int main(int argc, char** argv) {
-  if (argc < 2 || std::atol(argv[1]) <= 0) return std::fputs("wire_soak NETWORKS [SEED] | wire_soak SECONDS s [SEED]\n", stderr), 2;
+  if (argc < 2 || std::atol(argv[1]) <= 0)
+    return std::fputs("wire_soak NETWORKS [SEED] | wire_soak SECONDS s [SEED]\n", stderr), 2;
   const bool timed = argc > 2 && std::strcmp(argv[2], "s") == 0;
   const int at = timed ? 3 : 2;
   const std::uint64_t first = argc > at ? std::strtoull(argv[at], nullptr, 10) : 1;
@@ -26,9 +28,12 @@ int main(int argc, char** argv) {
     if (!wrong.empty()) ++failed, std::printf("%s\n", wrong.c_str());
     if (Clock::now() - said < std::chrono::seconds(20)) continue;
     said = Clock::now();
-    std::fprintf(stderr, "%llu networks\n", static_cast<unsigned long long>(n + 1));  // a sign of life
+    // a sign of life
+    std::fprintf(stderr, "%llu networks\n", static_cast<unsigned long long>(n + 1));
   }
-  std::printf("networks of seeds %llu to %llu\n", static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + n - 1));
-  std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(n - failed), static_cast<unsigned long long>(failed));
+  std::printf("networks of seeds %llu to %llu\n", static_cast<unsigned long long>(first),
+              static_cast<unsigned long long>(first + n - 1));
+  std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(n - failed),
+              static_cast<unsigned long long>(failed));
   return failed ? 1 : 0;
 }

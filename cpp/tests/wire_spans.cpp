@@ -13,7 +13,9 @@ using weft::test::Spanning;
 using weft::test::Square;
 namespace w = weft::wire;
 
-TEST_CASE("wire 5.2: an input choice over two homes takes from whoever comes, and leaves nothing behind (rules 5.1, 5.10)") {
+TEST_CASE(
+    "wire 5.2: an input choice over two homes takes from whoever comes, and leaves nothing behind "
+    "(rules 5.1, 5.10)") {
   for (const int from : {0, 1}) {
     CAPTURE(from);
     Square s;
@@ -36,7 +38,9 @@ TEST_CASE("wire 5.2: an input choice over two homes takes from whoever comes, an
   }
 }
 
-TEST_CASE("wire 5.2: an output choice over two homes gives to whoever comes; the other value is not sent") {
+TEST_CASE(
+    "wire 5.2: an output choice over two homes gives to whoever comes; the other value is not "
+    "sent") {
   Square s;
   Channel<int> c, d;
   const auto wc = s.a0.give(c.writer()), wd = s.a1.give(d.writer());
@@ -55,7 +59,9 @@ TEST_CASE("wire 5.2: an output choice over two homes gives to whoever comes; the
   CHECK(s.quiet());
 }
 
-TEST_CASE("wire 5.4: two choices that span cross each other: exactly one guard on each side, whoever is last") {
+TEST_CASE(
+    "wire 5.4: two choices that span cross each other: exactly one guard on each side, whoever is "
+    "last") {
   for (const int last : {0, 1}) {
     CAPTURE(last);
     Square s;
@@ -102,7 +108,9 @@ TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or
   }
 }
 
-TEST_CASE("wire 5.9: a guard whose channel's retirement is an outcome; a choice that something else keeps open (rule 5.6)") {
+TEST_CASE(
+    "wire 5.9: a guard whose channel's retirement is an outcome; a choice that something else "
+    "keeps open (rule 5.6)") {
   Square s;
   Channel<int> c, d;
   const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
@@ -127,7 +135,9 @@ TEST_CASE("wire 5.9: a guard whose channel's retirement is an outcome; a choice 
   CHECK(s.quiet());
 }
 
-TEST_CASE("wire 5.6: with everybody there, guards are asked in their order (rule 5.2), or from another one on (rule 5.4)") {
+TEST_CASE(
+    "wire 5.6: with everybody there, guards are asked in their order (rule 5.2), or from another "
+    "one on (rule 5.4)") {
   for (const std::uint32_t first : {0u, 1u, 2u}) {
     CAPTURE(first);
     Square s;
@@ -145,7 +155,9 @@ TEST_CASE("wire 5.6: with everybody there, guards are asked in their order (rule
   }
 }
 
-TEST_CASE("wire 5.6: a guard between two of another home is not passed over because its home is asked later (rule 5.4)") {
+TEST_CASE(
+    "wire 5.6: a guard between two of another home is not passed over because its home is asked "
+    "later (rule 5.4)") {
   Square s;
   Channel<int> never, d{buffer(8)}, e{buffer(8)};
   const auto rn = s.a0.give(never.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
@@ -185,7 +197,8 @@ TEST_CASE("wire 5.1: one of the homes may be the place itself: a local channel a
   }
 }
 
-TEST_CASE("wire 5.7: a retired channel is silent; the last that decides ends the choice (rule 5.6)") {
+TEST_CASE(
+    "wire 5.7: a retired channel is silent; the last that decides ends the choice (rule 5.6)") {
   Square s;
   Channel<int> c, d;
   const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
@@ -208,7 +221,9 @@ TEST_CASE("wire 5.7: a retired channel is silent; the last that decides ends the
   CHECK((y.is_over && y.status() == Status::retired));
 }
 
-TEST_CASE("wire 5.7: of a mixed choice the outputs decide; with a silent input it still writes (rule 5.6)") {
+TEST_CASE(
+    "wire 5.7: of a mixed choice the outputs decide; with a silent input it still writes (rule "
+    "5.6)") {
   Square s;
   Channel<int> c, d;
   const auto rc = s.a0.give(c.reader()), wd = s.a1.give(d.writer());
@@ -226,20 +241,27 @@ TEST_CASE("wire 5.7: of a mixed choice the outputs decide; with a silent input i
   CHECK((x.is_over && x.status() == Status::retired && x.outcome.guard == 1));
 }
 
-TEST_CASE("wire 5.11: an output that is off, and open, holds a choice open while an input is (rule 5.6); its home says whether it is") {
+TEST_CASE(
+    "wire 5.11: an output that is off, and open, holds a choice open while an input is (rule 5.6); "
+    "its home says whether it is") {
   for (const bool same_home : {false, true})
     for (const bool open : {false, true}) {
       Square s;
       Channel<int> c, d, e;
       weft::test::Wire& third = same_home ? s.a0 : s.a1;
-      const auto rc = s.a0.give(c.reader()), wd = s.a0.give(d.writer()), we = third.give(e.writer());
+      const auto rc = s.a0.give(c.reader()), wd = s.a0.give(d.writer()),
+                 we = third.give(e.writer());
       s.settle();
       Writer<int> wc = c.writer();
       Reader<int> rd = d.reader(), re = e.reader();
       rd.retire();  // of the output that is on
       if (!open) re.retire();
       Spanning x;
-      x.read(s.a0.at_party, rc).write(s.a0.at_party, wd, 3).write(third.at_party, we, 4).off().begin(*s.p[0]);
+      x.read(s.a0.at_party, rc)
+          .write(s.a0.at_party, wd, 3)
+          .write(third.at_party, we, 4)
+          .off()
+          .begin(*s.p[0]);
       s.settle();
       CHECK(x.is_over == !open);
       if (!open) {
@@ -258,7 +280,9 @@ TEST_CASE("wire 5.11: an output that is off, and open, holds a choice open while
     }
 }
 
-TEST_CASE("wire 5.11: an input that is off, and open, holds a choice open that has a timer (rule 5.6); one that only looks ends at once") {
+TEST_CASE(
+    "wire 5.11: an input that is off, and open, holds a choice open that has a timer (rule 5.6); "
+    "one that only looks ends at once") {
   for (const bool open : {false, true})
     for (const bool looks : {false, true}) {
       Square s;
@@ -281,7 +305,9 @@ TEST_CASE("wire 5.11: an input that is off, and open, holds a choice open that h
     }
 }
 
-TEST_CASE("wire 5.11: what is off meets nobody, and the loss of its home is not the choice's (rules 5.2, 5.6)") {
+TEST_CASE(
+    "wire 5.11: what is off meets nobody, and the loss of its home is not the choice's (rules 5.2, "
+    "5.6)") {
   for (const bool before : {false, true}) {
     Square s;
     Channel<int> c, d, e;
@@ -295,7 +321,11 @@ TEST_CASE("wire 5.11: what is off meets nobody, and the loss of its home is not 
     s.settle();
     if (before) s.a1.tell(s.a1.at_party);
     Spanning x;
-    x.read(s.a0.at_party, rc).write(s.a0.at_party, wd, 3).write(s.a1.at_party, we, 4).off().begin(*s.p[0]);
+    x.read(s.a0.at_party, rc)
+        .write(s.a0.at_party, wd, 3)
+        .write(s.a1.at_party, we, 4)
+        .off()
+        .begin(*s.p[0]);
     s.settle();
     CHECK(x.is_over == before);
     CHECK_FALSE(read.is_over);
@@ -304,20 +334,25 @@ TEST_CASE("wire 5.11: what is off meets nobody, and the loss of its home is not 
   }
 }
 
-TEST_CASE("wire 5.11, 14.2: a guard that is off without a choice that spans, or with a value, is a fault") {
+TEST_CASE(
+    "wire 5.11, 14.2: a guard that is off without a choice that spans, or with a value, is a "
+    "fault") {
   Square s;
   Channel<int> c;
   s.a0.give(c.writer());
   s.b0.give(c.writer());
   s.settle();
   s.a0.to_home(w::Frame{w::Kind::offer, w::Flag::write | w::Flag::off, 0, 0, 1, 0, {}});
-  s.b0.to_home(w::Frame{w::Kind::offer, w::Flag::write | w::Flag::off | w::Flag::spans, 0, 1, 1, 7, {}});
+  s.b0.to_home(
+      w::Frame{w::Kind::offer, w::Flag::write | w::Flag::off | w::Flag::spans, 0, 1, 1, 7, {}});
   s.settle();
   CHECK(s.a0.at_home.session.why().find("does not span") != std::string::npos);
   CHECK(s.b0.at_home.session.why().find("add up") != std::string::npos);
 }
 
-TEST_CASE("wire 5.7: an output that has retired is in nobody's way: at its home the other guards are tried without it (rules 5.2, 5.6)") {
+TEST_CASE(
+    "wire 5.7: an output that has retired is in nobody's way: at its home the other guards are "
+    "tried without it (rules 5.2, 5.6)") {
   for (const bool looks : {false, true})
     for (const bool before : {false, true}) {
       CAPTURE(looks);
@@ -325,7 +360,8 @@ TEST_CASE("wire 5.7: an output that has retired is in nobody's way: at its home 
       if (looks && !before) continue;
       Square s;
       Channel<int> gone, c;
-      const auto w = s.a0.give(gone.writer()), r = s.a0.give(c.reader()), from = s.b0.give(c.writer());
+      const auto w = s.a0.give(gone.writer()), r = s.a0.give(c.reader()),
+                 from = s.b0.give(c.writer());
       { auto reader = gone.reader(); }
       s.settle();
       Op write;
@@ -372,7 +408,9 @@ TEST_CASE("wire 5.7: poison and death are ready, and compete (rules 4.1, 4.5, 5.
   }
 }
 
-TEST_CASE("wire 5.5: a choice that waits is withdrawn at its place; one that is tried waits for the answer (rules 6.2, 6.3)") {
+TEST_CASE(
+    "wire 5.5: a choice that waits is withdrawn at its place; one that is tried waits for the "
+    "answer (rules 6.2, 6.3)") {
   Square s;
   Channel<int> c, d;
   const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
@@ -392,7 +430,9 @@ TEST_CASE("wire 5.5: a choice that waits is withdrawn at its place; one that is 
   CHECK((y.is_over && y.status() == Status::cancelled && y.times == 1));
 }
 
-TEST_CASE("wire 8.1: the home of a guard is lost: dead, and in doubt only if it was trying to write there") {
+TEST_CASE(
+    "wire 8.1: the home of a guard is lost: dead, and in doubt only if it was trying to write "
+    "there") {
   for (const bool trying : {false, true}) {
     CAPTURE(trying);
     Square s;
@@ -406,7 +446,8 @@ TEST_CASE("wire 8.1: the home of a guard is lost: dead, and in doubt only if it 
     s.a0.tell(s.a0.at_party);
     s.settle();
     REQUIRE(x.is_over);
-    CHECK((x.status() == Status::died && x.outcome.lost && x.outcome.in_doubt == trying && x.outcome.guard == 0));
+    CHECK((x.status() == Status::died && x.outcome.lost && x.outcome.in_doubt == trying &&
+           x.outcome.guard == 0));
     s.a0.tell(s.a0.at_home);
     CHECK(s.a1.at_home.home.open() == 0);
   }
@@ -428,7 +469,9 @@ TEST_CASE("wire 8.1: a home that is lost while another one is asked waits for th
   s.a0.tell(s.a0.at_home);
 }
 
-TEST_CASE("wire 5.3: a local standing alternative meets a choice that spans, whichever comes first (rule 5.9)") {
+TEST_CASE(
+    "wire 5.3: a local standing alternative meets a choice that spans, whichever comes first (rule "
+    "5.9)") {
   for (const bool alternative_first : {true, false}) {
     CAPTURE(alternative_first);
     Square s;
@@ -458,10 +501,13 @@ TEST_CASE("wire 14.2: what only a hostile peer says of a choice ends its session
     w::Frame frame;
     const char* why;
   };
-  for (const Case& k : {Case{{w::Kind::try_it, 0, 2, 0, 1, 1, {}}, "a TRY of guards that were not offered"},
-                        Case{{w::Kind::try_it, 0, 0, 0, 1, 0, {}}, "a TRY of guards that were not offered"},
-                        Case{{w::Kind::try_it, 0, 1, 0, 1, ~std::uint64_t{0}, {}}, "a TRY of guards that were not offered"},
-                        Case{{w::Kind::offer, w::Flag::spans, 0, 0, 9, 0, {}}, "an OFFER that spans without its place in the order"}}) {
+  for (const Case& k :
+       {Case{{w::Kind::try_it, 0, 2, 0, 1, 1, {}}, "a TRY of guards that were not offered"},
+        Case{{w::Kind::try_it, 0, 0, 0, 1, 0, {}}, "a TRY of guards that were not offered"},
+        Case{{w::Kind::try_it, 0, 1, 0, 1, ~std::uint64_t{0}, {}},
+             "a TRY of guards that were not offered"},
+        Case{{w::Kind::offer, w::Flag::spans, 0, 0, 9, 0, {}},
+             "an OFFER that spans without its place in the order"}}) {
     CAPTURE(k.why);
     Square s;
     Channel<int> c, d, e;

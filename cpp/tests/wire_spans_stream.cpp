@@ -12,7 +12,8 @@ namespace w = weft::wire;
 
 // Two homes, and one program with a session to each.
 struct Three {
-  std::shared_ptr<w::Space> one = w::Space::make("one"), two = w::Space::make("two"), me = w::Space::make("me");
+  std::shared_ptr<w::Space> one = w::Space::make("one"), two = w::Space::make("two"),
+                            me = w::Space::make("me");
   int a[2], b[2];
   std::optional<w::StreamLink> h1, m1, h2, m2;
   Three() {
@@ -26,7 +27,8 @@ struct Three {
 };
 
 TEST_CASE(
-    "wire 5: a merge of two homes and a channel of one's own: every value once, in order of its source; it ends with the last (rule 5.6)") {
+    "wire 5: a merge of two homes and a channel of one's own: every value once, in order of its "
+    "source; it ends with the last (rule 5.6)") {
   Three t;
   Channel<int> c, d, own;
   t.h1->give(c.reader(), "c");
@@ -38,7 +40,8 @@ TEST_CASE(
       for (int i = 0; i < 50; ++i) to(from + i);
     });
   };
-  std::thread sources[] = {source(c.writer(), 0), source(d.writer(), 100), source(own.writer(), 200)};
+  std::thread sources[] = {source(c.writer(), 0), source(d.writer(), 100),
+                           source(own.writer(), 200)};
   int next[3] = {0, 100, 200}, first = 0;
   CHECK_THROWS_AS(
       [&] {
@@ -72,13 +75,16 @@ Process takes(w::FarReader<int> a, w::FarReader<int> b, int times, int& right) {
   }
 }
 
-TEST_CASE("wire 5.4: two processes that both choose between two homes go on meeting; both in coroutines") {
+TEST_CASE(
+    "wire 5.4: two processes that both choose between two homes go on meeting; both in "
+    "coroutines") {
   Three t;
   Channel<int> c, d;
   t.h1->give(c.reader(), "r"), t.h1->give(c.writer(), "w");
   t.h2->give(d.reader(), "r"), t.h2->give(d.writer(), "w");
   int done = 0, right = 0;
-  run(sends(t.m1->writer<int>("w"), t.m2->writer<int>("w"), 50, done), takes(t.m1->reader<int>("r"), t.m2->reader<int>("r"), 50, right));
+  run(sends(t.m1->writer<int>("w"), t.m2->writer<int>("w"), 50, done),
+      takes(t.m1->reader<int>("r"), t.m2->reader<int>("r"), 50, right));
   CHECK((done == 50 && right == 50));
 }
 
@@ -107,7 +113,8 @@ TEST_CASE("wire 5.5: a cancelled choice over two homes ends, and takes nothing (
   std::string how;
   auto rc = t.m1->reader<int>("c"), rd = t.m2->reader<int>("d");
   std::thread other([w = go.writer(), token = Outside()] { w(1); });
-  CHECK_THROWS_AS(run(waits(std::move(rc), std::move(rd), how), fails_after(go.reader())), std::runtime_error);
+  CHECK_THROWS_AS(run(waits(std::move(rc), std::move(rd), how), fails_after(go.reader())),
+                  std::runtime_error);
   other.join();
   CHECK(how == "cancelled");
 }

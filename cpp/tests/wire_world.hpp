@@ -15,7 +15,9 @@ namespace w = weft::wire;
 template <class Engine>
 bool somebody_waits(Engine& c) {
   bool any = false;
-  c.with_lock([&](core::Queue& readers, core::Queue& writers) { any = !readers.empty() || !writers.empty(); });
+  c.with_lock([&](core::Queue& readers, core::Queue& writers) {
+    any = !readers.empty() || !writers.empty();
+  });
   return any;
 }
 
@@ -64,7 +66,9 @@ class OpOf final : public w::FarOp {
     peer_->far.failed(*this);
     is_over = true;
   }
-  OpOf& write(std::uint32_t end, T v) { return add(end, true, std::make_unique<w::RoomOf<T>>(std::move(v))); }
+  OpOf& write(std::uint32_t end, T v) {
+    return add(end, true, std::make_unique<w::RoomOf<T>>(std::move(v)));
+  }
   OpOf& begin(w::Peer& p) {
     const w::Space::Step step(*p.space);
     peer_ = &p;
@@ -105,7 +109,10 @@ using Op = OpOf<int>;
 class Wire {
  public:
   Wire(w::Space& home, w::Space& party, bool introduced = false)
-      : home_(std::make_shared<w::Peer>(home)), party_(std::make_shared<w::Peer>(party)), at_home(*home_), at_party(*party_) {
+      : home_(std::make_shared<w::Peer>(home)),
+        party_(std::make_shared<w::Peer>(party)),
+        at_home(*home_),
+        at_party(*party_) {
     if (introduced) {
       at_home.session.expect(party.greeting().incarnation, w::kLargest);
       at_party.session.expect(home.greeting().incarnation, w::kLargest);
@@ -154,7 +161,8 @@ class Wire {
   template <class T, core::Side S, class E>
   std::uint32_t give_port(E e) {
     const w::Space::Step step(*at_home.space);
-    return at_home.home.give(std::make_shared<w::PortOf<T, S>>(std::move(e)), w::Value<T>::type(), "end", 0);
+    return at_home.home.give(std::make_shared<w::PortOf<T, S>>(std::move(e)), w::Value<T>::type(),
+                             "end", 0);
   }
   static void greet(w::Peer& p) {
     const w::Space::Step step(*p.space);
@@ -201,7 +209,8 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
   // The wire between the two, or null.
   Wire* between(std::size_t a, std::size_t b) {
     for (Wire& l : wires) {
-      const auto x = l.at_home.space->greeting().incarnation - 1, y = l.at_party.space->greeting().incarnation - 1;
+      const auto x = l.at_home.space->greeting().incarnation - 1,
+                 y = l.at_party.space->greeting().incarnation - 1;
       if ((x == a && y == b) || (x == b && y == a)) return &l;
     }
     return nullptr;

@@ -1,10 +1,12 @@
-// Choices with guards at far channels: the ordinary select waits for the timers, for processes' ends, and for the word of the homes.
+// Choices with guards at far channels: the ordinary select waits for the timers, for processes'
+// ends, and for the word of the homes.
 //
 //   begin ──► the homes' word │ parked ──the word──► chosen
 //                                └──a timer, an end, a cancellation──► asked back ──the word: too late──► chosen
 //                                                                           └──the word: withdrawn──► that one is chosen
 //
-// A timer and a process's end stay as they are, so they can wait for the answer; a value that a home has given cannot be given back.
+// A timer and a process's end stay as they are, so they can wait for the answer; a value that a
+// home has given cannot be given back.
 #include "abroad.hpp"
 
 #include <algorithm>
@@ -24,14 +26,19 @@ std::vector<Abroad*> ended;  // nobody's, and over: deleted once no frame of the
 // A value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
-  SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full) noexcept : all_(std::move(all)), i_(i) { full_ = full; }
+  SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full) noexcept
+      : all_(std::move(all)), i_(i) {
+    full_ = full;
+  }
   void* slot() noexcept override { return &all_[i_]; }
   bool load(const wire::Payload& p, wire::Carrier& by) override {
     all_[i_].o = packed_from(p, by);
     if (!all_[i_].o) PyErr_Clear();
     return full_ = all_[i_].o != nullptr;
   }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(all_[i_].o, keep, by); }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    return packed_out(all_[i_].o, keep, by);
+  }
 
  private:
   const std::shared_ptr<Value[]> all_;
@@ -73,7 +80,8 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
     one = f.peer.get();
     ends_.push_back(f.end);
     offer_.push_back({f.number, s.writes, rooms_.back().get(), false, false, s.off, s.later});
-    all.push_back({f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends, s.off, s.later});
+    all.push_back(
+        {f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends, s.off, s.later});
   }
   guards = offer_;
   if (!delegated) span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
@@ -119,7 +127,9 @@ void Abroad::failed() {
 }
 Value* Abroad::bare(const Engine& c) noexcept {
   for (std::size_t i = 0; i < seats_.size() && !over_; ++i)
-    if (&seats_[i].channel->core == &c && seats_[i].writes && values_[i].o && !is_packed(values_[i].o)) return &values_[i];
+    if (&seats_[i].channel->core == &c && seats_[i].writes && values_[i].o &&
+        !is_packed(values_[i].o))
+      return &values_[i];
   return nullptr;
 }
 
@@ -139,13 +149,16 @@ void LetGo::operator()(Abroad* a) const noexcept {
   a->withdraw();
 }
 
-// --- the choice's side ------------------------------------------------------------------------------------------------------------------
+// --- the choice's side
+// ------------------------------------------------------------------------------------------------------------------
 
 int Choice::check_far(const char* verb) {
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (guards_[i].kind != core::Kind::barrier) continue;
-    bad_use("%s: guard %u is a barrier, and another guard is at a channel whose home is another OS process: that is not built yet", verb,
-            i);
+    bad_use(
+        "%s: guard %u is a barrier, and another guard is at a channel whose home is another OS "
+        "process: that is not built yet",
+        verb, i);
     return -1;
   }
   return 0;
@@ -161,7 +174,8 @@ std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   return order;
 }
 
-int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign, std::int64_t now) {
+int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign,
+                      std::int64_t now) {
   from_afar_ = true;
   start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
   const std::vector<std::uint32_t> order = order_of_guards(start_ ? *start_ : next_);
@@ -174,13 +188,16 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
     core::Guard& g = guards_[i];
     const int at = static_cast<int>(i);
     if (g.kind <= core::Kind::output) {
-      Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, g.ends, slots_[i].o, false, g.node.is(core::NodeFlags::compute)};
+      Abroad::Seat s{channel_of(i), i,     g.kind == core::Kind::output,       g.ends,
+                     slots_[i].o,   false, g.node.is(core::NodeFlags::compute)};
       seats.push_back(s);
     } else if (g.kind == core::Kind::skip) {
       skip = at;
       if (mode_ == Mode::priority) break;
     } else if (g.kind == core::Kind::timer) {
-      if (g.deadline <= now && (timer < 0 || g.deadline < guards_[static_cast<std::size_t>(timer)].deadline)) timer = at;
+      if (g.deadline <= now &&
+          (timer < 0 || g.deadline < guards_[static_cast<std::size_t>(timer)].deadline))
+        timer = at;
       lasting.push_back(i);
     } else {
       alone = false;
@@ -200,9 +217,12 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   const wire::Span::Kept keep = wire::Span::kept(seen);
   for (std::uint32_t i = 0; i < n_; ++i) {
     core::Guard& g = guards_[i];
-    const bool counts = g.kind == core::Kind::input ? keep.by_inputs_off : g.kind == core::Kind::output && keep.by_outputs_off;
+    const bool counts = g.kind == core::Kind::input
+                            ? keep.by_inputs_off
+                            : g.kind == core::Kind::output && keep.by_outputs_off;
     if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
-    if (is_far(channel_of(i)) && !side_of(channel_of(i)).end) continue;  // closed: nobody can switch it on
+    // closed: nobody can switch it on
+    if (is_far(channel_of(i)) && !side_of(channel_of(i)).end) continue;
     Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
     seats.push_back(s);
   }
@@ -244,7 +264,9 @@ int Choice::begin_here(ProcessBase& p, runtime::Run* run, bool foreign) {
   if (r >= 0) remember(r);
   return parked_or(r, run);
 }
-void Choice::remember(int chosen) noexcept { (start_ ? *start_ : next_) = (static_cast<std::uint32_t>(chosen) + 1) % n_; }
+void Choice::remember(int chosen) noexcept {
+  (start_ ? *start_ : next_) = (static_cast<std::uint32_t>(chosen) + 1) % n_;
+}
 
 // Parks, for the word of the homes and so many guards but one.
 int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) {
@@ -255,7 +277,8 @@ int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) 
 }
 // What it was woken by: 0 is the word of the homes; else that must have been asked for first.
 int Choice::heard(int r) {
-  if (const int seat = abroad_->to_make(); seat >= 0) {  // whatever else has come meanwhile comes too late
+  if (const int seat = abroad_->to_make(); seat >= 0) {
+    // whatever else has come meanwhile comes too late
     const Abroad::Seat& s = abroad_->seat(static_cast<std::uint32_t>(seat));
     far_status_ = Status::ok;
     remember(static_cast<int>(s.guard));
@@ -298,7 +321,8 @@ PyObject* Choice::finish_far() {
   const wire::Outcome& o = a->outcome;
   ChannelObject* const c = channel_of(static_cast<std::uint32_t>(chosen_));
   if (o.status == Status::ok) return Py_NewRef(Py_None);
-  if (o.status == Status::pending) return bad_use("select on channel %s: %s", channel_name(c).c_str(), a->refused);
+  if (o.status == Status::pending)
+    return bad_use("select on channel %s: %s", channel_name(c).c_str(), a->refused);
   if (is_far(c)) side_of(c).told(o);
   return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }

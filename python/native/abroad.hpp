@@ -1,14 +1,15 @@
-// The part of a choice that other OS processes decide, or that waits for them (WIRE.md 4.5, 5): its guards at channels, if one of those
-// is far.
+// The part of a choice that other OS processes decide, or that waits for them (WIRE.md 4.5, 5): its
+// guards at channels, if one of those is far.
 //
 //   begin() ──► over at once │ under way ──the homes' word──► over: the latch is set
 //                                 └──withdraw()──► over, now or by the answer
 //
-// Guards of one home are one offer, which that home decides. Any others span: then the local ones are a part like the far ones, and the
-// homes are asked in turn.
+// Guards of one home are one offer, which that home decides. Any others span: then the local ones
+// are a part like the far ones, and the homes are asked in turn.
 //
 // Invariants (the GIL)
-//  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be withdrawn any more has a place for its
+//  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be
+//    withdrawn any more has a place for its
 //  value. 2 Who is not over is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
 #include "far.hpp"
@@ -22,20 +23,22 @@ class Abroad final : public wire::FarOp {
     ChannelObject* channel;  // the choice keeps it
     std::uint32_t guard;     // of the choice
     bool writes, ends;
-    PyObject* value;     // of an output; borrowed
-    bool off = false;    // its precondition is false: it takes no part, and holds the choice open perhaps (rule 5.6)
+    PyObject* value;  // of an output; borrowed
+    // its precondition is false: it takes no part, and holds the choice open perhaps (rule 5.6)
+    bool off = false;
     bool later = false;  // an output whose value is made after the commit (rule 5.8)
   };
 
-  // In the order in which they are preferred; at least one is far. `alone`: nothing but these guards and timers decides.
+  // In the order in which they are preferred; at least one is far. `alone`: nothing but these
+  // guards and timers decides.
   Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone);
   ~Abroad();
 
   void begin();
   void withdraw();
   bool is_over() const noexcept { return over_; }
-  // The seat that has committed without its value, or -1. Its owner makes that, and says made() or failed(); made() takes the value over.
-  // True: it is over; else `waiter` is woken once it is.
+  // The seat that has committed without its value, or -1. Its owner makes that, and says made() or
+  // failed(); made() takes the value over. True: it is over; else `waiter` is woken once it is.
   int to_make() const noexcept { return over_ ? -1 : making_; }
   bool made(PyObject* value, core::Waker& waiter);
   void failed();
@@ -44,7 +47,8 @@ class Abroad final : public wire::FarOp {
   // A value for this channel that is not packed; null: none.
   Value* bare(const Engine& c) noexcept;
 
-  core::LatchEngine<Shared> latch;  // set when it is over, unless begin() says so; or when a value is to be made
+  // set when it is over, unless begin() says so; or when a value is to be made
+  core::LatchEngine<Shared> latch;
 
  private:
   friend struct LetGo;

@@ -1,7 +1,8 @@
-// Counts the requests to Python's allocators, so that tests can check that an operation allocates nothing.
+// Counts the requests to Python's allocators, so that tests can check that an operation allocates
+// nothing.
 //
-// Invariant: from allocations(True) to allocations(False) every request of the three domains passes through count(), under the GIL or (the
-// raw domain) not.
+// Invariant: from allocations(True) to allocations(False) every request of the three domains passes
+// through count(), under the GIL or (the raw domain) not.
 #include <atomic>
 
 #include "native.hpp"
@@ -36,7 +37,8 @@ void plain_free(void* w, void* p) {
   a.free(a.ctx, p);
 }
 
-// allocations(on): begin or end to count; how many there were since it began, before what this very call needs.
+// allocations(on): begin or end to count; how many there were since it began, before what this very
+// call needs.
 PyObject* f_allocations(PyObject*, PyObject* on) {
   const long so_far = requests.load();
   const bool wanted = on == Py_True;
@@ -44,7 +46,8 @@ PyObject* f_allocations(PyObject*, PyObject* on) {
   for (int i = 0; i < 3 && wanted != counting; ++i) {
     if (wanted) {
       PyMem_GetAllocator(domains[i], &original[i]);
-      PyMemAllocatorEx mine{&original[i], counted_malloc, counted_calloc, counted_realloc, plain_free};
+      PyMemAllocatorEx mine{&original[i], counted_malloc, counted_calloc, counted_realloc,
+                            plain_free};
       PyMem_SetAllocator(domains[i], &mine);
     } else {
       PyMem_SetAllocator(domains[i], &original[i]);

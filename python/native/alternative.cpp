@@ -50,7 +50,9 @@ PyObject* alternative_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   for (Py_ssize_t i = 0; kw && PyDict_Next(kw, &i, &name, &value);)
     if (option_of(name, value, with, "Alternative") < 0) return nullptr;
   auto c = std::make_unique<Choice>();
-  if (c->fill(PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), with.mode, "Alternative", with.loud) < 0) return nullptr;
+  if (c->fill(PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), with.mode, "Alternative",
+              with.loud) < 0)
+    return nullptr;
   if (c->check_open("Alternative") < 0) return nullptr;
   auto* a = reinterpret_cast<AlternativeObject*>(type->tp_alloc(type, 0));
   if (!a) return nullptr;
@@ -86,7 +88,9 @@ PyObject* alternative_select(PyObject* o, PyObject*) {
   run_deferred();
   if (!a->choice) return bad_use("select on an Alternative that is closed");
   if (current_coroutine() || in_task()) return new_select(nullptr, a, Purpose::select);
-  if (a->busy) return bad_use("select on an Alternative on which another process waits: make one for each process");
+  if (a->busy)
+    return bad_use(
+        "select on an Alternative on which another process waits: make one for each process");
   a->busy = true;
   Py_INCREF(o);
   PyObject* r = blocking_select(*a->choice, Purpose::select, false);
@@ -117,8 +121,10 @@ PyObject* alternative_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
 }
 PyMethodDef alternative_methods[] = {
     {"select", gated<alternative_select>, METH_NOARGS,
-     "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse."},
-    {"enable", method(gated<alternative_enable>), kKeywords, "Set the precondition of guard `index`."},
+     "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, "
+     "Cancelled, BadUse."},
+    {"enable", method(gated<alternative_enable>), kKeywords,
+     "Set the precondition of guard `index`."},
     {"close", gated<alternative_close>, METH_NOARGS, "Leave the lines of all channels."},
     {"__enter__", gated<alternative_enter>, METH_NOARGS, nullptr},
     {"__exit__", method(gated<alternative_exit>), METH_FASTCALL, nullptr},
@@ -130,13 +136,15 @@ PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* nam
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     if (option_of(PyTuple_GET_ITEM(names, i), args[n + i], with, "select") < 0) return nullptr;
   auto c = std::make_unique<Choice>();
-  if (c->fill(args, n, with.mode, "select", with.loud) < 0 || c->check("select") < 0) return nullptr;
+  if (c->fill(args, n, with.mode, "select", with.loud) < 0 || c->check("select") < 0)
+    return nullptr;
   return select_here(c.release(), Purpose::select);
 }
 
 PyMethodDef functions[] = {
     {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
-     "Commit to exactly one guard: (index, value). Raises Retired when nothing is left to wait for (rule 5.6; ended='raise': when any "
+     "Commit to exactly one guard: (index, value). Raises Retired when nothing is left to wait for "
+     "(rule 5.6; ended='raise': when any "
      "guard's channel has retired); Poisoned, PeerDied; all with .guard; Cancelled, BadUse."},
     {}};
 
@@ -147,7 +155,8 @@ PyTypeObject AlternativeType{PyVarObject_HEAD_INIT(nullptr, 0)};
 int init_alternative(PyObject* m) {
   AlternativeType.tp_name = "weft.Alternative";
   AlternativeType.tp_doc =
-      "Alternative(*guards, mode='fair', ended='silent'): a choice that is kept; a fair one costs the same for any number of guards "
+      "Alternative(*guards, mode='fair', ended='silent'): a choice that is kept; a fair one costs "
+      "the same for any number of guards "
       "(rule 5.9).";
   AlternativeType.tp_basicsize = sizeof(AlternativeObject);
   AlternativeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
@@ -156,7 +165,8 @@ int init_alternative(PyObject* m) {
   AlternativeType.tp_traverse = alternative_traverse;
   AlternativeType.tp_clear = gated<alternative_clear>;
   AlternativeType.tp_methods = alternative_methods;
-  if (PyType_Ready(&AlternativeType) < 0 || add_type(m, "Alternative", &AlternativeType) < 0) return -1;
+  if (PyType_Ready(&AlternativeType) < 0 || add_type(m, "Alternative", &AlternativeType) < 0)
+    return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

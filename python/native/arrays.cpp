@@ -1,4 +1,5 @@
-// `process * n` and `channel * n`: what they are made of is told to weft/_arrays.py, which makes them.
+// `process * n` and `channel * n`: what they are made of is told to weft/_arrays.py, which makes
+// them.
 #include "cells.hpp"
 #include "observe.hpp"
 
@@ -36,8 +37,10 @@ PyObject* process_times(PyObject* a, PyObject* b) {
   if (n == -1 && PyErr_Occurred()) return nullptr;
   auto* p = reinterpret_cast<ProcessObject*>(o);
   if (p->started || !p->body)
-    return bad_use("process %s * %zd: it was started already; multiply it before", p->base.function ? p->base.function : "?", n);
-  PyObject* r = PyObject_CallFunction(make_clones, "OOOn", o, p->outcome ? p->outcome : Py_None, p->body, n);
+    return bad_use("process %s * %zd: it was started already; multiply it before",
+                   p->base.function ? p->base.function : "?", n);
+  PyObject* r =
+      PyObject_CallFunction(make_clones, "OOOn", o, p->outcome ? p->outcome : Py_None, p->body, n);
   if (r && n == 0) p->given_up = 1;  // that it is never started is what was asked for
   return r;
 }
@@ -52,10 +55,14 @@ PyObject* channel_times(PyObject* a, PyObject* b) {
   const char* overflow = overflows[c.ring ? static_cast<int>(c.ring->overflow) : 0];
   PyObject* name = PyObject_GetAttrString(o, "name");
   if (!name) return nullptr;
-  PyObject* all = PyObject_CallFunction(make_channels, "Nnnsi", name, n, c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
-                                        overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
+  PyObject* all =
+      PyObject_CallFunction(make_channels, "Nnnsi", name, n,
+                            c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
+                            overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
   for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i)
-    if (type_like(reinterpret_cast<ChannelObject*>(o), reinterpret_cast<ChannelObject*>(PyList_GET_ITEM(all, i))) < 0) Py_CLEAR(all);
+    if (type_like(reinterpret_cast<ChannelObject*>(o),
+                  reinterpret_cast<ChannelObject*>(PyList_GET_ITEM(all, i))) < 0)
+      Py_CLEAR(all);
   return all;
 }
 

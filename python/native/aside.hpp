@@ -2,12 +2,15 @@
 //
 //   thread_body(): with the GIL ──Aside──► the component's code: aside() ──With──► with the GIL for a moment ──► aside()
 //
-// Such a thread touches cores and wakes others as a C++ thread does: cores have locks of their own, and
-// they move cells (cells.hpp), which have no reference count. What needs the interpreter, or what the GIL
+// Such a thread touches cores and wakes others as a C++ thread does: cores have locks of their own,
+// and
+// they move cells (cells.hpp), which have no reference count. What needs the interpreter, or what
+// the GIL
 // protects, and may run on such a thread, makes a With first: the conclusion of a run (report.cpp),
 // parties and guests of asyncio (asyncio.cpp), the end of a sleep that was a standstill.
 //
-// Invariant: a thread that is aside holds no lock of the core's or the runtime's while it waits for the GIL: its holder may wait for that.
+// Invariant: a thread that is aside holds no lock of the core's or the runtime's while it waits for
+// the GIL: its holder may wait for that.
 #pragma once
 #include <utility>
 
@@ -48,9 +51,10 @@ class With {  // of a thread that is aside: the GIL, while it lives. Of others n
 // Does it run a component, which says itself where it is? With the GIL.
 bool in_component(const ThreadProcess& t) noexcept;
 
-// Tasks of asyncio that wait at channels (TaskWaiter). They are told any number of times, and go when they like: who tells them must have the
-// GIL from its look at the line to its last word. So while there is one, operations of components are done with the GIL
-// (component_calls.cpp); the first of them waits until those that were begun without it are over.
+// Tasks of asyncio that wait at channels (TaskWaiter). They are told any number of times, and go
+// when they like: who tells them must have the GIL from its look at the line to its last word. So
+// while there is one, operations of components are done with the GIL (component_calls.cpp); the
+// first of them waits until those that were begun without it are over.
 void task_waiter_comes();  // may give up the GIL
 void task_waiter_goes() noexcept;
 

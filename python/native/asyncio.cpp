@@ -30,7 +30,9 @@ std::size_t virtual_loops = 0;
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
-struct {  // made at the import: a static made at its first use takes a lock, which must not be held while the gate opens
+struct {
+  // made at the import: a static made at its first use takes a lock, which must not be held while
+  // the gate opens
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time;
 } names;
 
@@ -70,7 +72,8 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
   return its == loop;
 }
 
-// --- what a signal's handler raised -----------------------------------------------------------------------------------------------------
+// --- what a signal's handler raised
+// -----------------------------------------------------------------------------------------------------
 
 PyObject* raised = nullptr;  // owned; the last one
 int raise_it(void*) {
@@ -86,7 +89,8 @@ void list_called(LinkObject* l) noexcept;                   // guest.cpp
 
 namespace {
 
-// --- passing on -------------------------------------------------------------------------------------------------------------------------
+// --- passing on
+// -------------------------------------------------------------------------------------------------------------------------
 
 void deliver(LinkObject* l) noexcept {
   PyObject *t, *v, *tb;
@@ -129,7 +133,9 @@ void list(TaskWaiter* p) noexcept {
   ring(l);
 }
 
-TaskWaiter* task_waiter_of(core::Waker* w) noexcept { return static_cast<TaskWaiter*>(static_cast<ProcessBase*>(w)); }
+TaskWaiter* task_waiter_of(core::Waker* w) noexcept {
+  return static_cast<TaskWaiter*>(static_cast<ProcessBase*>(w));
+}
 void tell_task(core::Node* n) noexcept {
   const With lock;  // of a component's thread
   list(task_waiter_of(n));
@@ -141,9 +147,11 @@ void wake_task(core::Node* n) noexcept {
 }
 runtime::Executor* no_executor(ProcessBase&) noexcept { return nullptr; }
 
-const runtime::ProcessOps task_waiter_ops{{&wake_task, nullptr, nullptr, 0, &tell_task}, &no_executor};
+const runtime::ProcessOps task_waiter_ops{{&wake_task, nullptr, nullptr, 0, &tell_task},
+                                          &no_executor};
 
-// --- the type ---------------------------------------------------------------------------------------------------------------------------
+// --- the type
+// ---------------------------------------------------------------------------------------------------------------------------
 
 std::vector<LinkObject*> every_link;
 
@@ -151,7 +159,9 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"", "", nullptr};
   PyObject* loop;
   int virtual_time;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "Op:Link", const_cast<char**>(names), &loop, &virtual_time)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "Op:Link", const_cast<char**>(names), &loop,
+                                   &virtual_time))
+    return nullptr;
   PyObject* weak = PyWeakref_NewRef(loop, nullptr);
   if (!weak) return nullptr;
   LinkObject* l = lnk(type->tp_alloc(type, 0));
@@ -201,7 +211,8 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  std::vector<PyObject*> kept;  // dropped once nothing is walked any more: what that frees may take itself off the lists
+  // dropped once nothing is walked any more: what that frees may take itself off the lists
+  std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
   for (TaskWaiter* p = l->parties; p; p = p->next)
     if (p->future) kept.push_back(std::exchange(p->future, nullptr));
@@ -220,7 +231,9 @@ PyObject* bell_call(PyObject* o, PyObject*, PyObject*) {
   l->dirty = true;
   Py_RETURN_NONE;
 }
-PyMethodDef link_methods[] = {{"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"bell", gated<link_bell>, METH_NOARGS, nullptr}, {}};
+PyMethodDef link_methods[] = {{"fileno", gated<link_fileno>, METH_NOARGS, nullptr},
+                              {"bell", gated<link_bell>, METH_NOARGS, nullptr},
+                              {}};
 
 PyObject* f_names(PyObject*, PyObject* args) {
   PyObject *c, *by_loop, *ask;
@@ -235,7 +248,8 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-// _watch_signals(): what holds signals back from the loop's methods while it lives; None on other threads than the main one.
+// _watch_signals(): what holds signals back from the loop's methods while it lives; None on other
+// threads than the main one.
 void end_watch(PyObject*) { unwatch_signals(); }
 PyObject* f_watch(PyObject*, PyObject*) {
   if (!watch_signals()) Py_RETURN_NONE;
@@ -270,11 +284,14 @@ void set_future(PyObject* future) noexcept {
   Py_XDECREF(r);
 }
 
-PyObject* raised_by_signals() noexcept { return !PyErr_Occurred() && PyErr_CheckSignals() < 0 ? take_exception() : nullptr; }
+PyObject* raised_by_signals() noexcept {
+  return !PyErr_Occurred() && PyErr_CheckSignals() < 0 ? take_exception() : nullptr;
+}
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  Py_AddPendingCall(gated<raise_it>, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
+  // full: those that fill it are yet to come, and the next of ours finds this one
+  Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 
 PyObject* raised_meanwhile() noexcept {
@@ -385,13 +402,17 @@ const void* current_task() noexcept {
   return task;
 }
 bool TaskWaiter::is_mine() const noexcept { return task == current_task(); }
-bool task_lives(TaskWaiter* p) noexcept { return p->task ? task_lives(p->link, p->task) : p->future != nullptr; }
+bool task_lives(TaskWaiter* p) noexcept {
+  return p->task ? task_lives(p->link, p->task) : p->future != nullptr;
+}
 bool task_lives(LinkObject* l, const void* task) noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   PyObject* loop = loop_of(l);
   PyObject* f = loop ? module_attribute("_lives") : nullptr;
-  PyObject* r = f ? PyObject_CallFunction(f, "ON", loop, PyLong_FromVoidPtr(const_cast<void*>(task))) : nullptr;
+  PyObject* r =
+      f ? PyObject_CallFunction(f, "ON", loop, PyLong_FromVoidPtr(const_cast<void*>(task)))
+        : nullptr;
   Py_XDECREF(f);
   Py_XDECREF(loop);
   Py_XDECREF(r);
@@ -408,7 +429,8 @@ void let_waiting_task_go_on(TaskWaiter* p) noexcept {
   PyErr_Restore(t, v, tb);
 }
 
-TaskWaiter::TaskWaiter(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))), task(current_task()) {
+TaskWaiter::TaskWaiter(LinkObject* l) noexcept
+    : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))), task(current_task()) {
   ops = &task_waiter_ops;
   if ((next = l->parties)) next->before = this;
   l->parties = this;
@@ -442,8 +464,10 @@ std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept {
   LinkObject* l = link_here();
   if (!l) {
     if (!PyErr_Occurred())
-      bad_use("%s was awaited outside any coroutine process of Weft and any asyncio task: start the network by weft.coroutines.run(...)",
-              verb);
+      bad_use(
+          "%s was awaited outside any coroutine process of Weft and any asyncio task: start the "
+          "network by weft.coroutines.run(...)",
+          verb);
     return nullptr;
   }
   if (owing > 0) [[unlikely]] {
@@ -469,9 +493,12 @@ void owe_cancellation() noexcept {
   PyErr_Restore(t, v, tb);
 }
 
-bool ended_by_asyncio(ProcessObject* p) noexcept { return p->guest && cancelled_error && PyErr_ExceptionMatches(cancelled_error); }
+bool ended_by_asyncio(ProcessObject* p) noexcept {
+  return p->guest && cancelled_error && PyErr_ExceptionMatches(cancelled_error);
+}
 PyObject* new_cancellation(PyObject* message) noexcept {
-  return message ? PyObject_CallOneArg(cancelled_error, message) : PyObject_CallNoArgs(cancelled_error);
+  return message ? PyObject_CallOneArg(cancelled_error, message)
+                 : PyObject_CallNoArgs(cancelled_error);
 }
 void raise_cancellation() noexcept {
   PyErr_Clear();
@@ -479,10 +506,12 @@ void raise_cancellation() noexcept {
 }
 
 int init_asyncio(PyObject* m) {
-  if (!(names.asyncio = PyUnicode_InternFromString("_asyncio")) || !(names.done = PyUnicode_InternFromString("done")) ||
+  if (!(names.asyncio = PyUnicode_InternFromString("_asyncio")) ||
+      !(names.done = PyUnicode_InternFromString("done")) ||
       !(names.set_result = PyUnicode_InternFromString("set_result")) ||
       !(names.create_future = PyUnicode_InternFromString("create_future")) ||
-      !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) || !(names.time = PyUnicode_InternFromString("time")))
+      !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) ||
+      !(names.time = PyUnicode_InternFromString("time")))
     return -1;
   BellType.tp_name = "weft._native.Bell";
   BellType.tp_basicsize = sizeof(BellObject);

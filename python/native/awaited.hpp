@@ -1,5 +1,5 @@
-// The life of an operation that is awaited. What it does is its own (begin, go_on); this is the rest,
-// the same for all of them: who may step it, and what becomes of it when it is left.
+// The life of an operation that is awaited. What it does is its own (begin, go_on); this is the
+// rest, the same for all of them: who may step it, and what becomes of it when it is left.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
 //     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
@@ -12,11 +12,13 @@
 //   deciding: code of the user runs within begin() or go_on(). Nobody else may step it.
 //
 // Invariants
-//  1 While it waits or is held, one of `process` and `party` is set (of a yield in a task, neither).
-//    Otherwise `party` is null, unless a partner holds it after it was left: then until the wake-up.
-//  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is known.
-//    While a partner holds it, it stays: for the wake-up of a process (keep_until_woken), as `kept`
-//    of the party, or, if it is being collected, what the partner will write to (let_it_stay()).
+//  1 While it waits or is held, one of `process` and `party` is set (of a yield in a task,
+//    neither). Otherwise `party` is null, unless a partner holds it after it was left: then until
+//    the wake-up.
+//  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
+//    known. While a partner holds it, it stays: for the wake-up of a process (keep_until_woken), as
+//    `kept` of the party, or, if it is being collected, what the partner will write to
+//    (let_it_stay()).
 //
 // An object D has `state`, `process`, `party`, and
 //   const char* verb()              what it does
@@ -44,7 +46,8 @@ PyObject* object_of_op(D* o) noexcept {
 
 template <class D>
 void drop_task_waiter(D* o) noexcept {
-  if (!is_parked(o->state) && o->task_waiter && !o->task_waiter->kept) delete std::exchange(o->task_waiter, nullptr);
+  if (!is_parked(o->state) && o->task_waiter && !o->task_waiter->kept)
+    delete std::exchange(o->task_waiter, nullptr);
 }
 
 template <class D>
@@ -147,7 +150,9 @@ template <class D>
       return o->go_on(way);
     }
     case OpState::deciding: being_awaited(o->verb(), nullptr); return PYGEN_ERROR;
-    case OpState::done: bad_use("%s was awaited already: make another operation", o->verb()); return PYGEN_ERROR;
+    case OpState::done:
+      bad_use("%s was awaited already: make another operation", o->verb());
+      return PYGEN_ERROR;
     default: break;
   }
   ProcessObject* const me = current_coroutine();
@@ -173,7 +178,8 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   D* o = reinterpret_cast<D*>(self);
   if (o->state == OpState::deciding) return being_awaited(o->verb(), nullptr);
   if (is_parked(o->state)) {
-    if (o->process ? !driven_by(o->process) : !o->is_mine()) return being_awaited(o->verb(), o->process);
+    if (o->process ? !driven_by(o->process) : !o->is_mine())
+      return being_awaited(o->verb(), o->process);
     if (TaskWaiter* const p = o->task_waiter; p && is_cancellation(args, n)) {
       const Section section(p->link);
       if (p->woken || !p->op->withdraw(*p)) {  // committed
@@ -198,7 +204,8 @@ PyObject* close_it(PyObject* self, PyObject*) {
   if (o->state == OpState::deciding) return being_awaited(o->verb(), nullptr);
   if (is_parked(o->state)) {
     if (o->process && !driven_by(o->process)) return being_awaited(o->verb(), o->process);
-    if (o->task_waiter && !o->task_waiter->is_mine() && task_lives(o->task_waiter)) return being_awaited(o->verb(), nullptr);
+    if (o->task_waiter && !o->task_waiter->is_mine() && task_lives(o->task_waiter))
+      return being_awaited(o->verb(), nullptr);
   }
   leave_it(o);
   o->state = OpState::done;

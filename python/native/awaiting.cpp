@@ -16,14 +16,22 @@ std::vector<Kept> kept;  // rare
 
 PyObject* being_awaited(const char* verb, ProcessObject* by) {
   if (!by)
-    return bad_use("%s is being awaited already: whoever awaits it steps it, and nobody else; make another operation for each", verb);
+    return bad_use(
+        "%s is being awaited already: whoever awaits it steps it, and nobody else; make another "
+        "operation for each",
+        verb);
   PyObject* path = to_str(runtime::path_of(by->base));
-  if (path) bad_use("%s is being awaited already, by %U, which steps it, and nobody else: make another operation for each", verb, path);
+  if (path)
+    bad_use(
+        "%s is being awaited already, by %U, which steps it, and nobody else: make another "
+        "operation for each",
+        verb, path);
   Py_XDECREF(path);
   return nullptr;
 }
 
-void keep_until_woken(ProcessObject* p, PyObject* operation, void (*late)(PyObject*, ProcessBase&) noexcept) {
+void keep_until_woken(ProcessObject* p, PyObject* operation,
+                      void (*late)(PyObject*, ProcessBase&) noexcept) {
   kept.push_back({p, Py_NewRef(operation), late});
 }
 

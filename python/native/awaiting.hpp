@@ -6,10 +6,11 @@
 //                                                                  └──► decided already: the process is `owed` that wake-up
 //
 // Invariants
-//  1 `waits` of a process is null, or the operation that it awaits, which refers back to it. Whichever of
-//    the two goes first clears both.
+//  1 `waits` of a process is null, or the operation that it awaits, which refers back to it.
+//    Whichever of the two goes first clears both.
 //  2 `base.op` is null from when the process is resumed until it begins to wait again.
-//  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run by that wake-up first.
+//  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: it is run
+//    by that wake-up first.
 #pragma once
 #include "native.hpp"
 
@@ -23,13 +24,15 @@ inline void await_in(ProcessObject* p, PyObject* operation, const runtime::OpKin
 inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
   return this_process() == &p->base && !p->base.op && p->waits == operation;
 }
-// Does its process run here, and drive the coroutine that awaits it? Then it may be thrown into and closed.
+// Does its process run here, and drive the coroutine that awaits it? Then it may be thrown into and
+// closed.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
 void drop_awaited(PyObject* operation) noexcept;  // its process ends, or goes on to another
 
-// Before an operation begins: is a wake-up on its way that belongs to an earlier operation? Then it waits
-// for that, and begins afterwards. An earlier one that was woken and never stepped again is forsaken.
+// Before an operation begins: is a wake-up on its way that belongs to an earlier operation? Then it
+// waits for that, and begins afterwards. An earlier one that was woken and never stepped again is
+// forsaken.
 inline bool woken_first(ProcessObject* p) noexcept {
   if (p->waits && !p->base.op) [[unlikely]]
     drop_awaited(p->waits);
@@ -43,8 +46,8 @@ inline bool woken_first(ProcessObject* p) noexcept {
 PyObject* being_awaited(const char* verb, ProcessObject* by);  // by: null: somebody. BadUse; null
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
-// Nobody awaits the operation any longer. `withdraw` says whether it came before the commit. A process
-// that is parked in the operation is woken; what awaited it there finds it over.
+// Nobody awaits the operation any longer. `withdraw` says whether it came before the commit. A
+// process that is parked in the operation is woken; what awaited it there finds it over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;
@@ -59,7 +62,8 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
 }
 
 // A partner still holds the operation: it is kept until the wake-up, and `late` is called then.
-void keep_until_woken(ProcessObject* p, PyObject* operation, void (*late)(PyObject*, ProcessBase&) noexcept);
+void keep_until_woken(ProcessObject* p, PyObject* operation,
+                      void (*late)(PyObject*, ProcessBase&) noexcept);
 void wake_up_came(ProcessObject* p) noexcept;
 // The process has ended, and left an operation that somebody else refers to.
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp

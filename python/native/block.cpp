@@ -2,19 +2,23 @@
 //
 //   made ──enter──► open: processes are started as the block runs ──exit: all are waited for──► ended
 //
-// Blocks of one owner (a process, the thread of ordinary code, an asyncio task) are left by it, the innermost first; anything else is bad
-// use that changes nothing (rule 11.1). What nobody can leave any more:
+// Blocks of one owner (a process, the thread of ordinary code, an asyncio task) are left by it, the
+// innermost first; anything else is bad use that changes nothing (rule 11.1). What nobody can leave
+// any more:
 //
 //   open ──its owner ends: leave_blocks()──────► cancelled; its owner's group waits for it
 //     └──collected: group_finalize()───────────► the same; of ordinary code: closed at once, or, if that is
-//                                                not possible (`left`: another thread's, or blocks within
-//                                                it are open), as soon as it is: close_left_blocks()
+//                                                not possible (`left`: another thread's, or blocks
+//                                                within
+//                                                it are open), as soon as it is:
+//                                                close_left_blocks()
 //
-// Invariant: `innermost` has each owner's blocks that are open, by `around`; one that is `left` is owned by it.
+// Invariant: `innermost` has each owner's blocks that are open, by `around`; one that is `left` is
+// owned by it.
 //
-// A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the block ends: it can be cancelled, and it
-// counts when nothing can go on. Whenever it waits it runs the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels
-// within the block.
+// A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
+// block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
+// the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
 #include "group.hpp"
 
 #include <unordered_map>
@@ -56,15 +60,22 @@ int check_leaving(GroupObject* g, const void* here) {
   else if (g->state != GroupState::open)
     bad_use("this Group is not open");
   else if (g->generation != generation)
-    bad_use("a Group that was entered before a fork is left in the child: leave it in the process that entered it");
+    bad_use(
+        "a Group that was entered before a fork is left in the child: leave it in the process that "
+        "entered it");
   else if (g->owner != here)
     bad_use(
-        "a Group is left by another process, task or thread than entered it: leave it there; it stays open until then, and its processes "
+        "a Group is left by another process, task or thread than entered it: leave it there; it "
+        "stays open until then, and its processes "
         "go on");
   else if (innermost[here] != g)
-    bad_use("a Group is left before one that was entered after it: leave that one first; both stay open, and their processes go on");
+    bad_use(
+        "a Group is left before one that was entered after it: leave that one first; both stay "
+        "open, and their processes go on");
   else if (g->starting > 0)
-    bad_use("a Group is left while a process is being started in it (a finaliser ran there): leave it elsewhere");
+    bad_use(
+        "a Group is left while a process is being started in it (a finaliser ran there): leave it "
+        "elsewhere");
   else
     return 0;
   return -1;
@@ -75,9 +86,12 @@ int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
     bad_use("a Group is entered once: make another");
   else if (g->virtual_time && run && run->clock() == runtime::Clock::steady)
-    bad_use("Group(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
+    bad_use(
+        "Group(clock='virtual') inside a run on the steady clock: the clock belongs to the "
+        "outermost run");
   else if (is_over(this_process()))
-    bad_use("a Group is entered in a process that has ended (a finaliser ran there): do it elsewhere");
+    bad_use(
+        "a Group is entered in a process that has ended (a finaliser ran there): do it elsewhere");
   else
     return 0;
   return -1;
@@ -94,10 +108,14 @@ void open_block(GroupObject* g, ProcessBase& p) {
 PyObject* group_aenter(PyObject* o, PyObject*) {
   ProcessObject* me = current_coroutine();
   if (!me && !in_task())
-    return bad_use("async with Group() is for coroutine processes and asyncio tasks: in ordinary code, or in a thread, use `with Group()`");
+    return bad_use(
+        "async with Group() is for coroutine processes and asyncio tasks: in ordinary code, or in "
+        "a thread, use `with Group()`");
   if (check_made(grp(o), me ? &me->base.group->run : nullptr) < 0) return nullptr;
   if (!me) {
-    if (grp(o)->virtual_time) return bad_use("Group(clock='virtual') in an asyncio task: await run_async(..., clock='virtual')");
+    if (grp(o)->virtual_time)
+      return bad_use(
+          "Group(clock='virtual') in an asyncio task: await run_async(..., clock='virtual')");
     run_deferred();
     if (!(grp(o)->guest = guest_open())) return nullptr;
     begin_block(grp(o), task_here());
@@ -117,7 +135,8 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->home, nullptr);
   }
-  const bool interrupted = g->outermost && g->outermost->run.interrupt;  // by a signal's handler, and the block met it nowhere
+  // by a signal's handler, and the block met it nowhere
+  const bool interrupted = g->outermost && g->outermost->run.interrupt;
   if (e == Py_None && !interrupted) return;
   if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));
   g->group->cancel();
@@ -126,10 +145,13 @@ void leave_with(GroupObject* g, PyObject* e) {
 PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__aexit__ takes three arguments");
   ProcessObject* const me = current_coroutine();
-  const void* const here = me ? static_cast<const ProcessBase*>(&me->base) : in_task() ? task_here() : nullptr;
+  const void* const here = me          ? static_cast<const ProcessBase*>(&me->base)
+                           : in_task() ? task_here()
+                                       : nullptr;
   GuestObject* const guest = grp(o)->guest;
   // The loop is closed, or forgot the task: it is given up in its place (rule 13.5).
-  const bool forgotten = guest && grp(o)->state == GroupState::open && !me && !task_lives(link_of(guest), grp(o)->owner);
+  const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
+                         !task_lives(link_of(guest), grp(o)->owner);
   if (!forgotten && check_leaving(grp(o), here) < 0) return nullptr;
   if (guest) {
     const Section section(link_of(guest));
@@ -150,7 +172,9 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
   close_left_blocks();
-  if (current_coroutine() || in_task()) return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
+  if (current_coroutine() || in_task())
+    return bad_use(
+        "with Group() blocks: in a coroutine process or an asyncio task use `async with`");
   if (check_made(g, current_run()) < 0) return nullptr;
   if (ProcessObject* me = current_greenlet()) {
     open_block(g, me->base);
@@ -158,16 +182,22 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   }
   run_deferred();
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
-  if (t && t->op) return bad_use("a Group is entered while this thread is in another operation (a finaliser ran there): do it elsewhere");
+  if (t && t->op)
+    return bad_use(
+        "a Group is entered while this thread is in another operation (a finaliser ran there): do "
+        "it elsewhere");
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
-    g->outermost = new Outermost(g->virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
+    g->outermost =
+        new Outermost(g->virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
     t = &g->outermost->run.self;
   }
   runtime::Scheduler* const home = home_here(*t);
-  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in ordinary code.
+  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in
+  // ordinary code.
   g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = home != nullptr;
-  // Coroutine processes of a group in a thread run where the outermost run's do: this thread is busy with the block.
+  // Coroutine processes of a group in a thread run where the outermost run's do: this thread is
+  // busy with the block.
   runtime::Group* spawned = run_of(*t->run).spawned;
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->outermost) {
@@ -183,13 +213,15 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   g->group->open_block();
   g->state = GroupState::open;
   if (g->outermost) g->outermost->begun();
-  if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);  // which raises that
+  // which raises that
+  if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);
   return Py_NewRef(o);
 }
 // The block of a thread: `e` left it, or None.
 PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   leave_with(g, e);
-  runtime::ThreadProcess& self = *static_cast<runtime::ThreadProcess*>(static_cast<ThreadProcess*>(g->group->parent));
+  runtime::ThreadProcess& self =
+      *static_cast<runtime::ThreadProcess*>(static_cast<ThreadProcess*>(g->group->parent));
   wait_here(*g->scheduler, self, *g->group, g->spawned);
   g->state = GroupState::ended;
   end_block(g);
@@ -242,8 +274,8 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 PyObject* group_start(PyObject* o, PyObject* p) {
   GroupObject* g = grp(o);
   run_deferred();
-  if (!g->group || g->generation != generation || g->state == GroupState::made || g->state == GroupState::ended ||
-      (g->state == GroupState::left && g->group->done()))
+  if (!g->group || g->generation != generation || g->state == GroupState::made ||
+      g->state == GroupState::ended || (g->state == GroupState::left && g->group->done()))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return no_process(p, "");
   PyObject* one = PyList_New(1);
@@ -267,9 +299,11 @@ PyObject* group_cancel(PyObject* o, PyObject*) {
 PyObject* group_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   static const char* names[] = {"clock", nullptr};
   const char* clock = "steady";
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "|$s:Group", const_cast<char**>(names), &clock)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "|$s:Group", const_cast<char**>(names), &clock))
+    return nullptr;
   const std::string_view c = clock;
-  if (c != "steady" && c != "virtual") return bad_use("Group(clock='%s'): a clock is 'steady' or 'virtual'", clock);
+  if (c != "steady" && c != "virtual")
+    return bad_use("Group(clock='%s'): a clock is 'steady' or 'virtual'", clock);
   PyObject* list = PyList_New(0);
   GroupObject* g = list ? new_group(list) : nullptr;
   if (g) g->virtual_time = c == "virtual";
@@ -290,17 +324,21 @@ void abandon_block(GroupObject* g) noexcept {
   runtime::Scheduler* const own = g->borrowed ? nullptr : std::exchange(g->scheduler, nullptr);
   g->scheduler = nullptr;
   ProcessBase* const owner = g->group->parent;
-  // The thread of a block in ordinary code has a group of its own, which ends with the block; its run's stays.
+  // The thread of a block in ordinary code has a group of its own, which ends with the block; its
+  // run's stays.
   GroupObject* outer = g->around;
   while (outer && !outer->outermost) outer = outer->around;
-  runtime::Group* const successor = outer ? outer->group : owner->group ? owner->group : run_of(g->group->run).spawned;
+  runtime::Group* const successor = outer          ? outer->group
+                                    : owner->group ? owner->group
+                                                   : run_of(g->group->run).spawned;
   g->group->close_block();
   if (successor) abandon_group(g, *successor);
   delete own;
 }
 
 void name_left(GroupObject* g, const char* how) noexcept {
-  PyObject* where = g->file ? PyUnicode_FromFormat(", entered at %U:%d,", g->file, g->line) : PyUnicode_FromString("");
+  PyObject* where = g->file ? PyUnicode_FromFormat(", entered at %U:%d,", g->file, g->line)
+                            : PyUnicode_FromString("");
   std::string names;
   std::size_t n = 0;
   if (g->group && !g->guest)
@@ -310,8 +348,9 @@ void name_left(GroupObject* g, const char* how) noexcept {
   if (n > 8) names.append(", …");
   PyObject* which = to_str(n ? names : std::string("none"));
   if (!where || !which ||
-      PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "a Group%U %s: its processes are cancelled (%U); leave it by its with block", where, how,
-                       which) < 0)
+      PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                       "a Group%U %s: its processes are cancelled (%U); leave it by its with block",
+                       where, how, which) < 0)
     PyErr_WriteUnraisable(Py_None);
   Py_XDECREF(where);
   Py_XDECREF(which);
@@ -319,7 +358,8 @@ void name_left(GroupObject* g, const char* how) noexcept {
 
 // The thread of its run is here, and does nothing else: it can be waited for now.
 bool can_close(GroupObject* g) noexcept {
-  return g->outermost && caller_here() == g->owner && innermost[g->owner] == g && !deferred_runs_here() && g->starting == 0;
+  return g->outermost && caller_here() == g->owner && innermost[g->owner] == g &&
+         !deferred_runs_here() && g->starting == 0;
 }
 void close_now(GroupObject* g) noexcept {
   PyObject* why = PyObject_CallNoArgs(PyExc_GeneratorExit);
@@ -336,7 +376,9 @@ int close_when_called(void*) {
 
 void group_finalize(PyObject* o) {
   GroupObject* g = grp(o);
-  if ((g->state != GroupState::open && g->state != GroupState::left) || g->generation != generation || interpreter_ends()) return;
+  if ((g->state != GroupState::open && g->state != GroupState::left) ||
+      g->generation != generation || interpreter_ends())
+    return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   name_left(g, "was collected while it was open");
@@ -349,7 +391,8 @@ void group_finalize(PyObject* o) {
   } else if (can_close(g)) {
     close_now(g);
   } else {
-    g->group->close_block();  // a failure in it does not concern the block in which its thread is by now
+    // a failure in it does not concern the block in which its thread is by now
+    g->group->close_block();
     g->group->cancel();
     g->spawned->cancel();
     g->state = GroupState::left;
@@ -370,7 +413,8 @@ void group_dealloc(PyObject* o) {
   PyObject_GC_Del(o);
 }
 PyMethodDef group_methods[] = {
-    {"start", method(gated<with_keyword<"start", "process", group_start>>), kKeywords, "Start a process in the group; returns it."},
+    {"start", method(gated<with_keyword<"start", "process", group_start>>), kKeywords,
+     "Start a process in the group; returns it."},
     {"cancel", gated<group_cancel>, METH_NOARGS, "Ask every process of the group to end."},
     {"__aenter__", gated<group_aenter>, METH_NOARGS, nullptr},
     {"__aexit__", method(gated<group_aexit>), METH_FASTCALL, nullptr},
@@ -408,7 +452,8 @@ void close_left_blocks() noexcept {
   for (;;) {
     const void* const here = caller_here();
     const auto at = here ? innermost.find(here) : innermost.end();
-    if (at == innermost.end() || at->second->state != GroupState::left || !can_close(at->second)) break;
+    if (at == innermost.end() || at->second->state != GroupState::left || !can_close(at->second))
+      break;
     GroupObject* g = at->second;
     --left_blocks;
     close_now(g);
@@ -434,10 +479,13 @@ PyTypeObject GroupType{PyVarObject_HEAD_INIT(nullptr, 0)};
 int init_block(PyObject* m) {
   GroupType.tp_name = "weft.Group";
   GroupType.tp_doc =
-      "Group(*, clock='steady'): processes as a context manager: leaving the block waits for all of them (rule 7.5).\n\n"
-      "In ordinary code the block is an outermost run: greenlets and coroutines that are started in it run while the block waits,\n"
+      "Group(*, clock='steady'): processes as a context manager: leaving the block waits for all "
+      "of them (rule 7.5).\n\n"
+      "In ordinary code the block is an outermost run: greenlets and coroutines that are started "
+      "in it run while the block waits,\n"
       "and clock='virtual' gives it virtual time (rule 8.6).\n\n"
-      "Raises:\n    what failed in it (several: an ExceptionGroup), at its end; Cancelled; Deadlock; BadUse.";
+      "Raises:\n    what failed in it (several: an ExceptionGroup), at its end; Cancelled; "
+      "Deadlock; BadUse.";
   GroupType.tp_basicsize = sizeof(GroupObject);
   GroupType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   GroupType.tp_new = gated<group_new>;

@@ -20,11 +20,15 @@ namespace {
 
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
 
-// Ordinary code outside any run, at an operation that has begun: is there nobody in the program who could ever wake it?
+// Ordinary code outside any run, at an operation that has begun: is there nobody in the program who
+// could ever wake it?
 bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
-  if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() || runtime::Limit::any_armed(t, *t.run)) return false;
+  if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() ||
+      runtime::Limit::any_armed(t, *t.run))
+    return false;
   t.op = &kind;
-  const bool blocked = facing(t) == Facing::blocked;  // else it has a timer, or was decided just now
+  // else it has a timer, or was decided just now
+  const bool blocked = facing(t) == Facing::blocked;
   t.op = nullptr;
   return blocked && !program_handles_signals();
 }
@@ -48,14 +52,16 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   PyObject* where = to_str(names_of(t, kind));
   if (where)
     bad_use(
-        "%s%U in ordinary code would wait for ever: nothing runs that could meet it. Do it in a process that run(...) starts; a coroutine "
+        "%s%U in ordinary code would wait for ever: nothing runs that could meet it. Do it in a "
+        "process that run(...) starts; a coroutine "
         "process awaits it (`await`)",
         kind.verb, where);
   Py_XDECREF(where);
   return take_exception();
 }
 
-// It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule 10.6). True: look again.
+// It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule
+// 10.6). True: look again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
   for (PyRun* run : every_run())
@@ -70,8 +76,9 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
     const OutsideGate beyond;
     PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
     if (m)
-      r = PyObject_CallMethod(m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,
-                              static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+      r = PyObject_CallMethod(
+          m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,
+          static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
     Py_XDECREF(m);
   }
   const bool again = r == Py_True;
@@ -109,11 +116,15 @@ Caller::Caller(const char* verb) noexcept {
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
   if (!runtime::ThreadProcess::current_or_null()) t.interrupted = &guest_interrupted;  // a guest
   if (in_asyncio()) {
-    bad_use("%s would block the running asyncio loop: await it, or do it in a thread (asyncio.to_thread)", verb);
+    bad_use(
+        "%s would block the running asyncio loop: await it, or do it in a thread "
+        "(asyncio.to_thread)",
+        verb);
     return;
   }
   if (t.op) {
-    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere", verb);
+    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere",
+            verb);
     return;
   }
   process_ = thread_ = &t;
@@ -125,7 +136,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     observe_park(*process_, kind);
   if (thread_) {
     if (home_here(*thread_)) {
-      // Greenlets that were started from less deep lie over this part of the stack while they run (greenlet.cpp, invariant 3).
+      // Greenlets that were started from less deep lie over this part of the stack while they run
+      // (greenlet.cpp, invariant 3).
       static thread_local Value away;
       const bool ours = process_->slot == &own_;
       if (ours) {
@@ -148,7 +160,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   while (!greenlet_park(greenlet_)) {
     PyObject* e = take_exception();
     Py_XSETREF(thrown_, e);
-    if (kind.withdraw(*process_)) break;  // else it has been committed, and the wake-up is on its way
+    // else it has been committed, and the wake-up is on its way
+    if (kind.withdraw(*process_)) break;
   }
   process_->op = nullptr;
   return process_->status;

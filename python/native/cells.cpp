@@ -8,7 +8,8 @@
 
 namespace weft::py {
 
-// --- cells ------------------------------------------------------------------------------------------------------------------------------
+// --- cells
+// ------------------------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -34,7 +35,8 @@ PyObject* new_cell(const NativeType* t, weft_value v) noexcept {
   if (!c) return nullptr;
   c->type = t;
   c->value = v;
-  // As PyObject_Init() does, of whom it may not be asked without the GIL; the type is static, and not counted.
+  // As PyObject_Init() does, of whom it may not be asked without the GIL; the type is static, and
+  // not counted.
 #ifdef Py_GIL_DISABLED
   c->ob_base.ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);  // of no thread
   c->ob_base.ob_type = &CellType;
@@ -54,7 +56,8 @@ void drop_cell(PyObject* o) noexcept {
   std::free(o);
 }
 
-// --- channels ---------------------------------------------------------------------------------------------------------------------------
+// --- channels
+// ---------------------------------------------------------------------------------------------------------------------------
 
 const NativeType* type_of(const ChannelObject* c) noexcept {
   const auto at = natives.find(c);
@@ -64,7 +67,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// The conversion's TypeError or OverflowError, as BadUse that names the channel; anything else is left.
+// The conversion's TypeError or OverflowError, as BadUse that names the channel; anything else is
+// left.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError) &&
       !PyErr_ExceptionMatches(PyExc_UnicodeError))
@@ -73,12 +77,14 @@ PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   PyObject* const text = PyObject_Str(why);
   Py_DECREF(why);
   if (!text) return nullptr;
-  bad_use("%s channel %s, which carries %s (%s): %U", what, channel_name(c).c_str(), describe(n.type).c_str(), n.by.c_str(), text);
+  bad_use("%s channel %s, which carries %s (%s): %U", what, channel_name(c).c_str(),
+          describe(n.type).c_str(), n.by.c_str(), text);
   Py_DECREF(text);
   return nullptr;
 }
 
-// A value that waits at the channel and is no cell yet: in a writer's slot or in the buffer. Borrowed; null: none.
+// A value that waits at the channel and is no cell yet: in a writer's slot or in the buffer.
+// Borrowed; null: none.
 Value* first_bare(Engine& c) {
   Value* found = nullptr;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -144,15 +150,18 @@ int check_packed(ChannelObject* c, const Native& n) {
 int attach(ChannelObject* c, const NativeType* t, const char* who) {
   if (const auto at = natives.find(c); at != natives.end()) {
     if (at->second.type == t) return 0;
-    bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel", channel_name(c).c_str(),
-            describe(at->second.type).c_str(), at->second.by.c_str(), who, describe(t).c_str());
+    bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
+            channel_name(c).c_str(), describe(at->second.type).c_str(), at->second.by.c_str(), who,
+            describe(t).c_str());
     return -1;
   }
   const Native n{t, who};
   if (is_wired(c)) {
     if (is_board(c)) {
-      bad_use("channel %s has ends on a board, and %s is native: that is not built yet; put a Python process between them",
-              channel_name(c).c_str(), who);
+      bad_use(
+          "channel %s has ends on a board, and %s is native: that is not built yet; put a Python "
+          "process between them",
+          channel_name(c).c_str(), who);
       return -1;
     }
     if (check_packed(c, n) < 0) return -1;
@@ -192,7 +201,9 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
           }
       };
       for (core::Link* l = writers.front(); l; l = l->next)
-        if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot); v && v->o && is_cell(v->o)) back(*v);
+        if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
+            v && v->o && is_cell(v->o))
+          back(*v);
       if (core::Ring<Value>* ring = c->core.ring)
         for (std::uint32_t i = 0; i < ring->size; ++i)
           if (Value& v = ring->data[(ring->head + i) % ring->capacity]; is_cell(v.o)) back(v);
@@ -218,8 +229,11 @@ int type_like(const ChannelObject* c, ChannelObject* to) {
 int check_move(ChannelObject* c, PyObject* value) {
   const NativeType* const t = type_of(c);
   if (t && is_array(t)) return check_only(value);
-  bad_use("write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; write it without",
-          channel_name(c).c_str(), t ? "carries " : "is no native channel", t ? describe(t).c_str() : "");
+  bad_use(
+      "write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; "
+      "write it without",
+      channel_name(c).c_str(), t ? "carries " : "is no native channel",
+      t ? describe(t).c_str() : "");
   return -1;
 }
 
@@ -250,7 +264,8 @@ PyObject* unsent_native(PyObject* cell) noexcept {
   return r;
 }
 
-// --- wired as well ----------------------------------------------------------------------------------------------------------------------
+// --- wired as well
+// ----------------------------------------------------------------------------------------------------------------------
 
 PyObject* plain_native(ChannelObject* c, PyObject* value) {
   release_lent();
@@ -269,12 +284,14 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
   if (to_native(t, o, to) == 0) return 0;
   drop_native(to);
   const auto at = natives.find(c);
-  explain(c, at == natives.end() ? Native{t, "a native component"} : at->second, "a value read from");
+  explain(c, at == natives.end() ? Native{t, "a native component"} : at->second,
+          "a value read from");
   return -1;
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // From the look at a slot to its new content nobody else may take it: no finaliser runs, and components wait for the GIL.
+  // From the look at a slot to its new content nobody else may take it: no finaliser runs, and
+  // components wait for the GIL.
   const bool collects = PyGC_Disable();
   std::vector<PyObject*> done;  // cells that are empty, but for what an array has left
   int r = 0;
@@ -291,7 +308,8 @@ int cells_to_objects(ChannelObject* c) {
     for (core::Link* l = writers.front(); l; l = l->next)
       if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) change(*v);
     if (core::Ring<Value>* ring = c->core.ring)
-      for (std::uint32_t i = 0; i < ring->size; ++i) change(ring->data[(ring->head + i) % ring->capacity]);
+      for (std::uint32_t i = 0; i < ring->size; ++i)
+        change(ring->data[(ring->head + i) % ring->capacity]);
   });
   for (PyObject* cell : done) drop_cell(cell);
   if (collects) PyGC_Enable();
@@ -300,7 +318,8 @@ int cells_to_objects(ChannelObject* c) {
 
 namespace {
 PyObject* f_is_native(PyObject*, PyObject* o) {
-  return PyBool_FromLong(Py_IS_TYPE(o, &ChannelType) && is_native(reinterpret_cast<ChannelObject*>(o)));
+  return PyBool_FromLong(Py_IS_TYPE(o, &ChannelType) &&
+                         is_native(reinterpret_cast<ChannelObject*>(o)));
 }
 PyMethodDef functions[] = {{"_is_native", gated<f_is_native>, METH_O, nullptr}, {}};
 }  // namespace

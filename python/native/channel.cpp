@@ -3,7 +3,8 @@
 //   Channel ──reader()/writer()──► open ──retire│last holder finished│sent│die──► closed (says how)
 //                                   └──collected: its retirement is queued (pending.cpp)
 //
-// A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
+// A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a
+// count of the core.
 #include "asyncio.hpp"
 #include "cells.hpp"
 #include "choice.hpp"
@@ -22,7 +23,8 @@ namespace {
 ChannelObject* channel(PyObject* o) noexcept { return reinterpret_cast<ChannelObject*>(o); }
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
-// --- Channel ----------------------------------------------------------------------------------------------------------------------
+// --- Channel
+// ----------------------------------------------------------------------------------------------------------------------
 
 // Where the caller is: `file:line`, for the name of a channel that was given none (rule 1.7).
 int birthplace(ChannelObject* c) {
@@ -48,18 +50,24 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   Overflow overflow = Overflow::block;
   if (PyTuple_GET_SIZE(args) != 0 || kw) {
     if (PyTuple_GET_SIZE(args) > 1)
-      return PyErr_Format(PyExc_TypeError, "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
-                          PyTuple_GET_ITEM(args, 0));
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUiO:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity,
-                                     &of))
+      return PyErr_Format(
+          PyExc_TypeError,
+          "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
+          PyTuple_GET_ITEM(args, 0));
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUiO:Channel", const_cast<char**>(names), &name,
+                                     &capacity, &overflow_name, &immunity, &of))
       return nullptr;
     if (name != Py_None && !PyUnicode_Check(name))
-      return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s", Py_TYPE(name)->tp_name,
+      return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s",
+                          Py_TYPE(name)->tp_name,
                           PyLong_Check(name) ? "; for a buffer: capacity=..." : "");
-    if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0) return bad_use("Channel: the name is empty; leave it out for file:line");
+    if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0)
+      return bad_use("Channel: the name is empty; leave it out for file:line");
     if (capacity < 0 || capacity > 0x3fffffff)
-      return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd", capacity);
-    if (immunity < 0 || immunity > 255) return bad_use("Channel: immunity must be from 0 to 255, not %d", immunity);
+      return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd",
+                     capacity);
+    if (immunity < 0 || immunity > 255)
+      return bad_use("Channel: immunity must be from 0 to 255, not %d", immunity);
     if (overflow_name) {
       const char* o = PyUnicode_AsUTF8(overflow_name);
       if (!o) return nullptr;
@@ -73,10 +81,15 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
       else if (s == "unbounded")
         overflow = Overflow::unbounded;
       else
-        return bad_use("Channel: overflow must be 'block', 'drop_oldest', 'drop_newest' or 'unbounded', not %R", overflow_name);
+        return bad_use(
+            "Channel: overflow must be 'block', 'drop_oldest', 'drop_newest' or 'unbounded', not "
+            "%R",
+            overflow_name);
     }
     if (capacity == 0 && (overflow == Overflow::drop_oldest || overflow == Overflow::drop_newest))
-      return bad_use("Channel: overflow=%R drops values from a buffer: give a capacity of at least 1", overflow_name);
+      return bad_use(
+          "Channel: overflow=%R drops values from a buffer: give a capacity of at least 1",
+          overflow_name);
   }
   auto* c = allocate<ChannelObject>(type, capacity > 0 || overflow == Overflow::unbounded);
   if (!c) return nullptr;
@@ -99,7 +112,8 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   c->core.set_immunity(static_cast<std::uint8_t>(immunity));
   if (c->traced) {
     try {
-      c->core.set_ring(new weft::detail::HeapRing<Value>(capacity > 0 ? static_cast<std::uint32_t>(capacity) : 8, overflow));
+      c->core.set_ring(new weft::detail::HeapRing<Value>(
+          capacity > 0 ? static_cast<std::uint32_t>(capacity) : 8, overflow));
     } catch (const std::bad_alloc&) {
       Py_DECREF(c);
       return PyErr_NoMemory();
@@ -111,7 +125,8 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 }
 
 int channel_traverse(PyObject* o, visitproc visit, void* arg) {
-  if (is_native(channel(o))) return 0;  // cells refer to nothing; and who has no GIL may be in the buffer
+  if (is_native(channel(o)))
+    return 0;  // cells refer to nothing; and who has no GIL may be in the buffer
   if (core::Ring<Value>* r = channel(o)->core.ring)
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
@@ -139,7 +154,8 @@ void channel_dealloc(PyObject* o) {
 }
 
 // Takes over one count of the core. Inline: an end is to be made in few instructions.
-[[gnu::always_inline]] inline PyObject* end_at(std::uint32_t site, PyTypeObject* type, ChannelObject* c) noexcept {
+[[gnu::always_inline]] inline PyObject* end_at(std::uint32_t site, PyTypeObject* type,
+                                               ChannelObject* c) noexcept {
   auto* e = allocate<EndObject>(type, c->traced);
   if (!e) {
     if (type == &ReaderType)
@@ -163,10 +179,13 @@ PyObject* make_end(PyObject* o, PyObject*) {
   ChannelObject* c = channel(o);
   const char* verb = S == Side::in ? "reader()" : "writer()";
   if (!of_this_fork(c))
-    return bad_use("%s on channel %s: it was made before a fork, and this is the child: make channels in the process that uses them", verb,
-                   channel_name(c).c_str());
+    return bad_use(
+        "%s on channel %s: it was made before a fork, and this is the child: make channels in the "
+        "process that uses them",
+        verb, channel_name(c).c_str());
   if (is_far(c))
-    return bad_use("%s on channel %s: its home is another OS process, which hands out its ends", verb, channel_name(c).c_str());
+    return bad_use("%s on channel %s: its home is another OS process, which hands out its ends",
+                   verb, channel_name(c).c_str());
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     Status s = c->core.how_ended<S>();
@@ -178,7 +197,8 @@ PyObject* make_end(PyObject* o, PyObject*) {
 
 int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char* verb) {
   const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
-  if (n + k > 1 || (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "strength") != 0)) {
+  if (n + k > 1 ||
+      (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "strength") != 0)) {
     PyErr_Format(PyExc_TypeError, "%s() takes one argument: strength", verb);
     return -1;
   }
@@ -216,9 +236,10 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
     for (core::Link* l = rq.front(); l; l = l->next) ++r;
     for (core::Link* l = wq.front(); l; l = l->next) ++w;
   });
-  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type), "KKIIllk",
-                               static_cast<unsigned long long>(c.transfers()),
-                               static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0), c.reader_ends(), c.writer_ends(), r, w,
+  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type),
+                               "KKIIllk", static_cast<unsigned long long>(c.transfers()),
+                               static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0),
+                               c.reader_ends(), c.writer_ends(), r, w,
                                static_cast<unsigned long>(c.ring ? c.ring->size : 0));
 }
 
@@ -241,8 +262,11 @@ PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 template <const char* Verb>
 PyObject* through_an_end(PyObject* o, PyObject*, PyObject*) {
   const std::string_view verb(Verb);
-  const char* const ends = verb == "read" ? "reader()" : verb == "write" ? "writer()" : "reader() or writer()";
-  return bad_use("%s on channel %s itself: take an end of it, channel.%s", Verb, channel_name(channel(o)).c_str(), ends);
+  const char* const ends = verb == "read"    ? "reader()"
+                           : verb == "write" ? "writer()"
+                                             : "reader() or writer()";
+  return bad_use("%s on channel %s itself: take an end of it, channel.%s", Verb,
+                 channel_name(channel(o)).c_str(), ends);
 }
 constexpr char kRead[] = "read", kWrite[] = "write", kRetire[] = "retire";
 constexpr int kAny = METH_VARARGS | METH_KEYWORDS;
@@ -252,17 +276,21 @@ PyMethodDef channel_methods[] = {
      "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
     {"writer", gated<make_end<Side::out>>, METH_NOARGS,
      "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
-    {"poison", method(gated<channel_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},
+    {"poison", method(gated<channel_poison>), METH_FASTCALL | METH_KEYWORDS,
+     "Abort: whoever uses the channel gets Poisoned (rule 4)."},
     {"read", method(gated<through_an_end<kRead>>), kAny, nullptr},
     {"write", method(gated<through_an_end<kWrite>>), kAny, nullptr},
     {"retire", method(gated<through_an_end<kRetire>>), kAny, nullptr},
     {"stats", gated<channel_stats>, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
-PyGetSetDef channel_getset[] = {{"name", gated<channel_get_name>, nullptr, "As given, or file:line of its birth.", nullptr}, {}};
+PyGetSetDef channel_getset[] = {
+    {"name", gated<channel_get_name>, nullptr, "As given, or file:line of its birth.", nullptr},
+    {}};
 PyNumberMethods channel_number{};
 
-// --- ends -------------------------------------------------------------------------------------------------------------------------
+// --- ends
+// -------------------------------------------------------------------------------------------------------------------------
 
 int end_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(reinterpret_cast<PyObject*>(end_of(o)->channel));
@@ -275,7 +303,8 @@ void end_dealloc(PyObject* o) {
 #ifdef Py_GIL_DISABLED
   constexpr bool only_one = false;  // what is counted by several threads is not known at one moment
 #else
-  const bool only_one = Py_REFCNT(e->channel) == 1;  // nobody else refers to the channel: nobody can be told
+  // nobody else refers to the channel: nobody can be told
+  const bool only_one = Py_REFCNT(e->channel) == 1;
 #endif
   if (e->state == EndState::open && !only_one)
     defer_retirement(e->channel, is_writer(o));
@@ -299,13 +328,17 @@ PyObject* end_close(PyObject* o, PyObject*) {
   run_deferred();
   Py_RETURN_NONE;
 }
-PyObject* end_channel(PyObject* o, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(end_of(o)->channel)); }
-PyObject* end_closed(PyObject* o, void*) { return PyBool_FromLong(end_of(o)->state != EndState::open); }
+PyObject* end_channel(PyObject* o, void*) {
+  return Py_NewRef(reinterpret_cast<PyObject*>(end_of(o)->channel));
+}
+PyObject* end_closed(PyObject* o, void*) {
+  return PyBool_FromLong(end_of(o)->state != EndState::open);
+}
 PyObject* end_repr(PyObject* o) {
   PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
-  PyObject* r =
-      n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n, end_of(o)->state == EndState::open ? "" : ", closed")
-        : nullptr;
+  PyObject* r = n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n,
+                                         end_of(o)->state == EndState::open ? "" : ", closed")
+                  : nullptr;
   Py_XDECREF(n);
   return r;
 }
@@ -316,18 +349,22 @@ PyGetSetDef end_getset[] = {{"channel", gated<end_channel>, nullptr, "Its channe
 PyObject* reader_read(PyObject* o, PyObject*) { return operation_read(o, false); }
 PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) || kw)
-    return PyErr_Format(PyExc_TypeError, "a reader is called without arguments; to write use the channel's writer()");
+    return PyErr_Format(
+        PyExc_TypeError,
+        "a reader is called without arguments; to write use the channel's writer()");
   return operation_read(o, false);
 }
 PyObject* reader_next(PyObject* o) {
   if (current_coroutine() || in_task())
-    return bad_use("for over a reader blocks: in a coroutine process or an asyncio task use `async for`");
+    return bad_use(
+        "for over a reader blocks: in a coroutine process or an asyncio task use `async for`");
   return operation_read(o, true);
 }
 PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
 PyObject* reader_extended(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
-  if (n > 0 || k > 1 || (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "redeliver") != 0))
+  if (n > 0 || k > 1 ||
+      (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "redeliver") != 0))
     return PyErr_Format(PyExc_TypeError, "extended() takes one argument, by name: redeliver");
   const int keeps = k == 1 ? PyObject_IsTrue(args[0]) : 0;
   return keeps < 0 ? nullptr : extended_new(o, keeps != 0);
@@ -335,7 +372,8 @@ PyObject* reader_extended(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
 PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   if (n == 1 && !names) [[likely]]
     return operation_write(o, args[0]);
-  if (n != 1 || PyTuple_GET_SIZE(names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "move") != 0)
+  if (n != 1 || PyTuple_GET_SIZE(names) != 1 ||
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "move") != 0)
     return PyErr_Format(PyExc_TypeError, "write() takes one value, and move=True or False");
   const int move = PyObject_IsTrue(args[1]);
   if (move < 0 || (move && check_move(end_of(o)->channel, args[0]) < 0)) return nullptr;
@@ -344,41 +382,56 @@ PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObjec
 PyObject* writer_write_zero(PyObject* o, PyObject* v) { return operation_write_zero(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) != 1 || kw)
-    return PyErr_Format(PyExc_TypeError, "a writer is called with the one value to write; to read use the channel's reader()");
+    return PyErr_Format(
+        PyExc_TypeError,
+        "a writer is called with the one value to write; to read use the channel's reader()");
   return operation_write(o, PyTuple_GET_ITEM(args, 0));
 }
 PyObject* not_a_reader(PyObject* o, PyObject*) {
-  return bad_use("read on a writer end of channel %s: read from channel.reader()", channel_name(end_of(o)->channel).c_str());
+  return bad_use("read on a writer end of channel %s: read from channel.reader()",
+                 channel_name(end_of(o)->channel).c_str());
 }
 PyObject* not_a_writer(PyObject* o, PyObject*) {
-  return bad_use("write on a reader end of channel %s: write to channel.writer()", channel_name(end_of(o)->channel).c_str());
+  return bad_use("write on a reader end of channel %s: write to channel.writer()",
+                 channel_name(end_of(o)->channel).c_str());
 }
 
-#define WEFT_END_METHODS                                                                                                           \
-  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."}, \
-      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                                                                 \
-       "Close this end; the last of its side ends the channel quietly (rule 3)."},                                                 \
-      {"die", gated<end_close<EndState::died>>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."}, {                  \
-    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                                                               \
+#define WEFT_END_METHODS                                                           \
+  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS,             \
+   "Abort: whoever uses the channel gets Poisoned (rule 4)."},                     \
+      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                 \
+       "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
+      {"die", gated<end_close<EndState::died>>, METH_NOARGS,                       \
+       "Its holder was killed: close it so (rule 4.5)."},                          \
+  {                                                                                \
+    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr               \
   }
 PyMethodDef reader_methods[] = {
-    {"read", gated<reader_read>, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
+    {"read", gated<reader_read>, METH_NOARGS,
+     "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
     {"read_many", method(gated<with_keyword<"read_many", "most", reader_read_many>>), kKeywords,
-     "At least one value, and those that are in the buffer, up to `most`, as a list. Raises as read()."},
+     "At least one value, and those that are in the buffer, up to `most`, as a list. Raises as "
+     "read()."},
     {"blocks", method(gated<with_keyword<"blocks", "most", reader_blocks>>), kKeywords,
      "An iterator over what read_many(most) gives, until the other side has retired."},
     {"write", gated<not_a_writer>, METH_O, nullptr},
     {"extended", method(gated<reader_extended>), METH_FASTCALL | METH_KEYWORDS,
-     "A context manager: the value; its writer goes on when the block ends (rule 1.6). redeliver=True, for an end in another OS process: "
-     "if an exception leaves the block, or this OS process dies in it, the value is the next to be read."},
+     "A context manager: the value; its writer goes on when the block ends (rule 1.6). "
+     "redeliver=True, for an end in another OS process: "
+     "if an exception leaves the block, or this OS process dies in it, the value is the next to be "
+     "read."},
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
     {"write", method(gated<writer_write>), kKeywords,
-     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse. "
-     "move=True: it is an array for a native component, and this is the only reference to it, or BadUse (rule 16.6)."},
-    {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>), kKeywords,
-     "Each of the values, in order, as so many writes. Raises as write(), with .value: the first that was not written."},
+     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, "
+     "Cancelled, each with .value; BadUse. "
+     "move=True: it is an array for a native component, and this is the only reference to it, or "
+     "BadUse (rule 16.6)."},
+    {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>),
+     kKeywords,
+     "Each of the values, in order, as so many writes. Raises as write(), with .value: the first "
+     "that was not written."},
     {"_write_zero", gated<writer_write_zero>, METH_O, nullptr},
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
@@ -454,7 +507,8 @@ int init_channel(PyObject* m) {
   channel_number.nb_multiply = gated<channel_times>;
   ChannelType.tp_name = "weft.Channel";
   ChannelType.tp_doc =
-      "Channel(name=None, *, capacity=0, overflow='block', immunity=0, type=None): a rendezvous, or a buffer of `capacity` values; with a "
+      "Channel(name=None, *, capacity=0, overflow='block', immunity=0, type=None): a rendezvous, "
+      "or a buffer of `capacity` values; with a "
       "type, of values of that type alone, converted as for native components (rule 16.2).";
   ChannelType.tp_basicsize = sizeof(ChannelObject);
   ChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
@@ -493,7 +547,8 @@ int init_channel(PyObject* m) {
   for (PyTypeObject* t : {&ChannelType, &ReaderType, &WriterType})
     if (PyType_Ready(t) < 0) return -1;
   if (PyModule_AddFunctions(m, module_functions) < 0) return -1;
-  return add_type(m, "Channel", &ChannelType) | add_type(m, "Reader", &ReaderType) | add_type(m, "Writer", &WriterType);
+  return add_type(m, "Channel", &ChannelType) | add_type(m, "Reader", &ReaderType) |
+         add_type(m, "Writer", &WriterType);
 }
 
 }  // namespace weft::py

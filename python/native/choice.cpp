@@ -1,4 +1,5 @@
-// Choice over the core's Select and Standing (rule 5): filling guards, beginning, and what follows the commit.
+// Choice over the core's Select and Standing (rule 5): filling guards, beginning, and what follows
+// the commit.
 #include "choice.hpp"
 
 #include "abroad.hpp"
@@ -88,7 +89,8 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
     else
       bad_use(
-          "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), skip(), a Barrier, a Timer or a "
+          "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), "
+          "skip(), a Barrier, a Timer or a "
           "process's ended()",
           verb, i, o);
     return -1;
@@ -135,11 +137,14 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
     case GuardKind::skip: g.kind = core::Kind::skip; break;
     default:
       timers_ = true;
-      g.kind = s.kind == GuardKind::after && s.guard->ns <= 0 ? core::Kind::skip : core::Kind::timer;
+      g.kind =
+          s.kind == GuardKind::after && s.guard->ns <= 0 ? core::Kind::skip : core::Kind::timer;
       break;
   }
   if (g.enabled) ++enabled_;
-  key_ = (key_ ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) * 0x100000001B3ull;  // FNV-1a
+  // FNV-1a
+  key_ = (key_ ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) *
+         0x100000001B3ull;
   return 0;
 }
 
@@ -165,15 +170,24 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
 // Bad use by the core's word (rule 5.5): 0 or -1. That no guard is on is asked before each select.
 int Choice::raise_fault(const core::Fault& f, const char* verb) {
   switch (f.what) {
-    case core::Fault::no_guard: bad_use("%s without guards would wait for ever: give it at least one", verb); return -1;
+    case core::Fault::no_guard:
+      bad_use("%s without guards would wait for ever: give it at least one", verb);
+      return -1;
     case core::Fault::barrier_twice:
-      bad_use("%s with one barrier twice (guards %u and %u): a process is one party; give each barrier once", verb, f.a, f.b);
+      bad_use(
+          "%s with one barrier twice (guards %u and %u): a process is one party; give each barrier "
+          "once",
+          verb, f.a, f.b);
       return -1;
     case core::Fault::both_ends: {
       Spec s;
       spec_of(owners_[f.a], s);
       PyObject* name = to_str(channel_name(end_of(s.target)->channel));
-      if (name) bad_use("%s with both ends of channel %U: a process cannot talk to itself; give one end to another process", verb, name);
+      if (name)
+        bad_use(
+            "%s with both ends of channel %U: a process cannot talk to itself; give one end to "
+            "another process",
+            verb, name);
       Py_XDECREF(name);
       return -1;
     }
@@ -194,7 +208,8 @@ void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
     g->loud = false;
     PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
   }
-  owners_.push_back(timer ? Py_NewRef(reinterpret_cast<PyObject*>(timer)) : reinterpret_cast<PyObject*>(g));
+  owners_.push_back(timer ? Py_NewRef(reinterpret_cast<PyObject*>(timer))
+                          : reinterpret_cast<PyObject*>(g));
   guards_[0].kind = kind == GuardKind::after && ns <= 0 ? core::Kind::skip : core::Kind::timer;
   timers_ = true;
   enabled_ = 1;
@@ -232,8 +247,12 @@ int Choice::check(const char* verb) {
     return -1;
   }
   for (std::uint32_t i = 0; barriers_ && i < n_; ++i)
-    if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled && static_cast<BarrierEngine*>(guards_[i].where)->enrolled() == 0) {
-      bad_use("%s with a barrier that has nobody enrolled (guard %u): make it with parties, or enrol() first", verb, i);
+    if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled &&
+        static_cast<BarrierEngine*>(guards_[i].where)->enrolled() == 0) {
+      bad_use(
+          "%s with a barrier that has nobody enrolled (guard %u): make it with parties, or enrol() "
+          "first",
+          verb, i);
       return -1;
     }
   return check_open(verb);
@@ -267,7 +286,9 @@ int Choice::enable(Py_ssize_t i, bool on) {
   }
   core::Guard& g = guards_[static_cast<std::size_t>(i)];
   if (g.enabled == on) return 0;
-  if (on && raise_fault(core::fault_with(guards_.get(), n_, static_cast<std::uint32_t>(i)), "enable") < 0) return -1;
+  if (on &&
+      raise_fault(core::fault_with(guards_.get(), n_, static_cast<std::uint32_t>(i)), "enable") < 0)
+    return -1;
   enabled_ += on ? 1u : -1u;
   checked_ = 0;
   if (standing_)
@@ -287,7 +308,8 @@ void Choice::set_deadlines(std::int64_t now) noexcept {
       if (t->next == 0) t->next = runtime::later(now, t->period);
       guards_[i].deadline = t->next;
     } else {
-      guards_[i].deadline = s.kind == GuardKind::at ? s.guard->ns : runtime::later(now, s.guard->ns);
+      guards_[i].deadline =
+          s.kind == GuardKind::at ? s.guard->ns : runtime::later(now, s.guard->ns);
     }
   }
 }
@@ -297,12 +319,14 @@ std::int64_t Choice::deadline() noexcept {
   return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
-// A standing alternative may be handed a value while it sleeps: an asyncio task selects over its guards anew each time.
+// A standing alternative may be handed a value while it sleeps: an asyncio task selects over its
+// guards anew each time.
 void Choice::unstand() noexcept {
   if (!standing_) return;
   standing_.reset();
   for (std::uint32_t i = 0; i < n_; ++i) {
-    guards_[i].node.clear(core::NodeFlags::standing | core::NodeFlags::disabled | core::NodeFlags::queued);
+    guards_[i].node.clear(core::NodeFlags::standing | core::NodeFlags::disabled |
+                          core::NodeFlags::queued);
     guards_[i].flat = false;
   }
 }
@@ -310,7 +334,8 @@ void Choice::unstand() noexcept {
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
   run_ = run;
-  const std::int64_t begun = timers_ && !run ? now_ns() : 0;  // in a task: here, where it may run Python code
+  // in a task: here, where it may run Python code
+  const std::int64_t begun = timers_ && !run ? now_ns() : 0;
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
   chosen_ = -1;
@@ -332,7 +357,9 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
 
 int Choice::parked_or(int r, runtime::Run* run) noexcept {
   if (r >= 0) return r;
-  const std::int64_t at = !timers_ ? prim::forever : standing_ ? standing_->deadline() : select_->deadline();
+  const std::int64_t at = !timers_    ? prim::forever
+                          : standing_ ? standing_->deadline()
+                                      : select_->deadline();
   if (run && at != prim::forever) {
     timer_.deadline = at;
     timer_.choice = &word();
@@ -348,8 +375,11 @@ int Choice::woken() noexcept {
     armed_ = nullptr;
   }
   const auto now = [this]() noexcept { return run_->now(); };
-  const auto asked = [](core::Waker* w) noexcept { return static_cast<ProcessBase&>(*w).cancel().load(std::memory_order_relaxed) != 0; };
-  const int r = standing_ ? standing_->woken(now, asked(standing_->choice.waker)) : select_->woken(now, false);
+  const auto asked = [](core::Waker* w) noexcept {
+    return static_cast<ProcessBase&>(*w).cancel().load(std::memory_order_relaxed) != 0;
+  };
+  const int r = standing_ ? standing_->woken(now, asked(standing_->choice.waker))
+                          : select_->woken(now, false);
   if (r == core::Standing::parked) return parked_or(r, run_);
   if (abroad_) return heard(r);
   if (r < 0) return cancelled;
@@ -370,14 +400,17 @@ bool Choice::withdraw() noexcept {
 
 // Of one that is decided and held by an extended reader only the guard that was chosen.
 void Choice::visit(runtime::WaitVisitor& v) {
-  const int chosen = abroad_ && !held() ? -1 : standing_ ? standing_->committed_to() : select_->committed_to();
+  const int chosen = abroad_ && !held() ? -1
+                     : standing_        ? standing_->committed_to()
+                                        : select_->committed_to();
   if (chosen >= 0)
     runtime::visit_guard(guards_[static_cast<std::size_t>(chosen)], v);
   else
     runtime::visit_guards(guards_.get(), n_, v);
 }
 
-// What it had committed to goes with it: a value that was taken is gone, one that was given has been given. A standing one is used again.
+// What it had committed to goes with it: a value that was taken is gone, one that was given has
+// been given. A standing one is used again.
 void Choice::give_up() noexcept {
   if (abroad_) return give_up_far();
   withdraw();
@@ -385,7 +418,8 @@ void Choice::give_up() noexcept {
   if (index < 0) return;
   const auto i = static_cast<std::size_t>(index);
   core::Guard& g = guards_[i];
-  if (g.kind > core::Kind::output || is_end(standing_ ? standing_->status() : select_->status())) return;
+  if (g.kind > core::Kind::output || is_end(standing_ ? standing_->status() : select_->status()))
+    return;
   if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute)) {
     if (g.node.status == Status::ok) static_cast<Engine*>(g.where)->abandon(g.node);
     return;
@@ -396,16 +430,19 @@ void Choice::give_up() noexcept {
 }
 
 PyObject* Choice::describe() const {
-  static const char* const kinds[] = {"input", "output", "after", "at", "skip", "barrier", "timer", "end"};
+  static const char* const kinds[] = {"input", "output",  "after", "at",
+                                      "skip",  "barrier", "timer", "end"};
   PyObject* all = PyTuple_New(n_);
   for (std::uint32_t i = 0; all && i < n_; ++i) {
     Spec s;
     spec_of(owners_[i], s);
     PyObject* sent = !sent_.empty() && sent_[i] ? sent_[i] : Py_None;
     core::Guard& g = guards_[i];
-    const bool silent = g.enabled && !g.ends && g.kind <= core::Kind::output && g.where && g.state() == core::State::retired;
-    PyObject* one = Py_BuildValue("sOOOO", kinds[static_cast<int>(s.kind)], s.target ? s.target : Py_None, sent,
-                                  g.enabled ? Py_True : Py_False, silent ? Py_True : Py_False);
+    const bool silent = g.enabled && !g.ends && g.kind <= core::Kind::output && g.where &&
+                        g.state() == core::State::retired;
+    PyObject* one =
+        Py_BuildValue("sOOOO", kinds[static_cast<int>(s.kind)], s.target ? s.target : Py_None, sent,
+                      g.enabled ? Py_True : Py_False, silent ? Py_True : Py_False);
     if (!one) Py_CLEAR(all);
     if (all) PyTuple_SET_ITEM(all, i, one);
   }
@@ -421,7 +458,8 @@ bool Choice::with_partner() const noexcept {
   if (abroad_) return !abroad_->is_over();
   if (from_afar_) return false;
   if (held()) return true;
-  const core::Choice& choice = standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice;
+  const core::Choice& choice =
+      standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice;
   const int i = chosen_ >= 0 ? chosen_ : choice.done() ? static_cast<int>(choice.winner()) : -1;
   if (i < 0) return false;
   const core::Guard& g = guards_[static_cast<std::size_t>(i)];
@@ -446,7 +484,9 @@ int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
     return *r ? 1 : -1;
   }
   ChannelObject* c = end_of(s.target)->channel;
-  const Status status = from_afar_ ? far_status_ : standing_ ? standing_->status() : select_->status();
+  const Status status = from_afar_  ? far_status_
+                        : standing_ ? standing_->status()
+                                    : select_->status();
   if (status == Status::pending) {
     bad_use("select on channel %s: %s", channel_name(c).c_str(), refused_);
     return -1;

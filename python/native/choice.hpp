@@ -1,4 +1,5 @@
-// A choice over Python guards, one-shot or standing: what SelectOp, Alternative, sleep and Timer.tick share.
+// A choice over Python guards, one-shot or standing: what SelectOp, Alternative, sleep and
+// Timer.tick share.
 //
 //   begin() ─► chosen │ parked ──woken──► woken() ─► chosen │ cancelled
 //   chosen: conclude_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
@@ -19,7 +20,8 @@ struct GuardObject {
   bool loud;  // ended="raise": its channel's retirement is an outcome (rule 5.6)
 };
 
-// `ended`, an argument of a guard, a select or an Alternative: true: "raise"; -1: bad use, the error is set.
+// `ended`, an argument of a guard, a select or an Alternative: true: "raise"; -1: bad use, the
+// error is set.
 int loud_by(PyObject* ended, const char* verb);
 
 struct TimerObject {
@@ -43,7 +45,8 @@ class Choice {
   ~Choice();
 
   // Fill from Python guards; -1: bad use, the error is set.
-  int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);  // loud: all of them are
+  // loud: all of them are
+  int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
   void fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
   void stand();  // keep the guards enrolled from now on (fair)
 
@@ -53,21 +56,24 @@ class Choice {
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return armed_ != nullptr; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
-  // It is decided, and the partner has the chosen guard's node yet: an extended reader whose block is open, or a writer that makes its
-  // value. The wake-up comes when that is over; the choice is to live until then.
+  // It is decided, and the partner has the chosen guard's node yet: an extended reader whose block
+  // is open, or a writer that makes its value. The wake-up comes when that is over; the choice is
+  // to live until then.
   bool with_partner() const noexcept;
 
   // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
   int look_again() noexcept { return select_->look_again(); }  // a foreign one was told
-  std::int64_t deadline() noexcept;                            // of a foreign one that is parked; forever: none
+  // of a foreign one that is parked; forever: none
+  std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
   int woken() noexcept;  // index, cancelled, or parked: a standing one goes on waiting
   bool withdraw() noexcept;
   void visit(runtime::WaitVisitor& v);
   void give_up() noexcept;  // the owner is torn down while parked
 
-  // The guard `i` was chosen: 1: done, *r is its value; 0: held, await the wake-up and call finish_held(); -1: raised.
+  // The guard `i` was chosen: 1: done, *r is its value; 0: held, await the wake-up and call
+  // finish_held(); -1: raised.
   int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
   int chosen() const noexcept { return chosen_; }
@@ -88,7 +94,9 @@ class Choice {
   std::uint32_t size() const noexcept { return n_; }
 
  private:
-  core::Choice& word() noexcept { return standing_ ? static_cast<core::Choice&>(standing_->choice) : select_->choice; }
+  core::Choice& word() noexcept {
+    return standing_ ? static_cast<core::Choice&>(standing_->choice) : select_->choice;
+  }
   void unstand() noexcept;
   int parked_or(int r, runtime::Run* run) noexcept;
   void set_deadlines(std::int64_t now) noexcept;
@@ -100,7 +108,8 @@ class Choice {
   // With guards at far channels: abroad.cpp.
   int check_far(const char* verb);
   std::vector<std::uint32_t> order_of_guards(std::uint32_t from) const;
-  int begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign, std::int64_t now);
+  int begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign,
+                std::int64_t now);
   int begin_here(ProcessBase& p, runtime::Run* run, bool foreign);
   int await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run);
   int heard(int r);
@@ -131,11 +140,13 @@ class Choice {
   bool barriers_ = false;  // some guard is one
   int chosen_ = -1;
 
-  bool far_ = false;                            // some guard is at a far channel
-  std::unique_ptr<Abroad, LetGo> abroad_;       // while it is away
-  runtime::FixedArray<core::Guard> meanwhile_;  // what the select waits for then: the homes' word, and `lasting_`
+  bool far_ = false;                       // some guard is at a far channel
+  std::unique_ptr<Abroad, LetGo> abroad_;  // while it is away
+  // what the select waits for then: the homes' word, and `lasting_`
+  runtime::FixedArray<core::Guard> meanwhile_;
   std::vector<std::uint32_t> lasting_;
-  int instead_ = -1;  // the guard that is chosen if the homes say that nothing has happened; -1: none
+  // the guard that is chosen if the homes say that nothing has happened; -1: none
+  int instead_ = -1;
   std::uint32_t next_ = 0;
   bool from_afar_ = false;  // what was chosen is in `far_status_`
   Status far_status_ = Status::ok;
@@ -145,8 +156,10 @@ class Choice {
 std::uint64_t next_seed() noexcept;
 
 PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
-PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);  // sleep; tick of a timer
-PyObject* end_operation(PyObject* guard);                                        // waiting for a process's end
+// sleep; tick of a timer
+PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);
+// waiting for a process's end
+PyObject* end_operation(PyObject* guard);
 PyObject* end_guard(ProcessObject* p);
 
 int init_guard(PyObject* m);

@@ -1,9 +1,11 @@
-// Loading components, and making calls of their processes; what a user sees of it is weft.native, in Python.
+// Loading components, and making calls of their processes; what a user sees of it is weft.native,
+// in Python.
 //
 //   _component_open(path): dlopen, its entry, its ABI ──► (capsule, what it declares)
 //   _component_call(capsule, number, arguments, cpu): arguments converted, channels attached ──► a call, the body of one thread process
 //
-// Invariant: a library is never unloaded: processes, types and places in its source are referred to for ever.
+// Invariant: a library is never unloaded: processes, types and places in its source are referred to
+// for ever.
 #include "component.hpp"
 
 #include <dlfcn.h>
@@ -21,14 +23,17 @@ struct CallObject {
 };
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// --- what a library declares, whatever its age -------------------------------------------------------------------------------------------
+// --- what a library declares, whatever its age
+// -------------------------------------------------------------------------------------------
 
 // How large the structures were in the first edition of the ABI.
 constexpr std::uint32_t kFirstComponent = offsetof(weft_component, api_size);
-constexpr std::uint32_t kFirstInfo = 8 + 5 * sizeof(void*), kFirstParameter = 8 + 3 * sizeof(void*) + sizeof(weft_value);
+constexpr std::uint32_t kFirstInfo = 8 + 5 * sizeof(void*),
+                        kFirstParameter = 8 + 3 * sizeof(void*) + sizeof(weft_value);
 static_assert(sizeof(weft_process_info) >= kFirstInfo && sizeof(weft_parameter) >= kFirstParameter);
 
-// A component with its structures as large as ours; what it did not know is zero. It points into the library.
+// A component with its structures as large as ours; what it did not know is zero. It points into
+// the library.
 struct Loaded {
   weft_component component{};
   std::vector<weft_process_info> processes;
@@ -48,33 +53,37 @@ std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
     bad_use("load: %s was built with headers of %s", path, what);
     return nullptr;
   };
-  constexpr const char *kBroken = "no Weft that there was: build it again, weft build SOURCE.cpp",
-                       *kNewer = "a newer Weft than this one, " WEFT_VERSION
-                                 ": install that Weft, or build it again with this one, weft build SOURCE.cpp";
+  constexpr const char
+      *kBroken = "no Weft that there was: build it again, weft build SOURCE.cpp",
+      *kNewer = "a newer Weft than this one, " WEFT_VERSION
+                ": install that Weft, or build it again with this one, weft build SOURCE.cpp";
   if (c->size < kFirstComponent) return refuse(kBroken);
   auto l = std::make_unique<Loaded>();
   weft_component& mine = l->component;
   mine = grown<weft_component>(c, c->size);
   if (mine.parameter_size == 0) mine.parameter_size = kFirstParameter;
   if (mine.info_size < kFirstInfo || mine.parameter_size < kFirstParameter) return refuse(kBroken);
-  if (c->size > sizeof(weft_component) || mine.info_size > sizeof(weft_process_info) || mine.parameter_size > sizeof(weft_parameter) ||
-      mine.api_size > sizeof(weft_api))
+  if (c->size > sizeof(weft_component) || mine.info_size > sizeof(weft_process_info) ||
+      mine.parameter_size > sizeof(weft_parameter) || mine.api_size > sizeof(weft_api))
     return refuse(kNewer);
   const auto at = [](const void* first, std::uint32_t size, std::uint32_t i) {
     return static_cast<const char*>(first) + std::size_t{size} * i;
   };
   for (std::uint32_t i = 0; i < mine.count; ++i) {
-    auto& info = l->processes.emplace_back(grown<weft_process_info>(at(mine.processes, mine.info_size, i), mine.info_size));
+    auto& info = l->processes.emplace_back(
+        grown<weft_process_info>(at(mine.processes, mine.info_size, i), mine.info_size));
     auto& all = l->parameters.emplace_back();
     for (std::uint32_t k = 0; k < info.count; ++k)
-      all.push_back(grown<weft_parameter>(at(info.parameters, mine.parameter_size, k), mine.parameter_size));
+      all.push_back(
+          grown<weft_parameter>(at(info.parameters, mine.parameter_size, k), mine.parameter_size));
     info.parameters = all.data();
   }
   mine.processes = l->processes.data();
   return l;
 }
 
-// --- opening ----------------------------------------------------------------------------------------------------------------------------
+// --- opening
+// ----------------------------------------------------------------------------------------------------------------------------
 
 const char* or_empty(const char* s) noexcept { return s ? s : ""; }
 
@@ -84,7 +93,8 @@ PyObject* declared(const weft_process_info& info) {
     const weft_parameter& p = info.parameters[i];
     const NativeType* const t = native_type(p.type);
     PyObject* const one =
-        t ? Py_BuildValue("sIssOs", p.name, p.role, describe(t, false).c_str(), or_empty(p.doc), p.has_default ? Py_True : Py_False, p.type)
+        t ? Py_BuildValue("sIssOs", p.name, p.role, describe(t, false).c_str(), or_empty(p.doc),
+                          p.has_default ? Py_True : Py_False, p.type)
           : nullptr;
     const bool bad = !one || PyList_Append(all, one) < 0;
     Py_XDECREF(one);
@@ -93,7 +103,9 @@ PyObject* declared(const weft_process_info& info) {
       return nullptr;
     }
   }
-  PyObject* const r = all ? Py_BuildValue("sssIO", info.name, or_empty(info.doc), or_empty(info.file), info.line, all) : nullptr;
+  PyObject* const r = all ? Py_BuildValue("sssIO", info.name, or_empty(info.doc),
+                                          or_empty(info.file), info.line, all)
+                          : nullptr;
   Py_XDECREF(all);
   return r;
 }
@@ -111,18 +123,22 @@ PyObject* f_open(PyObject*, PyObject* path) {
     const std::string why = ::dlerror();
     const bool lacks = why.find("undefined symbol") != std::string::npos;
     return bad_use("load: %s%s", why.c_str(),
-                   lacks ? ": it is declared and nowhere defined; define it, or link what has it (weft build SOURCE.cpp -- -lNAME)" : "");
+                   lacks ? ": it is declared and nowhere defined; define it, or link what has it "
+                           "(weft build SOURCE.cpp -- -lNAME)"
+                         : "");
   }
   void* const entry = ::dlsym(library, WEFT_COMPONENT_ENTRY);
   if (!entry)
     return bad_use(
-        "load: %s is a library, but no component of Weft: it has no %s(), which the macro WEFT_COMPONENT of <weft/component.hpp> makes", p,
-        WEFT_COMPONENT_ENTRY);
+        "load: %s is a library, but no component of Weft: it has no %s(), which the macro "
+        "WEFT_COMPONENT of <weft/component.hpp> makes",
+        p, WEFT_COMPONENT_ENTRY);
   const weft_component* const c = reinterpret_cast<weft_component_entry_function>(entry)();
   if (!c || c->abi != WEFT_COMPONENT_ABI)
     return bad_use(
-        "load: %s was built for version %u of the component ABI, and this Weft has version %d: build it again, weft build SOURCE.cpp", p,
-        c ? c->abi : 0, WEFT_COMPONENT_ABI);
+        "load: %s was built for version %u of the component ABI, and this Weft has version %d: "
+        "build it again, weft build SOURCE.cpp",
+        p, c ? c->abi : 0, WEFT_COMPONENT_ABI);
   std::unique_ptr<Loaded> loaded = understood(c, p);
   if (!loaded) return nullptr;
   if (c->error) return bad_use("load: %s declares what cannot be: %s", p, c->error);
@@ -138,7 +154,9 @@ PyObject* f_open(PyObject*, PyObject* path) {
   }
   PyObject* const capsule = processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr;
   if (capsule) static_cast<void>(loaded.release());  // for ever
-  PyObject* const r = capsule ? Py_BuildValue("OsssO", capsule, c->name, or_empty(c->doc), or_empty(c->compiler), processes) : nullptr;
+  PyObject* const r = capsule ? Py_BuildValue("OsssO", capsule, c->name, or_empty(c->doc),
+                                              or_empty(c->compiler), processes)
+                              : nullptr;
   Py_XDECREF(capsule);
   Py_XDECREF(processes);
   return r;
@@ -164,15 +182,17 @@ PyObject* f_default(PyObject*, PyObject* args) {
   return t ? from_native(t, all[i].fallback) : nullptr;
 }
 
-// --- calling ----------------------------------------------------------------------------------------------------------------------------
+// --- calling
+// ----------------------------------------------------------------------------------------------------------------------------
 
-int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value, const std::string& who) {
+int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value,
+            const std::string& who) {
   const bool reads = p.role == WEFT_READER;
   if (!is_end(value) || is_reader(value) != reads) {
     PyObject* const what = PyObject_Repr(value);
     if (what)
-      bad_use("%s: its argument '%s' is a %s end of a channel of %s; given was %U", who.c_str(), p.name, reads ? "reader" : "writer",
-              describe(t).c_str(), what);
+      bad_use("%s: its argument '%s' is a %s end of a channel of %s; given was %U", who.c_str(),
+              p.name, reads ? "reader" : "writer", describe(t).c_str(), what);
     Py_XDECREF(what);
     return -1;
   }
@@ -186,7 +206,8 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
 int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
   if (!Py_IS_TYPE(value, &BarrierType)) {
     PyObject* const what = PyObject_Repr(value);
-    if (what) bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what);
+    if (what)
+      bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what);
     Py_XDECREF(what);
     return -1;
   }
@@ -194,11 +215,13 @@ int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const s
   c.barriers.push_back(reinterpret_cast<BarrierObject*>(Py_NewRef(value)));
   return 0;
 }
-int add_value(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value, const std::string& who) {
+int add_value(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value,
+              const std::string& who) {
   c.arguments.push_back({0, {0, nullptr}});
   if (to_native(t, value, c.arguments.back().value) == 0) return 0;
   PyObject* const why = take_exception();
-  if (PyErr_GivenExceptionMatches(why, PyExc_TypeError) || PyErr_GivenExceptionMatches(why, PyExc_OverflowError)) {
+  if (PyErr_GivenExceptionMatches(why, PyExc_TypeError) ||
+      PyErr_GivenExceptionMatches(why, PyExc_OverflowError)) {
     PyObject* const text = PyObject_Str(why);
     if (text) bad_use("%s: its argument '%s': %U", who.c_str(), p.name, text);
     Py_XDECREF(text);
@@ -213,7 +236,8 @@ PyObject* f_call(PyObject*, PyObject* args) {
   PyObject *capsule, *given;
   unsigned number;
   int cpu;
-  if (!PyArg_ParseTuple(args, "OIO!i", &capsule, &number, &PyTuple_Type, &given, &cpu)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OIO!i", &capsule, &number, &PyTuple_Type, &given, &cpu))
+    return nullptr;
   const Loaded* const loaded = loaded_of(capsule, number);
   if (!loaded) return nullptr;
   const weft_component* const component = &loaded->component;
@@ -233,7 +257,9 @@ PyObject* f_call(PyObject*, PyObject* args) {
       if (add_barrier(*call, p, value, who) < 0) return nullptr;
       continue;
     }
-    if (!t || (p.role == WEFT_VALUE ? add_value(*call, p, t, value, who) : add_end(*call, p, t, value, who)) < 0) return nullptr;
+    if (!t || (p.role == WEFT_VALUE ? add_value(*call, p, t, value, who)
+                                    : add_end(*call, p, t, value, who)) < 0)
+      return nullptr;
   }
   for (std::size_t i = 0; i < call->ends.size(); ++i)  // when all else is right
     if (attach(call->ends[i]->channel, call->types[i], who.c_str()) < 0) return nullptr;
@@ -243,7 +269,9 @@ PyObject* f_call(PyObject*, PyObject* args) {
 }
 
 // The body of the process; the ends among its arguments are those that the call knows.
-PyObject* call_run(PyObject* o, PyObject*, PyObject*) { return run_call(*reinterpret_cast<CallObject*>(o)->call); }
+PyObject* call_run(PyObject* o, PyObject*, PyObject*) {
+  return run_call(*reinterpret_cast<CallObject*>(o)->call);
+}
 void call_dealloc(PyObject* o) {
   delete reinterpret_cast<CallObject*>(o)->call;
   PyObject_Free(o);

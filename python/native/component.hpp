@@ -25,18 +25,23 @@ struct NativeCall {
   int cpu = -1;
   bool started = false;
 
-  prim::atomic<bool> in_core{false};  // in an operation that was begun without the GIL: of its thread; looked at by task_waiter_comes()
+  // in an operation that was begun without the GIL: of its thread; looked at by task_waiter_comes()
+  prim::atomic<bool> in_core{false};
 
-  prim::atomic<bool> abroad{false};   // one of its channels has ends in other OS processes: its operations are done with the GIL
+  // one of its channels has ends in other OS processes: its operations are done with the GIL
+  prim::atomic<bool> abroad{false};
 
   // While it runs, of its thread alone.
   ThreadProcess* thread = nullptr;
-  std::string error;                                        // of the last bad use
-  std::unordered_map<std::uint64_t, std::uint32_t> starts;  // where selects begin, by their guards (rule 5.4)
+  std::string error;  // of the last bad use
+  // where selects begin, by their guards (rule 5.4)
+  std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;
-  Choosing* deciding = nullptr;  // it has chosen a computed output, which is guard `decided`, and makes its value
+  // it has chosen a computed output, which is guard `decided`, and makes its value
+  Choosing* deciding = nullptr;
   std::uint32_t decided = 0;
-  std::deque<std::unique_ptr<Choosing>> choosing;  // by how many guards; kept: whoever reports may look at one that is over
+  // by how many guards; kept: whoever reports may look at one that is over
+  std::deque<std::unique_ptr<Choosing>> choosing;
 
   NativeCall();
   NativeCall(const NativeCall&) = delete;
@@ -44,16 +49,19 @@ struct NativeCall {
   ~NativeCall();  // with the GIL
 };
 
-// Before a native channel gets ends in other OS processes: when it returns no component is in an operation there without the GIL, and none
-// begins one. May give up the GIL, but not from its last look on.
+// Before a native channel gets ends in other OS processes: when it returns no component is in an
+// operation there without the GIL, and none begins one. May give up the GIL, but not from its last
+// look on.
 void go_abroad(const ChannelObject* c);
 
-// --- operations at channels with ends in other OS processes (rule 16.7): with the GIL; they give it up while they wait -------------------
+// --- operations at channels with ends in other OS processes (rule 16.7): with the GIL; they give
+// it up while they wait -------------------
 
 weft_status refuse(NativeCall& c, std::string why);  // bad use, which last_error() tells
 weft_status read_abroad(NativeCall& c, std::uint32_t end, weft_value* to);
 weft_status write_abroad(NativeCall& c, std::uint32_t end, weft_value* from);
-weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair, std::uint32_t* chosen);
+weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair,
+                          std::uint32_t* chosen);
 // What came out of a slot (owned), also if the channel was wired while it lay there.
 weft_status taken_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* to);
 // What was in the slot of a write that did not happen.

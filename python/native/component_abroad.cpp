@@ -1,11 +1,14 @@
-// Operations of components at channels with ends in other OS processes (rule 16.7): those of a Python thread, around a conversion.
+// Operations of components at channels with ends in other OS processes (rule 16.7): those of a
+// Python thread, around a conversion.
 //
 //   read │ select ─► the thread's own operation ─► an object ──to_native()──► the component
 //   write ──from_native()──► an object ─► the thread's own operation, which packs it
 //
-// A round trip to another OS process costs more than the interpreter's lock and a pickle, so nothing is saved here by going around them.
+// A round trip to another OS process costs more than the interpreter's lock and a pickle, so
+// nothing is saved here by going around them.
 //
-// Invariant: all of it is done with the GIL, which the operations give up while they wait. What they raise becomes a status.
+// Invariant: all of it is done with the GIL, which the operations give up while they wait. What
+// they raise becomes a status.
 #include "aside.hpp"
 #include "component.hpp"
 #include "packed.hpp"
@@ -22,12 +25,15 @@ weft_status failed(Call& c) {
   PyObject* const e = take_exception();
   if (!e) return refuse(c, "an operation failed and did not say why");
   weft_status s = WEFT_BAD_USE;
-  const std::pair<PyObject*, weft_status> known[] = {
-      {errors.Cancelled, WEFT_CANCELLED}, {errors.Retired, WEFT_RETIRED}, {errors.Poisoned, WEFT_POISONED}, {errors.PeerDied, WEFT_DIED}};
+  const std::pair<PyObject*, weft_status> known[] = {{errors.Cancelled, WEFT_CANCELLED},
+                                                     {errors.Retired, WEFT_RETIRED},
+                                                     {errors.Poisoned, WEFT_POISONED},
+                                                     {errors.PeerDied, WEFT_DIED}};
   for (const auto& [type, status] : known)
     if (PyErr_GivenExceptionMatches(e, type)) s = status;
   if (s == WEFT_BAD_USE) {
-    PyObject* const text = PyErr_GivenExceptionMatches(e, errors.BadUse) ? PyObject_Str(e) : PyObject_Repr(e);
+    PyObject* const text =
+        PyErr_GivenExceptionMatches(e, errors.BadUse) ? PyObject_Str(e) : PyObject_Repr(e);
     const char* const t = text ? PyUnicode_AsUTF8(text) : nullptr;
     refuse(c, t ? t : "an operation failed");
     PyErr_Clear();
@@ -44,7 +50,8 @@ weft_status converted(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
   return r == 0 ? WEFT_OK : failed(c);
 }
 
-// --- select -----------------------------------------------------------------------------------------------------------------------------
+// --- select
+// -----------------------------------------------------------------------------------------------------------------------------
 
 PyObject* builtin(const char* name) noexcept {  // of weft._native
   static PyObject* module = nullptr;
@@ -76,15 +83,18 @@ PyObject* guard_of(Call& c, weft_guard& from, PyObject*& value) {
     g = call("Input", PyTuple_Pack(1, object(c.ends[from.end])), loud);
   } else if (from.kind == WEFT_OUTPUT) {
     value = to_python(c.types[from.end], from.value);
-    g = call("Output", value ? Py_BuildValue("(OO)", object(c.ends[from.end]), value) : nullptr, loud);
+    g = call("Output", value ? Py_BuildValue("(OO)", object(c.ends[from.end]), value) : nullptr,
+             loud);
   } else {
     Py_XDECREF(loud);
     if (from.kind == WEFT_SYNC) g = Py_NewRef(reinterpret_cast<PyObject*>(c.barriers[from.end]));
     if (from.kind == WEFT_SKIP) g = call("skip", PyTuple_New(0));
     // It is not before its time, whatever is lost of the nanoseconds.
-    if (from.kind == WEFT_TIMER && from.deadline == prim::forever) g = call("at", Py_BuildValue("(d)", HUGE_VAL));
+    if (from.kind == WEFT_TIMER && from.deadline == prim::forever)
+      g = call("at", Py_BuildValue("(d)", HUGE_VAL));
     if (from.kind == WEFT_TIMER && from.deadline != prim::forever)
-      g = call("at", Py_BuildValue("(d)", std::nextafter(static_cast<double>(from.deadline) * 1e-9, HUGE_VAL)));
+      g = call("at", Py_BuildValue("(d)", std::nextafter(static_cast<double>(from.deadline) * 1e-9,
+                                                         HUGE_VAL)));
   }
   if (!g || from.on) return g;
   PyObject* const off = PyObject_CallMethod(g, "when", "O", Py_False);
@@ -129,12 +139,14 @@ weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   return s;
 }
 
-weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fair, std::uint32_t* chosen) {
+weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
+                          std::uint32_t* chosen) {
   const With lock;
   *chosen = n;
   PyObject* all = PyTuple_New(n);
   std::vector<PyObject*> values(n);  // owned
-  std::vector<bool> had(n);          // a block: else it is in line, empty, or an array that another guard has
+  // a block: else it is in line, empty, or an array that another guard has
+  std::vector<bool> had(n);
   for (std::uint32_t i = 0; all && i < n; ++i) {
     had[i] = guards[i].value.block != nullptr;
     PyObject* const g = guard_of(c, guards[i], values[i]);
@@ -145,17 +157,21 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   }
   const auto give_back = [&](std::uint32_t written) {
     for (std::uint32_t i = 0; i < n; ++i) {
-      if (values[i] && i != written && had[i]) restore(c.types[guards[i].end], values[i], guards[i].value);
+      if (values[i] && i != written && had[i])
+        restore(c.types[guards[i].end], values[i], guards[i].value);
       if (values[i] && i == written) drop_native(guards[i].value), guards[i].value = {0, nullptr};
       Py_XDECREF(values[i]);
     }
     release_lent();
   };
-  PyObject* const got = all ? call("select", all, Py_BuildValue("{ss}", "mode", fair ? "fair" : "priority")) : nullptr;
+  PyObject* const got =
+      all ? call("select", all, Py_BuildValue("{ss}", "mode", fair ? "fair" : "priority"))
+          : nullptr;
   if (!got) {
     PyObject* const e = take_exception();
     PyObject* const guard = PyObject_GetAttrString(e, "guard");  // of a channel that has ended
-    if (guard && PyLong_Check(guard)) *chosen = static_cast<std::uint32_t>(PyLong_AsUnsignedLong(guard));
+    if (guard && PyLong_Check(guard))
+      *chosen = static_cast<std::uint32_t>(PyLong_AsUnsignedLong(guard));
     PyErr_Clear();
     Py_XDECREF(guard);
     give_back(n);

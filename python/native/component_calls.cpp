@@ -1,12 +1,14 @@
-// A call of a component's process that runs, and its table of functions: the operations of threads (operation.cpp, choice.cpp) for values
-// that are cells, without the GIL.
+// A call of a component's process that runs, and its table of functions: the operations of threads
+// (operation.cpp, choice.cpp) for values that are cells, without the GIL.
 //
 //   run_call() ──Aside──► info->run(): read │ write │ select ─► core ──pending──► ThreadProcess::block() ──► status
 //        ◄──with the GIL── how it ended, as the exception that a Python process would have raised
 //
 // Invariants
-//  1 What is written to a slot of a core of a native channel is a cell, and so is what is taken from it (cells.hpp).
-//  2 An end is closed by others under the GIL; here its state is looked at, never changed, without it.
+//  1 What is written to a slot of a core of a native channel is a cell, and so is what is taken
+//    from it (cells.hpp).
+//  2 An end is closed by others under the GIL; here its state is looked at, never changed, without
+//    it.
 #include <pthread.h>
 #include <sched.h>
 
@@ -32,14 +34,16 @@ Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
 prim::atomic<std::uint32_t> parties{0};  // written under the GIL
 std::vector<Call*> running_calls;        // under the GIL
 
-// Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it says so before it looks whether there are
-// parties, or whoever makes the first of them sees that it is there.
+// Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it
+// says so before it looks whether there are parties, or whoever makes the first of them sees that
+// it is there.
 class Operation {
  public:
   explicit Operation(Call& c) noexcept : call_(c) {
     if (!aside()) return;
     c.in_core.store(true, std::memory_order_seq_cst);
-    if (parties.load(std::memory_order_seq_cst) == 0 && !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
+    if (parties.load(std::memory_order_seq_cst) == 0 && !c.abroad.load(std::memory_order_seq_cst))
+        [[likely]]
       return;
     c.in_core.store(false, std::memory_order_release);
     lock_.emplace();
@@ -53,7 +57,8 @@ class Operation {
   std::optional<With> lock_;
 };
 
-PyObject* component_error = nullptr;  // (component, process, type, text) -> a weft.native.ComponentError
+// (component, process, type, text) -> a weft.native.ComponentError
+PyObject* component_error = nullptr;
 
 weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
 weft_status status_of(Status s) noexcept {
@@ -69,7 +74,9 @@ weft_status status_of(Status s) noexcept {
 // The end, for an operation; null: bad use.
 bool idle(Call& c, const char* verb) {
   if (!c.deciding) return true;
-  bad(c, std::string(verb) + " in the function that makes a computed output's value: it does nothing with channels (rule 5.8)");
+  bad(c, std::string(verb) +
+             " in the function that makes a computed output's value: it does nothing with channels "
+             "(rule 5.8)");
   return false;
 }
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
@@ -89,7 +96,8 @@ void go_to(Call& c, weft_place at) noexcept {
   c.thread->about = runtime::in_file(c.thread->about, at.file);
 }
 
-// --- read and write ---------------------------------------------------------------------------------------------------------------------
+// --- read and write
+// ---------------------------------------------------------------------------------------------------------------------
 
 // The call that the process which runs on this thread is.
 thread_local Call* this_call = nullptr;
@@ -100,8 +108,10 @@ bool withdraw_plain(ProcessBase& p) noexcept {
   return weft::detail::withdraw_plain<Engine, S>(p);
 }
 template <Side S>
-constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
-                                  &weft::detail::undecided_plain<Engine, S == Side::out>, &weft::detail::passed_plain<Engine, S == Side::out>};
+constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>,
+                                  &weft::detail::visit_plain<S == Side::out>,
+                                  &weft::detail::undecided_plain<Engine, S == Side::out>,
+                                  &weft::detail::passed_plain<Engine, S == Side::out>};
 
 // False: the channel has ends in other OS processes (component_abroad.cpp).
 template <Side S>
@@ -175,15 +185,19 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   return WEFT_OK;  // what a full buffer dropped goes with the slot
 }
 
-// --- extended reads ---------------------------------------------------------------------------------------------------------------------
+// --- extended reads
+// ---------------------------------------------------------------------------------------------------------------------
 
-bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && withdraw_plain<Side::in>(p); }
+bool withdraw_extended(ProcessBase& p) noexcept {
+  return p.is(core::NodeFlags::queued) && withdraw_plain<Side::in>(p);
+}
 void visit_extended(ProcessBase& p, runtime::WaitVisitor& v) {
   if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
 }
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
 
-weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, void** held, weft_place at) {
+weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, void** held,
+                           weft_place at) {
   Call& c = call_of(p);
   EndObject* const e = end_at(c, end, true, "extended read");
   if (!e) return WEFT_BAD_USE;
@@ -203,8 +217,9 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   }
   if (far) {
     me.clear(core::NodeFlags::extended);
-    return bad(c, "extended read on channel " + channel_name(e->channel) +
-                      ": it has ends in other OS processes, and this is a native component: read it");
+    return bad(c,
+               "extended read on channel " + channel_name(e->channel) +
+                   ": it has ends in other OS processes, and this is a native component: read it");
   }
   if (s == Status::pending) {
     me.block(extended_op);
@@ -224,7 +239,8 @@ void end_extended(weft_process* p, std::uint32_t end, void* held) {
   c.ends[end]->channel->core.end_extended(n);
 }
 
-weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t most, std::size_t* n, weft_place at) {
+weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t most,
+                      std::size_t* n, weft_place at) {
   *n = 0;
   if (most == 0) return bad(call_of(p), "read_many: ask for at least one value");
   weft_status s = read(p, end, to, at);
@@ -243,7 +259,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
     to[(*n)++] = g[0].value;
   }
   bool ready = false;
-  // Another reader may come in between: it is read without waiting only where the core says so in one step.
+  // Another reader may come in between: it is read without waiting only where the core says so in
+  // one step.
   while (*n < most && (core.look<Side::in>(ready) == Status::ok) && ready) {
     core::Guard g[2];
     Value slot;
@@ -261,7 +278,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
     if (i != 0 || one.status() != Status::ok) {
       if (i == core::Select::parked) {  // taken, and its writer makes the value yet
         c.thread->place = &core;
-        static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; }, nullptr};
+        static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
+                                              nullptr};
         c.thread->block(held);
         if (one.finish() != 0 || one.status() != Status::ok) break;
       } else {
@@ -274,22 +292,27 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   return WEFT_OK;
 }
 
-weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std::size_t count, std::size_t* n, weft_place at) {
+weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std::size_t count,
+                       std::size_t* n, weft_place at) {
   for (*n = 0; *n < count; ++*n)
     if (const weft_status s = write(p, end, from + *n, at); s != WEFT_OK) return s;
   return WEFT_OK;
 }
 
-// --- barriers ---------------------------------------------------------------------------------------------------------------------------
+// --- barriers
+// ---------------------------------------------------------------------------------------------------------------------------
 
 bool withdraw_sync(ProcessBase& p) noexcept {
   const Operation op(*this_call);
-  if (!static_cast<BarrierEngine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;
+  if (!static_cast<BarrierEngine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p))
+    return false;
   p.status = Status::cancelled;
   return true;
 }
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync,
-                                  [](ProcessBase& p, runtime::WaitVisitor& v) { v.barrier(*static_cast<core::SyncObject*>(p.place)); }};
+                                  [](ProcessBase& p, runtime::WaitVisitor& v) {
+                                    v.barrier(*static_cast<core::SyncObject*>(p.place));
+                                  }};
 
 BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb) {
   if (!idle(c, verb)) return nullptr;
@@ -301,7 +324,8 @@ weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
   Call& c = call_of(p);
   BarrierEngine* const b = barrier_at(c, number, "sync");
   if (!b) return WEFT_BAD_USE;
-  if (b->enrolled() == 0) return bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+  if (b->enrolled() == 0)
+    return bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
   go_to(c, at);
   ThreadProcess& me = *c.thread;
   if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
@@ -330,7 +354,8 @@ weft_status resign(weft_process* p, std::uint32_t number) {
   return b->resign() ? WEFT_OK : bad(c, "resign on a barrier with nobody enrolled");
 }
 
-// --- select -----------------------------------------------------------------------------------------------------------------------------
+// --- select
+// -----------------------------------------------------------------------------------------------------------------------------
 
 Call::Choosing& choosing_for(Call& c, std::uint32_t n) {
   for (const auto& x : c.choosing)
@@ -346,12 +371,14 @@ void visit_select(ProcessBase& p, runtime::WaitVisitor& v) {
   auto& x = *static_cast<Call::Choosing*>(p.place);
   for (std::uint32_t i = 0; i < x.size; ++i) {
     core::Guard& g = x.guards[i];
-    if (g.enabled && g.kind == core::Kind::barrier) v.barrier(*static_cast<core::SyncObject*>(static_cast<BarrierEngine*>(g.where)));
+    if (g.enabled && g.kind == core::Kind::barrier)
+      v.barrier(*static_cast<core::SyncObject*>(static_cast<BarrierEngine*>(g.where)));
     if (!g.enabled || g.kind > core::Kind::output) continue;
     if (g.has_ended())
       v.ended(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)), i);
     else
-      v.channel(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)), g.kind == core::Kind::output);
+      v.channel(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)),
+                g.kind == core::Kind::output);
   }
 }
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
@@ -397,7 +424,9 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
         return nullptr;
       }
     }
-    key = (key ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) * 0x100000001B3ull;  // FNV-1a
+    // FNV-1a
+    key = (key ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) *
+          0x100000001B3ull;
   }
   if (!any) {
     bad(c, "select: no guard is on, so it would wait for ever");
@@ -410,7 +439,8 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
   return &x;
 }
 
-// Values of outputs go back to the component, but for the one that was written: its block is the channel's.
+// Values of outputs go back to the component, but for the one that was written: its block is the
+// channel's.
 void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
     if (guards[i].kind != WEFT_OUTPUT) continue;
@@ -424,7 +454,8 @@ void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noex
   }
 }
 
-weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair, std::uint32_t* chosen, weft_place at) {
+weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair,
+                   std::uint32_t* chosen, weft_place at) {
   Call& c = call_of(p);
   *chosen = n;
   if (n == 0) return bad(c, "select without guards would wait for ever");
@@ -446,7 +477,8 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   {
     const Operation op(c);
     for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
-      far = far || ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) && is_wired(c.ends[guards[k].end]->channel));
+      far = far || ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) &&
+                    is_wired(c.ends[guards[k].end]->channel));
     if (!far) i = s.scan(now);
     if (!far && i == core::Select::none) i = s.enrol();
   }
@@ -454,8 +486,9 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
     give_back(c, *x, guards, -1);
     for (std::uint32_t k = 0; k < n; ++k)
       if (guards[k].kind == WEFT_COMPUTED)
-        return bad(
-            c, "select with a computed output and channels that have ends in other OS processes: that is not built for native components");
+        return bad(c,
+                   "select with a computed output and channels that have ends in other OS "
+                   "processes: that is not built for native components");
     return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {
@@ -495,7 +528,8 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   Engine& core = *static_cast<Engine*>(g.where);
   if (g.kind == core::Kind::input) {
     core.last_reader = me.id;
-    const weft_status got = taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
+    const weft_status got =
+        taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
     give_back(c, *x, guards, -1);
     return got;
   } else {
@@ -526,8 +560,9 @@ weft_status deliver(weft_process* p, weft_value* from) {
   if (!x) return bad(c, "deliver: no computed output was chosen");
   core::Guard& g = x->guards[c.decided];
   Engine& core = *static_cast<Engine*>(g.where);
-  const auto end = std::find_if(c.ends.begin(), c.ends.end(),
-                                [&](EndObject* e) { return &e->channel->core == &core && is_writer(reinterpret_cast<PyObject*>(e)); });
+  const auto end = std::find_if(c.ends.begin(), c.ends.end(), [&](EndObject* e) {
+    return &e->channel->core == &core && is_writer(reinterpret_cast<PyObject*>(e));
+  });
   Value& slot = x->slots[c.decided];
   slot.o = from ? given(c, static_cast<std::uint32_t>(end - c.ends.begin()), *from) : nullptr;
   const bool made = slot.o != nullptr;
@@ -549,7 +584,8 @@ weft_status deliver(weft_process* p, weft_value* from) {
   return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
 }
 
-// --- the rest ---------------------------------------------------------------------------------------------------------------------------
+// --- the rest
+// ---------------------------------------------------------------------------------------------------------------------------
 
 weft_status retire(weft_process* p, std::uint32_t end) {
   Call& c = call_of(p);
@@ -592,7 +628,8 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &end_extended,
                          &deliver};
 
-// --- how it ended -----------------------------------------------------------------------------------------------------------------------
+// --- how it ended
+// -----------------------------------------------------------------------------------------------------------------------
 
 struct Text {  // of a failure
   char* text;
@@ -612,10 +649,13 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
       return raise_end(s == WEFT_RETIRED    ? Status::retired
                        : s == WEFT_POISONED ? Status::poisoned
                                             : Status::died,
-                       c.ends[f.end]->channel, is_reader(reinterpret_cast<PyObject*>(c.ends[f.end])) ? "read" : "write", -1, nullptr);
+                       c.ends[f.end]->channel,
+                       is_reader(reinterpret_cast<PyObject*>(c.ends[f.end])) ? "read" : "write", -1,
+                       nullptr);
     default: break;
   }
-  PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name, type.c_str(), text.c_str());
+  PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name,
+                                            type.c_str(), text.c_str());
   if (!e) return nullptr;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
   Py_DECREF(e);
@@ -626,14 +666,16 @@ void pin(int cpu) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // that it can be was asked when the process was made
+  // that it can be was asked when the process was made
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 PyObject* f_set_component_error(PyObject*, PyObject* e) {
   Py_XSETREF(component_error, Py_NewRef(e));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 
@@ -647,14 +689,16 @@ NativeCall::~NativeCall() {
 void task_waiter_comes() {
   parties.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
-  while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {  // one may wait for the GIL: a run that it concludes
+  while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
+    // one may wait for the GIL: a run that it concludes
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
   }
 }
 bool in_component(const ThreadProcess& t) noexcept {
-  return std::any_of(running_calls.begin(), running_calls.end(), [&](const Call* c) { return c->thread == &t; });
+  return std::any_of(running_calls.begin(), running_calls.end(),
+                     [&](const Call* c) { return c->thread == &t; });
 }
 void task_waiter_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
 
@@ -673,7 +717,8 @@ void go_abroad(const ChannelObject* channel) {
           busy = busy || c->in_core.load(std::memory_order_seq_cst);
         }
     if (!busy) return;
-    PyThreadState* const mine = give_up_lock();  // one may wait for the GIL: a run that it concludes
+    // one may wait for the GIL: a run that it concludes
+    PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
   }
@@ -681,7 +726,9 @@ void go_abroad(const ChannelObject* channel) {
 
 PyObject* run_call(NativeCall& c) {
   auto* const t = runtime::ThreadProcess::plain();
-  if (!t || !t->run || c.started) return bad_use("a native process is run once, as a process: give it to run, Parallel or a Group");
+  if (!t || !t->run || c.started)
+    return bad_use(
+        "a native process is run once, as a process: give it to run, Parallel or a Group");
   c.started = true;
   c.thread = static_cast<ThreadProcess*>(t);
   if (c.cpu >= 0) pin(c.cpu);

@@ -33,7 +33,8 @@ class Door {
   void leave() noexcept { sem_post(&places_); }
 
  private:
-  // Just enough to keep the lock busy: while one thread is on its way out of the kernel, another is ready.
+  // Just enough to keep the lock busy: while one thread is on its way out of the kernel, another is
+  // ready.
   static constexpr unsigned kPlaces = 4;
   sem_t places_;
 };
@@ -58,7 +59,9 @@ void take_lock(PyThreadState* mine) noexcept {
   try {
     const DoorPlace one_of_few;
     PyEval_RestoreThread(mine);
-  } catch (abi::__forced_unwind&) {  // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must not be
+  } catch (abi::__forced_unwind&) {
+    // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must
+    // not be
     for (;;) pause();
   }
 }
@@ -67,7 +70,9 @@ PyGILState_STATE enter_interpreter() {
   try {
     const DoorPlace one_of_few;
     while (closed)
-      pause();  // for ever. It may have been closed while we waited for a place; a thread is not to be made known to what is gone
+      // for ever. It may have been closed while we waited for a place; a thread is not to be made
+      // known to what is gone
+      pause();
     return PyGILState_Ensure();
   } catch (abi::__forced_unwind&) {  // as above
     for (;;) pause();

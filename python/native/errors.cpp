@@ -17,10 +17,11 @@ int import_errors() {
   const struct {
     const char* name;
     PyObject** to;
-  } wanted[] = {
-      {"ChannelEnd", &errors.ChannelEnd},  {"Retired", &errors.Retired}, {"Poisoned", &errors.Poisoned}, {"PeerDied", &errors.PeerDied},
-      {"Cancelled", &errors.Cancelled},    {"BadUse", &errors.BadUse},   {"Deadlock", &errors.Deadlock}, {"_several", &errors.several},
-      {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended}};
+  } wanted[] = {{"ChannelEnd", &errors.ChannelEnd},  {"Retired", &errors.Retired},
+                {"Poisoned", &errors.Poisoned},      {"PeerDied", &errors.PeerDied},
+                {"Cancelled", &errors.Cancelled},    {"BadUse", &errors.BadUse},
+                {"Deadlock", &errors.Deadlock},      {"_several", &errors.several},
+                {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended}};
   for (const auto& w : wanted) {
     *w.to = PyObject_GetAttrString(m, w.name);
     if (!*w.to) return -1;
@@ -29,7 +30,9 @@ int import_errors() {
   return (met_name = PyUnicode_InternFromString("met")) ? 0 : -1;
 }
 
-PyObject* to_str(const std::string& s) { return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"); }
+PyObject* to_str(const std::string& s) {
+  return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
+}
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
@@ -59,24 +62,34 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
   if (!name) return nullptr;
   switch (e->state) {
     case EndState::open:
-      bad_use("%s on channel %U: it was made before a fork, and this is the child: make channels in the process that uses them", verb,
-              name);
+      bad_use(
+          "%s on channel %U: it was made before a fork, and this is the child: make channels in "
+          "the process that uses them",
+          verb, name);
       break;
     case EndState::retired:
-      bad_use("%s on channel %U: this %s end is closed: it was retired; make another with channel.%s()", verb, name, side, side);
+      bad_use(
+          "%s on channel %U: this %s end is closed: it was retired; make another with channel.%s()",
+          verb, name, side, side);
       break;
     case EndState::let_go:
-      bad_use("%s on channel %U: this %s end is closed: the last process that held it has finished; make another with channel.%s()", verb,
-              name, side, side);
+      bad_use(
+          "%s on channel %U: this %s end is closed: the last process that held it has finished; "
+          "make another with channel.%s()",
+          verb, name, side, side);
       break;
     case EndState::sent:
       bad_use(
-          "%s on channel %U: this %s end is closed: it was sent away, over a channel or to another OS process; make another with "
+          "%s on channel %U: this %s end is closed: it was sent away, over a channel or to another "
+          "OS process; make another with "
           "channel.%s()",
           verb, name, side, side);
       break;
     case EndState::died:
-      bad_use("%s on channel %U: this %s end is closed: it was declared dead; make another with channel.%s()", verb, name, side, side);
+      bad_use(
+          "%s on channel %U: this %s end is closed: it was declared dead; make another with "
+          "channel.%s()",
+          verb, name, side, side);
       break;
   }
   Py_DECREF(name);
@@ -91,28 +104,37 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
     return nullptr;
   }
   PyObject* const by = limit_object(runtime::Limit::take(p));
-  PyObject* e = PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr);
+  PyObject* e =
+      PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr);
   if (!e) return nullptr;
   PyErr_SetObject(errors.Cancelled, e);
   Py_DECREF(e);
   return nullptr;
 }
 
-PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met) {
+PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
+                    bool met) {
   const ProcessBase* p = this_process();
   const std::string what =
       (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
-      (s == Status::poisoned                ? ": it was poisoned"
-       : s == Status::in_doubt              ? ": the other side died; the value may have been taken"
-       : s == Status::died                  ? ": the other side died"
-       : verb[std::strlen(verb) - 1] == ')' ? ": one of its sides has retired, so the channel has ended: make its ends before"
-                                            : ": the other side has retired");
-  PyObject* type = s == Status::poisoned ? errors.Poisoned : is_end(s) && s != Status::retired ? errors.PeerDied : errors.Retired;
+      (s == Status::poisoned   ? ": it was poisoned"
+       : s == Status::in_doubt ? ": the other side died; the value may have been taken"
+       : s == Status::died     ? ": the other side died"
+       : verb[std::strlen(verb) - 1] == ')'
+           ? ": one of its sides has retired, so the channel has ended: make its ends before"
+           : ": the other side has retired");
+  PyObject* type = s == Status::poisoned               ? errors.Poisoned
+                   : is_end(s) && s != Status::retired ? errors.PeerDied
+                                                       : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
   PyObject* strength = PyLong_FromLong(c->core.poison_strength());
-  PyObject* const args[] = {text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None, strength, met ? Py_True : Py_False};
-  PyObject* e = text && index && strength ? PyObject_Vectorcall(type, args, std::size(args), nullptr) : nullptr;
+  PyObject* const args[] = {text,     reinterpret_cast<PyObject*>(c),
+                            index,    value ? value : Py_None,
+                            strength, met ? Py_True : Py_False};
+  PyObject* e = text && index && strength
+                    ? PyObject_Vectorcall(type, args, std::size(args), nullptr)
+                    : nullptr;
   Py_XDECREF(text);
   Py_XDECREF(index);
   Py_XDECREF(strength);
@@ -136,11 +158,15 @@ bool is_met(PyObject* end) {
 void explain_no_loop(PyObject* failure) noexcept {
   if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
   PyObject* args = PyObject_GetAttrString(failure, "args");
-  PyObject* text = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
-  if (text && PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
+  PyObject* text = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1
+                       ? PyTuple_GET_ITEM(args, 0)
+                       : nullptr;
+  if (text && PyUnicode_Check(text) &&
+      PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
     PyObject* more =
         Py_BuildValue("(s)",
-                      "no running event loop: what is asyncio's works in an `async def` process whose network runs inside an asyncio loop: "
+                      "no running event loop: what is asyncio's works in an `async def` process "
+                      "whose network runs inside an asyncio loop: "
                       "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task");
     if (more) PyObject_SetAttrString(failure, "args", more);
     Py_XDECREF(more);
@@ -156,7 +182,8 @@ PyObject* take_exception() {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   if (!type) return nullptr;
-  if (!value || reinterpret_cast<PyObject*>(Py_TYPE(value)) != type) PyErr_NormalizeException(&type, &value, &trace);
+  if (!value || reinterpret_cast<PyObject*>(Py_TYPE(value)) != type)
+    PyErr_NormalizeException(&type, &value, &trace);
   if (trace) {
     PyException_SetTraceback(value, trace);
     Py_DECREF(trace);

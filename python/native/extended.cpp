@@ -5,8 +5,8 @@
 //     │  entering ──conclude() (operation.cpp)──► inside ──leave_block()──► made
 //     └──collected, never entered: RuntimeWarning
 //
-// Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer; at a
-// far end, `number` is what the home knows the read by.
+// Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer;
+// at a far end, `number` is what the home knows the read by.
 #include "far.hpp"
 #include "observe.hpp"
 #include "operation.hpp"
@@ -68,11 +68,14 @@ PyObject* extended_await(PyObject* o) {
 }
 PyObject* extended_aenter(PyObject* o, PyObject*) {
   ext(o)->entered = true;
-  if (!current_coroutine() && !in_task()) return bad_use("async with over an extended read is for coroutine processes: use with");
+  if (!current_coroutine() && !in_task())
+    return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
 // Of the arguments of __exit__: did an exception leave the block?
-bool failed(PyObject* args) noexcept { return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None; }
+bool failed(PyObject* args) noexcept {
+  return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
+}
 
 PyObject* extended_aexit(PyObject* o, PyObject* args) {
   leave_block(ext(o), failed(args));
@@ -80,13 +83,15 @@ PyObject* extended_aexit(PyObject* o, PyObject* args) {
 }
 PyObject* enter_extended(PyObject* o) {
   ext(o)->entered = true;
-  if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
+  if (current_coroutine())
+    return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
   run_deferred();
   if (check_free(ext(o)) < 0) return nullptr;
   return block_in(OpType_::extended, o, nullptr);
 }
 PyObject* extended_enter(PyObject* o, PyObject*) {
-  return observed("extended read", reinterpret_cast<PyObject*>(ext(o)->end), nullptr, [&] { return enter_extended(o); });
+  return observed("extended read", reinterpret_cast<PyObject*>(ext(o)->end), nullptr,
+                  [&] { return enter_extended(o); });
 }
 PyObject* extended_exit(PyObject* o, PyObject* args) {
   leave_block(ext(o), failed(args));
@@ -108,8 +113,10 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   auto* const e = reinterpret_cast<EndObject*>(end);
   if (check_end(e, "extended read") < 0) return nullptr;
   if (keeps && !is_far(e->channel))
-    return bad_use("extended read on channel %s: redeliver=True is for a reader end in another OS process; here nobody dies alone",
-                   channel_name(e->channel).c_str());
+    return bad_use(
+        "extended read on channel %s: redeliver=True is for a reader end in another OS process; "
+        "here nobody dies alone",
+        channel_name(e->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;
   x->end = reinterpret_cast<EndObject*>(Py_NewRef(end));

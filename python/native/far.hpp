@@ -1,5 +1,5 @@
-// What wire.cpp and abroad.cpp share: values in rooms of the wire, a channel as its home's code sees it, and the party's side of a far
-// channel. The invariants are wire.cpp's.
+// What wire.cpp and abroad.cpp share: values in rooms of the wire, a channel as its home's code
+// sees it, and the party's side of a far channel. The invariants are wire.cpp's.
 #pragma once
 #include <unordered_map>
 
@@ -22,7 +22,9 @@ class ValueRoom final : public wire::Room {
     if (!value.o) PyErr_Clear();
     return full_ = value.o != nullptr;
   }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value.o, keep, by); }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    return packed_out(value.o, keep, by);
+  }
 
   Value value;
 };
@@ -32,19 +34,23 @@ class SlotRoom final : public wire::Room {
   explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
   void* slot() noexcept override { return nullptr; }
   bool load(const wire::Payload&, wire::Carrier&) override { return false; }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value_.o, keep, by); }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    return packed_out(value_.o, keep, by);
+  }
 
  private:
   const Value& value_;
 };
 
-// --- the home's side ----------------------------------------------------------------------------------------------------------------
+// --- the home's side
+// ----------------------------------------------------------------------------------------------------------------
 
 template <Side S>
 class ChannelPort : public wire::Port {
  public:
   // Takes over one count of the core, if that is counted.
-  explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept : Port(S == Side::out), closed_(!counted), channel_(c) {
+  explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept
+      : Port(S == Side::out), closed_(!counted), channel_(c) {
     Py_INCREF(reinterpret_cast<PyObject*>(c));
   }
   ~ChannelPort() override {
@@ -67,7 +73,9 @@ class ChannelPort : public wire::Port {
     if constexpr (S == Side::out) return core().lend(n, wanted);
     return wire::Port::lend(n, wanted);
   }
-  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override { return put_into<ValueRoom>(value, by); }
+  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
+    return put_into<ValueRoom>(value, by);
+  }
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
   }
@@ -124,12 +132,14 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
-// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's, which its supervisor holds as well. With a
-// list, what it had in hand goes there, and not back to the channel.
+// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's,
+// which its supervisor holds as well. With a list, what it had in hand goes there, and not back to
+// the channel.
 template <Side S>
 class SupervisedPort final : public ChannelPort<S> {
  public:
-  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept : ChannelPort<S>(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept
+      : ChannelPort<S>(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
   ~SupervisedPort() override {
     if (in_hand_) defer_decref(in_hand_);
   }
@@ -159,7 +169,9 @@ class CborRoom final : public wire::Room {
     if (!value_.o) PyErr_Clear();
     return full_ = value_.o != nullptr;
   }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value_.o, keep, by); }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    return packed_out(value_.o, keep, by);
+  }
 
  private:
   Value value_;
@@ -170,10 +182,13 @@ class BoardPort final : public ChannelPort<S> {
   using ChannelPort<S>::ChannelPort;
   std::string type() const override { return kCbor; }
   std::unique_ptr<wire::Room> room() const override { return std::make_unique<CborRoom>(); }
-  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override { return this->template put_into<CborRoom>(value, by); }
+  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
+    return this->template put_into<CborRoom>(value, by);
+  }
 };
 
-// --- the party's side ---------------------------------------------------------------------------------------------------------------
+// --- the party's side
+// ---------------------------------------------------------------------------------------------------------------
 
 class FarSide;
 
@@ -195,7 +210,8 @@ class Asked final : public wire::FarOp {
 // A far channel's agent, and what it knows of its end at the home.
 class FarSide : public core::FarAgent {
  public:
-  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads) noexcept : peer(e->peer), number(e->number), reads(reads), end(std::move(e)) {
+  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads) noexcept
+      : peer(e->peer), number(e->number), reads(reads), end(std::move(e)) {
     ops = &kOps;
     leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
     poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
@@ -204,10 +220,12 @@ class FarSide : public core::FarAgent {
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
-  bool keeps = false;                 // the value of an extended read is the next to be read if this program dies (wire 4.7)
+  // the value of an extended read is the next to be read if this program dies (wire 4.7)
+  bool keeps = false;
   std::shared_ptr<wire::FarEnd> end;  // null: given back
 
-  // Of an extended read that has happened: what its home knows it by, asked for once; its block is over.
+  // Of an extended read that has happened: what its home knows it by, asked for once; its block is
+  // over.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -217,7 +235,8 @@ class FarSide : public core::FarAgent {
     const Space::Step step(*peer->space);
     peer->far.held_end(number, back);
   }
-  // Whoever has joined the line is asked for; an end that was closed is given back, after those that were before it.
+  // Whoever has joined the line is asked for; an end that was closed is given back, after those
+  // that were before it.
   void look() noexcept {
     const Space::Step step(*peer->space);
     while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
@@ -257,30 +276,38 @@ class FarSide : public core::FarAgent {
     if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
     // What fits into no frame was refused when it was packed.
-    const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
+    const Status s = o.status == Status::pending ? Status::died
+                     : o.in_doubt                ? Status::in_doubt
+                                                 : o.status;
     core::FarEngine<Value, Shared>::finish(n, s);
     if (o.lost)
       has_ended(Status::died, 0);
     else
       told(o);
   }
-  // What the home has said to an operation holds for those that come after it; but a death may be of that operation alone (rule 5.8: a
-  // function that was to make its value has raised), so the next one asks again.
+  // What the home has said to an operation holds for those that come after it; but a death may be
+  // of that operation alone (rule 5.8: a function that was to make its value has raised), so the
+  // next one asks again.
   void told(const wire::Outcome& o) noexcept {
     if (is_end(o.status) && o.status != Status::died) has_ended(o.status, o.strength);
   }
 
  private:
-  static FarSide& of(core::Node* a) noexcept { return *static_cast<FarSide*>(static_cast<core::FarAgent*>(a)); }
+  static FarSide& of(core::Node* a) noexcept {
+    return *static_cast<FarSide*>(static_cast<core::FarAgent*>(a));
+  }
   static void tell(core::Node* a) noexcept { of(a).look(); }
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-  std::unordered_map<const core::Node*, std::uint64_t> blocks_;  // that have begun, and whose process has not run yet
+  // that have begun, and whose process has not run yet
+  std::unordered_map<const core::Node*, std::uint64_t> blocks_;
 };
 
-inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
-  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended), n.is(core::NodeFlags::kept)};
+inline Asked::Asked(FarSide& f, core::Node& n)
+    : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
+  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended),
+            n.is(core::NodeFlags::kept)};
   guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
   if (f.reads)
     guard_.room = &room;
@@ -290,12 +317,14 @@ inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_c
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
-// wire.cpp: a channel's values are packed from now on (-1: they cannot be); an end of what a peer has handed to us.
+// wire.cpp: a channel's values are packed from now on (-1: they cannot be); an end of what a peer
+// has handed to us.
 int wire_channel(ChannelObject* c, bool board);
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called);
 
-std::shared_ptr<Space> this_space() noexcept;                       // null: there is no link yet
-extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;  // of each session, to be told that it is over
+std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
+// of each session, to be told that it is over
+extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
 // f(side) for each far channel.
 template <class F>
 void each_far_side(F&& f) {

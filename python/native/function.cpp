@@ -1,4 +1,5 @@
-// Process functions: what @process makes of a function. Calling one makes a process object, which holds the ends among its arguments.
+// Process functions: what @process makes of a function. Calling one makes a process object, which
+// holds the ends among its arguments.
 //
 //   @process def f ──function_call()──► process object, not started (process.cpp)
 //   f.on(backend) ──function_on()──► the same function, whose processes run elsewhere (rule 15.3)
@@ -17,7 +18,8 @@ struct FunctionObject {
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
-// Names of processes are compared by address (group.hpp) and outlive them in reports: each is kept once.
+// Names of processes are compared by address (group.hpp) and outlive them in reports: each is kept
+// once.
 PyObject* names = nullptr;
 
 }  // namespace
@@ -35,7 +37,8 @@ void drop_ends(Ends& ends) noexcept {
 
 namespace {
 
-// --- the ends it is given -------------------------------------------------------------------------------------------------------------
+// --- the ends it is given
+// -------------------------------------------------------------------------------------------------------------
 
 int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen);
 
@@ -96,13 +99,15 @@ int collect_ends(PyObject* o, Ends& to) {
 
 namespace {
 
-// --- calling -------------------------------------------------------------------------------------------------------------------------
+// --- calling
+// -------------------------------------------------------------------------------------------------------------------------
 
 PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {
   run_deferred();
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  static Ends spare_ends;  // kept for its storage; taken, as Python code that runs meanwhile may call a process too
+  // kept for its storage; taken, as Python code that runs meanwhile may call a process too
+  static Ends spare_ends;
   static std::vector<PyObject*> spare_seen;
   Ends ends = std::move(spare_ends);
   std::vector<PyObject*> seen = std::move(spare_seen);
@@ -125,16 +130,21 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
       p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
     }
     if (p->body && !PyCoro_CheckExact(p->body)) {
-      PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
+      PyErr_Format(PyExc_TypeError,
+                   "process %U: the function returned %.100s in place of a coroutine", f->name,
+                   Py_TYPE(p->body)->tp_name);
       Py_CLEAR(p->body);
     }
     if (p->body) take_within(p);
   } else {
     PyObject* positional = PyTuple_New(PyVectorcall_NARGS(nf));
     PyObject* keywords = kwnames ? PyDict_New() : Py_NewRef(Py_None);
-    for (Py_ssize_t i = 0; positional && i < PyVectorcall_NARGS(nf); ++i) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; positional && i < PyVectorcall_NARGS(nf); ++i)
+      PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
     for (Py_ssize_t i = 0; kwnames && keywords && i < PyTuple_GET_SIZE(kwnames); ++i)
-      if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(kwnames, i), args[PyVectorcall_NARGS(nf) + i]) < 0) Py_CLEAR(keywords);
+      if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(kwnames, i), args[PyVectorcall_NARGS(nf) + i]) <
+          0)
+        Py_CLEAR(keywords);
     if (positional && keywords) p->body = PyTuple_Pack(3, f->function, positional, keywords);
     Py_XDECREF(positional);
     Py_XDECREF(keywords);
@@ -148,13 +158,16 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   return reinterpret_cast<PyObject*>(p);
 }
 
-// --- the type -------------------------------------------------------------------------------------------------------------------------
+// --- the type
+// -------------------------------------------------------------------------------------------------------------------------
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   static const char* positional[] = {"", "", "", nullptr};
   PyObject *f, *name;
   int kind;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "OUi:ProcessFunction", const_cast<char**>(positional), &f, &name, &kind)) return -1;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OUi:ProcessFunction", const_cast<char**>(positional),
+                                   &f, &name, &kind))
+    return -1;
   if (!PyCallable_Check(f)) {
     bad_use("@process on %R: decorate a function", f);
     return -1;
@@ -189,7 +202,8 @@ void function_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* like(FunctionObject* f, PyObject* function, Kind kind) {
-  PyObject* o = PyObject_CallFunction(reinterpret_cast<PyObject*>(&ProcessFunctionType), "OOi", function, f->name, static_cast<int>(kind));
+  PyObject* o = PyObject_CallFunction(reinterpret_cast<PyObject*>(&ProcessFunctionType), "OOi",
+                                      function, f->name, static_cast<int>(kind));
   if (!o || !f->dict || PyObject_SetAttrString(o, "__dict__", f->dict) == 0) return o;
   Py_DECREF(o);
   return nullptr;
@@ -201,7 +215,8 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   Py_XDECREF(bound);
   return r;
 }
-// By weft._processes: of a function that is to run in another OS process, or to come back from there.
+// By weft._processes: of a function that is to run in another OS process, or to come back from
+// there.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const OutsideGate beyond;
   PyObject* m = PyImport_ImportModule("weft._processes");
@@ -212,53 +227,73 @@ PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
 // Where else it runs (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
-  if (!f->function) return bad_use("on: this process function was never made: decorate a function with @process");
+  if (!f->function)
+    return bad_use("on: this process function was never made: decorate a function with @process");
   PyObject* name = PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where);
   if (!name) return nullptr;
   const char* s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
   std::string_view on = s ? s : "";
   if (on.starts_with("weft.")) on.remove_prefix(5);
   if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
-      (f->function && PyObject_HasAttrString(f->function, "_weft_body"))) {  // weft._processes knows those
+      (f->function && PyObject_HasAttrString(f->function, "_weft_body"))) {
+    // weft._processes knows those
     Py_DECREF(name);
     return away_from(f->function, where, f->name);
   }
-  const bool threads = on == "threads", greenlets = on == "greenlets", coroutines = on == "coroutines";
+  const bool threads = on == "threads", greenlets = on == "greenlets",
+             coroutines = on == "coroutines";
   Py_DECREF(name);
   if (!threads && !greenlets && !coroutines)
-    return bad_use("on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or weft.processes, or its name", where);
+    return bad_use(
+        "on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or "
+        "weft.processes, or its name",
+        where);
   if (greenlets && is_async(f->kind))
     return bad_use(
-        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, or on threads, or write a def", f->name);
+        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, "
+        "or on threads, or write a def",
+        f->name);
   if (coroutines && !is_async(f->kind))
-    return bad_use("process %U is a `def`, which would stop the scheduler where it calls: write an `async def`, or put it on greenlets",
-                   f->name);
+    return bad_use(
+        "process %U is a `def`, which would stop the scheduler where it calls: write an `async "
+        "def`, or put it on greenlets",
+        f->name);
   if (greenlets && need_greenlets() < 0) return nullptr;
-  return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
+  return like(f, f->function,
+              threads     ? (is_async(f->kind) ? Kind::apart : Kind::thread)
+              : greenlets ? Kind::greenlet
+                          : Kind::coroutine);
 }
 // What is of the process, and was asked of its function: the call is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(o, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name)) return found;
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name))
+    return found;
   for (const char* const of_process : {"cancel", "done", "ended", "id", "named", "path", "result"})
     if (PyUnicode_CompareWithASCIIString(name, of_process) == 0) {
-      PyErr_Format(PyExc_AttributeError, "%R has no '%U', which a process has: call it first, %U(...).%U", o, name, func(o)->name, name);
+      PyErr_Format(PyExc_AttributeError,
+                   "%R has no '%U', which a process has: call it first, %U(...).%U", o, name,
+                   func(o)->name, name);
       break;
     }
   return nullptr;
 }
 PyObject* function_await(PyObject* o) {
-  return bad_use("%R is not awaited: `await Parallel(%U(...))` runs a process of it", o, func(o)->name);
+  return bad_use("%R is not awaited: `await Parallel(%U(...))` runs a process of it", o,
+                 func(o)->name);
 }
 
 PyMethodDef function_methods[] = {
     {"on", method(gated<with_keyword<"on", "backend", function_on>>), kKeywords,
-     "The same process function on another backend: a module of weft, its name, or Hosts of weft.processes. Raises BadUse, ImportError."},
+     "The same process function on another backend: a module of weft, its name, or Hosts of "
+     "weft.processes. Raises BadUse, ImportError."},
     {}};
 PyObject* function_repr(PyObject* o) {
-  return func(o)->name ? PyUnicode_FromFormat("<process %U>", func(o)->name) : PyUnicode_FromString("<process ?>");
+  return func(o)->name ? PyUnicode_FromFormat("<process %U>", func(o)->name)
+                       : PyUnicode_FromString("<process ?>");
 }
-PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+PyGetSetDef function_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 
 }  // namespace
 
@@ -267,7 +302,8 @@ PyTypeObject ProcessFunctionType{PyVarObject_HEAD_INIT(nullptr, 0)};
 int init_function(PyObject* m) {
   ProcessFunctionType.tp_name = "weft.ProcessFunction";
   ProcessFunctionType.tp_basicsize = sizeof(FunctionObject);
-  ProcessFunctionType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+  ProcessFunctionType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                 Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
   ProcessFunctionType.tp_new = PyType_GenericNew;
   ProcessFunctionType.tp_init = gated<function_init>;
   ProcessFunctionType.tp_dealloc = gated<function_dealloc>;

@@ -1,24 +1,33 @@
-// The gate: what the interpreter lock (the GIL) does for the extension where there is none, on free-threaded builds of CPython.
+// The gate: what the interpreter lock (the GIL) does for the extension where there is none, on
+// free-threaded builds of CPython.
 //
 //   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──Beyond: code of the user──► outside ──back──► inside
 //
-// It is one critical section of CPython's, over an object that nobody else has. So what makes a thread
-// let go of its critical sections opens the gate too, where it would give up the GIL: waiting for a lock
+// It is one critical section of CPython's, over an object that nobody else has. So what makes a
+// thread
+// let go of its critical sections opens the gate too, where it would give up the GIL: waiting for a
+// lock
 // of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the gate is taken again.
 //
 // Invariants
 //  1 A function that Python calls and that looks at anything of the extension's is registered as
 //    gated<f>. tp_traverse is not: all threads are stopped then.
-//  2 Where the extension calls the user's code (a process's body, what a select computes, an observer,
-//    iterables, finalisers of values that are dropped) it is Beyond, so that this code runs in parallel.
-//    Other calls of the interpreter may run such code inside the gate (a finaliser, a `__float__`): it
+//  2 Where the extension calls the user's code (a process's body, what a select computes, an
+//    observer, iterables, finalisers of values that are dropped) it is Beyond, so that this code
+//    runs in parallel.
+//    Other calls of the interpreter may run such code inside the gate (a finaliser, a `__float__`):
+//    it
 //    may wait for locks and use Weft, but an endless loop there stops all of Weft.
 //  3 Inside, the gate is the thread's innermost critical section, except while a function of the
-//    interpreter's runs. A function of ours that is called then takes the gate as if from outside; what
+//    interpreter's runs. A function of ours that is called then takes the gate as if from outside;
+//    what
 //    was suspended comes back when it returns.
-//  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the next
-//    holder of the gate would wait for that lock, and the lock's holder for the gate. Under such a lock
-//    one may read and make objects, fill those that nobody else knows, and take references; references
+//  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the
+//    next
+//    holder of the gate would wait for that lock, and the lock's holder for the gate. Under such a
+//    lock
+//    one may read and make objects, fill those that nobody else knows, and take references;
+//    references
 //    are dropped by defer_decref().
 //  5 With an interpreter lock nothing of this is there: gated<f> is f, the classes are empty.
 #pragma once
@@ -46,12 +55,13 @@ extern GateObject gate_object;
 // The critical section that is the gate, if that is this thread's innermost one; null: it is not.
 inline PyCriticalSection* inside_gate() noexcept {
   constexpr std::uintptr_t tags = 3;  // of a section that is suspended, or has two locks
-  auto* const s = reinterpret_cast<PyCriticalSection*>(PyThreadState_Get()->critical_section & ~tags);
+  auto* const s =
+      reinterpret_cast<PyCriticalSection*>(PyThreadState_Get()->critical_section & ~tags);
   return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
 }
 
-// The interpreter ends a thread that outlives it by pthread_exit(), which destroys what lies on its stack
-// without a thread state. So the thread stays here for ever, as threads do in later versions.
+// The interpreter ends a thread that outlives it by pthread_exit(), which destroys what lies on its
+// stack without a thread state. So the thread stays here for ever, as threads do in later versions.
 inline void stay_if_ended() noexcept {
   while (!PyThreadState_GetUnchecked()) pause();
 }
@@ -89,7 +99,9 @@ class OutsideGate {  // outside, while it lives
   PyCriticalSection* const section_;
 };
 
-class Locked {  // holds the lock of a user's object, which others may change; calls made meanwhile may open it and the gate
+class Locked {
+  // holds the lock of a user's object, which others may change; calls made meanwhile may open it
+  // and the gate
  public:
   explicit Locked(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
   Locked(const Locked&) = delete;
@@ -103,7 +115,9 @@ class Locked {  // holds the lock of a user's object, which others may change; c
   PyCriticalSection section_;
 };
 
-class NoCriticalSections {  // no critical section while stacks are switched: they lie on the stack, and the thread's state lists them
+class NoCriticalSections {
+  // no critical section while stacks are switched: they lie on the stack, and the thread's state
+  // lists them
  public:
   NoCriticalSections() noexcept : state_(PyThreadState_Get()) {
     if (!state_->critical_section) return;

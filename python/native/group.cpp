@@ -1,10 +1,12 @@
-// Composition (rule 7): the outermost run, parallel, spawn, and what a group comes to. Groups as context managers: block.cpp.
+// Composition (rule 7): the outermost run, parallel, spawn, and what a group comes to. Groups as
+// context managers: block.cpp.
 //
 //   execute()   blocks this thread as the scheduler of the coroutine processes among the children     (run, Parallel in a thread)
 //   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
 //   wait_for()  the same in a greenlet process, which parks
 //
-// A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
+// A group lives until all its processes have ended (rule 7.6); the objects here outlive their
+// groups.
 #include "group.hpp"
 
 #include <array>
@@ -49,14 +51,18 @@ PyObject* results_of(PyObject* list) {
   return r;
 }
 
-// The exception that left a block beside a failure is a failure too, unless it is quiet in a process (rules 3.5, 4.3, 6.5): then it came of
-// the failure, which cancelled the block and let go of ends, in either order.
+// The exception that left a block beside a failure is a failure too, unless it is quiet in a
+// process (rules 3.5, 4.3, 6.5): then it came of the failure, which cancelled the block and let go
+// of ends, in either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
-  return (PyErr_GivenExceptionMatches(e, errors.Retired) || PyErr_GivenExceptionMatches(e, errors.Poisoned)) && is_met(e);
+  return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
+          PyErr_GivenExceptionMatches(e, errors.Poisoned)) &&
+         is_met(e);
 }
 
-// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null.
+// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of
+// the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   PyObject* list = PyList_New(0);
   if (!list) return nullptr;
@@ -72,7 +78,8 @@ PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* als
       Py_XDECREF(x);
     }
   }
-  PyObject* e = PyList_GET_SIZE(list) == 1 ? Py_NewRef(PyList_GET_ITEM(list, 0)) : PyObject_CallOneArg(errors.several, list);
+  PyObject* e = PyList_GET_SIZE(list) == 1 ? Py_NewRef(PyList_GET_ITEM(list, 0))
+                                           : PyObject_CallOneArg(errors.several, list);
   Py_DECREF(list);
   if (e) restore_exception(e);
   return nullptr;
@@ -97,13 +104,17 @@ PyObject* raise_deadlock(PyRun& run) {
   PyObject* processes = PyList_New(0);
   for (const auto& b : run.blocked) {
     PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
-    for (std::size_t i = 0; i < b.places.size(); ++i) PyTuple_SET_ITEM(places, static_cast<Py_ssize_t>(i), to_str(b.places[i]));
-    PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(), places, b.at.c_str());
+    for (std::size_t i = 0; i < b.places.size(); ++i)
+      PyTuple_SET_ITEM(places, static_cast<Py_ssize_t>(i), to_str(b.places[i]));
+    PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(),
+                                        places, b.at.c_str());
     if (x) PyList_Append(processes, x);
     Py_XDECREF(x);
   }
   PyObject* report = to_str(run.run.deadlock_report() + say_left_open(run));
-  PyObject* e = report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr) : nullptr;
+  PyObject* e =
+      report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr)
+             : nullptr;
   Py_XDECREF(report);
   Py_DECREF(knot);
   Py_DECREF(processes);
@@ -111,10 +122,12 @@ PyObject* raise_deadlock(PyRun& run) {
   return nullptr;
 }
 
-// --- on a thread ------------------------------------------------------------------------------------------------------------------------
+// --- on a thread
+// ------------------------------------------------------------------------------------------------------------------------
 
 namespace {
-constexpr runtime::OpKind between_op{"the beginning or the end of a run", [](ProcessBase&) noexcept { return false; }, nullptr};
+constexpr runtime::OpKind between_op{"the beginning or the end of a run",
+                                     [](ProcessBase&) noexcept { return false; }, nullptr};
 }  // namespace
 
 Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(root_run, &run)) {
@@ -144,9 +157,11 @@ void Outermost::end(PyObject*& result) noexcept {
   Py_CLEAR(result);
 }
 
-void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
+void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
+               runtime::Group* spawned) {
   runtime::ThreadProcess::Hosting hosting(self, scheduler);
-  // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there when it wakes us (greenlet.cpp).
+  // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there
+  // when it wakes us (greenlet.cpp).
   const auto waiting = std::make_unique<runtime::Stop>(scheduler);
   runtime::Stop& stop = *waiting;
   hosting.waits(wait_op, &group);
@@ -157,8 +172,10 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   }
 }
 
-bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block) {
-  if (PyObject* const e = outermost ? std::exchange(outermost->interrupt, nullptr) : block_interrupt(self))
+bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
+                   PyObject* block) {
+  if (PyObject* const e =
+          outermost ? std::exchange(outermost->interrupt, nullptr) : block_interrupt(self))
     restore_exception(e);
   else if (outermost && outermost->interrupted)
     PyErr_SetNone(PyExc_KeyboardInterrupt);
@@ -174,17 +191,19 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
 
 namespace {
 
-// Run what is in `list` on this thread, which is `self`; the outermost run waits for what was spawned too. Null: something is to be raised.
-// `alone`: it is one process, and what leaves that is raised (rule 7.1).
-PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost, PyObject* list, bool alone) {
+// Run what is in `list` on this thread, which is `self`; the outermost run waits for what was
+// spawned too. Null: something is to be raised. `alone`: it is one process, and what leaves that is
+// raised (rule 7.1).
+PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost,
+                     PyObject* list, bool alone) {
   std::vector<std::exception_ptr> failures;
   std::exception_ptr left;
   {
     std::optional<runtime::Scheduler> own;
     runtime::Scheduler* const home = home_here(self);  // within a block in ordinary code
     runtime::Scheduler& scheduler = home ? *home : own.emplace(run, &self);
-    const auto groups =
-        std::array{std::make_unique<runtime::Group>(run, &scheduler, &self), std::make_unique<runtime::Group>(run, &scheduler, &self)};
+    const auto groups = std::array{std::make_unique<runtime::Group>(run, &scheduler, &self),
+                                   std::make_unique<runtime::Group>(run, &scheduler, &self)};
     runtime::Group& group = *groups[0];
     runtime::Group& spawned = *groups[1];
     if (outermost) {  // the two fail as one (rule 7.4)
@@ -193,7 +212,8 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
       outermost->run.spawned = &spawned;
     }
     if (alone) group.keep_end();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+      start_process(group, proc(PyList_GET_ITEM(list, i)));
     if (outermost && outermost->was_interrupted()) run.cancel_everybody();
     wait_here(scheduler, self, group, &spawned);
     if (outermost) outermost->over();
@@ -213,7 +233,10 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
       never_run(list);
       return raise_cancelled(*t, nullptr);
     }
-    if (t->op) return bad_use("a network is run while this thread is in another operation (a finaliser ran there): do it elsewhere");
+    if (t->op)
+      return bad_use(
+          "a network is run while this thread is in another operation (a finaliser ran there): do "
+          "it elsewhere");
     if (claim_processes(list) < 0) return nullptr;
     return execute_in(*t->run, *t, nullptr, list, alone);
   }
@@ -229,7 +252,8 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   return r;
 }
 
-// --- in a coroutine process -----------------------------------------------------------------------------------------------------------
+// --- in a coroutine process
+// -----------------------------------------------------------------------------------------------------------
 
 struct GroupOpObject {
   PyObject_HEAD GroupObject* group;
@@ -296,7 +320,8 @@ int open_parallel(GroupObject* g, ProcessBase& p, bool alone = false) {
   if (alone) g->group->keep_end();
   g->state = GroupState::open;
   ++g->starting;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i)
+    start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
   --g->starting;
   return 0;
 }
@@ -344,21 +369,26 @@ PyObject* parallel_here(PyObject* list, bool alone = false) {
   Caller self("Parallel");
   if (!self) return nullptr;
   GroupObject* g = new_group(Py_NewRef(list));
-  PyObject* r = g && open_parallel(g, self.process(), alone) == 0 ? wait_for(self, g, true) : nullptr;
+  PyObject* r =
+      g && open_parallel(g, self.process(), alone) == 0 ? wait_for(self, g, true) : nullptr;
   Py_XDECREF(reinterpret_cast<PyObject*>(g));
   return r;
 }
 
-const char* verb_of(GroupOpObject* o) noexcept { return o->parallel ? "Parallel" : "leaving a Group"; }
+const char* verb_of(GroupOpObject* o) noexcept {
+  return o->parallel ? "Parallel" : "leaving a Group";
+}
 
-// Nobody awaits it any longer: what it waited for is cancelled, and its owner's group waits for that (rules 6.2, 7.6).
+// Nobody awaits it any longer: what it waited for is cancelled, and its owner's group waits for
+// that (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
   if (o->done) return;
   o->done = true;
   o->waiting = false;
   if (ProcessObject* const me = std::exchange(o->process, nullptr)) {
-    leave(me, reinterpret_cast<PyObject*>(o), [g](ProcessBase& p) { return g->group->end_wait(p); });
+    leave(me, reinterpret_cast<PyObject*>(o),
+          [g](ProcessBase& p) { return g->group->end_wait(p); });
     abandon_group(g, *me->base.group);
   } else if (o->parallel) {
     never_run(g->list);
@@ -379,7 +409,8 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_ERROR;
   }
   if (!me) {
-    bad_use("%s was awaited outside the coroutine process that made it", o->parallel ? "Parallel" : "a group");
+    bad_use("%s was awaited outside the coroutine process that made it",
+            o->parallel ? "Parallel" : "a group");
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
@@ -401,7 +432,8 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   }
   run_deferred();
   if (p.op || g->starting > 0) {
-    bad_use("%s while another operation of this process waits: a process does one thing at a time", verb_of(o));
+    bad_use("%s while another operation of this process waits: a process does one thing at a time",
+            verb_of(o));
     return PYGEN_ERROR;
   }
   if (o->parallel) {
@@ -431,7 +463,9 @@ PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r)
 
 PyAsyncMethods group_op_async{};
 PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
-PyObject* group_op_pysend(PyObject* self, PyObject*) { return send_by(group_op_async.am_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) {
+  return send_by(group_op_async.am_send, self);
+}
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   GroupOpObject* o = gop(self);
   if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o), o->process);
@@ -449,8 +483,10 @@ void group_op_dealloc(PyObject* self) {
   if (o->parallel && !o->done && !o->waiting) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "Parallel of %zd process%s was never awaited: write `await` before it",
-                         PyList_GET_SIZE(o->group->list), PyList_GET_SIZE(o->group->list) == 1 ? "" : "es") < 0)
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "Parallel of %zd process%s was never awaited: write `await` before it",
+                         PyList_GET_SIZE(o->group->list),
+                         PyList_GET_SIZE(o->group->list) == 1 ? "" : "es") < 0)
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }
@@ -463,7 +499,8 @@ PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullp
                                   {"close", gated<group_op_close>, METH_NOARGS, nullptr},
                                   {}};
 
-// --- functions ------------------------------------------------------------------------------------------------------------------------
+// --- functions
+// ------------------------------------------------------------------------------------------------------------------------
 
 PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
@@ -473,46 +510,64 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (current_coroutine()) return new_group_op(new_group(list), true);
   if (in_task()) {
     Py_DECREF(list);
-    return bad_use("Parallel of weft.threads would block the running asyncio loop: await that of weft.coroutines");
+    return bad_use(
+        "Parallel of weft.threads would block the running asyncio loop: await that of "
+        "weft.coroutines");
   }
-  PyObject* r =
-      observed("wait for", list, nullptr, [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
+  PyObject* r = observed("wait for", list, nullptr, [&] {
+    return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
+  });
   Py_DECREF(list);
   return r;
 }
 
-// run(processes, virtual, alone): from ordinary code or a thread process. `alone`: of exactly one process (rule 7.1).
+// run(processes, virtual, alone): from ordinary code or a thread process. `alone`: of exactly one
+// process (rule 7.1).
 PyObject* f_run(PyObject*, PyObject* args) {
   PyObject* processes;
   int virtual_time, alone = 0;
-  if (!PyArg_ParseTuple(args, "O!p|p", &PyTuple_Type, &processes, &virtual_time, &alone)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!p|p", &PyTuple_Type, &processes, &virtual_time, &alone))
+    return nullptr;
   run_deferred();
   close_left_blocks();
-  if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
-  if (in_task()) return bad_use("run would block the running asyncio loop: use `await Parallel(...)` or `await run_async(...)`");
+  if (current_coroutine())
+    return bad_use(
+        "run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
+  if (in_task())
+    return bad_use(
+        "run would block the running asyncio loop: use `await Parallel(...)` or `await "
+        "run_async(...)`");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
       t && t->run && virtual_time && t->run->clock() == runtime::Clock::steady)
-    return bad_use("run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
+    return bad_use(
+        "run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost "
+        "run");
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;
   const runtime::Clock clock = virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady;
-  PyObject* r = current_greenlet() ? parallel_here(list, alone != 0) : execute(list, clock, alone != 0);
+  PyObject* r =
+      current_greenlet() ? parallel_here(list, alone != 0) : execute(list, clock, alone != 0);
   Py_DECREF(list);
   return r;
 }
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
-  PyObject* list = process_list(args, n);  // by code of the user's, in which a block may begin or end
+  // by code of the user's, in which a block may begin or end
+  PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   runtime::Run* run = current_run();
   runtime::Group* spawned = run ? run_of(*run).spawned : nullptr;
-  if (!spawned) bad_use("Spawn outside any run: there is nobody to wait for the process; start the network by run(...)");
+  if (!spawned)
+    bad_use(
+        "Spawn outside any run: there is nobody to wait for the process; start the network by "
+        "run(...)");
   if (!spawned || claim_processes(list) < 0) {
     Py_DECREF(list);
     return nullptr;
   }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(*spawned, proc(PyList_GET_ITEM(list, i)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    start_process(*spawned, proc(PyList_GET_ITEM(list, i)));
   Py_DECREF(list);
   Py_RETURN_NONE;
 }
@@ -521,8 +576,8 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network), 3: a greenlet process,
-// 4: an asyncio loop.
+// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network),
+// 3: a greenlet process, 4: an asyncio loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
   if (current_greenlet()) return PyLong_FromLong(3);
@@ -530,9 +585,12 @@ PyObject* f_where(PyObject*, PyObject*) {
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   return PyLong_FromLong(t && t->run ? 2 : 0);
 }
-PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) { return process_list(args, n); }
+PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return process_list(args, n);
+}
 PyObject* f_must_block(PyObject*, PyObject* verb) {
-  if (current_coroutine()) return bad_use("this %U blocks: in a coroutine process await that of weft.coroutines", verb);
+  if (current_coroutine())
+    return bad_use("this %U blocks: in a coroutine process await that of weft.coroutines", verb);
   Py_RETURN_NONE;
 }
 PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
@@ -551,11 +609,13 @@ PyObject* f_after_fork(PyObject*, PyObject*) {
 PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL, nullptr},
                            {"run", gated<f_run>, METH_VARARGS, nullptr},
                            {"spawn", method(gated<f_spawn>), METH_FASTCALL, nullptr},
-                           {"current_process", gated<f_current_process>, METH_NOARGS, "The process that calls, or None in ordinary code."},
+                           {"current_process", gated<f_current_process>, METH_NOARGS,
+                            "The process that calls, or None in ordinary code."},
                            {"flatten", method(gated<f_flatten>), METH_FASTCALL, nullptr},
                            {"must_block", gated<f_must_block>, METH_O, nullptr},
                            {"where", gated<f_where>, METH_NOARGS, nullptr},
-                           {"yield_", gated<f_yield>, METH_NOARGS, "Let every other runnable process of this scheduler run (rule 7.7)."},
+                           {"yield_", gated<f_yield>, METH_NOARGS,
+                            "Let every other runnable process of this scheduler run (rule 7.7)."},
                            {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
                            {}};
 
@@ -575,7 +635,9 @@ void drop_awaited_group_wait(PyObject* o) noexcept {
   Py_DECREF(o);
 }
 
-void observe_groups(bool on) noexcept { group_op_async.am_send = on ? gated<group_op_send_observed> : gated<group_op_send>; }
+void observe_groups(bool on) noexcept {
+  group_op_async.am_send = on ? gated<group_op_send_observed> : gated<group_op_send>;
+}
 
 constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
 const runtime::OpKind wait_op = make_wait_op();

@@ -1,5 +1,5 @@
-// Guards as Python sees them: Input, Output, after, at, skip, and a Barrier or a Timer with a precondition. A choice reads them when it is
-// made (Choice::fill); they do not change.
+// Guards as Python sees them: Input, Output, after, at, skip, and a Barrier or a Timer with a
+// precondition. A choice reads them when it is made (Choice::fill); they do not change.
 #include "choice.hpp"
 
 namespace weft::py {
@@ -39,8 +39,10 @@ void guard_dealloc(PyObject* o) {
 PyObject* input_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"reader", "ended", nullptr};
   PyObject *end, *ended = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:Input", const_cast<char**>(names), &end, &ended)) return nullptr;
-  if (!is_reader(end)) return bad_use("Input(%R): an input guard needs a reader, channel.reader()", end);
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:Input", const_cast<char**>(names), &end, &ended))
+    return nullptr;
+  if (!is_reader(end))
+    return bad_use("Input(%R): an input guard needs a reader, channel.reader()", end);
   const int loud = loud_by(ended, "Input");
   GuardObject* g = loud < 0 ? nullptr : new_guard(type, GuardKind::input);
   if (!g) return nullptr;
@@ -51,10 +53,14 @@ PyObject* input_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 PyObject* output_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"writer", "value", "make", "ended", nullptr};
   PyObject *end, *value = nullptr, *make = nullptr, *ended = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:Output", const_cast<char**>(names), &end, &value, &make, &ended)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$OO:Output", const_cast<char**>(names), &end,
+                                   &value, &make, &ended))
+    return nullptr;
   if (make == Py_None) make = nullptr;
-  if (!is_writer(end)) return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
-  if ((value != nullptr) == (make != nullptr)) return bad_use("Output: give either the value to write or make=, a function that makes it");
+  if (!is_writer(end))
+    return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
+  if ((value != nullptr) == (make != nullptr))
+    return bad_use("Output: give either the value to write or make=, a function that makes it");
   if (make && !PyCallable_Check(make)) return bad_use("Output: make=%R cannot be called", make);
   const int loud = loud_by(ended, "Output");
   GuardObject* g = loud < 0 ? nullptr : new_guard(type, GuardKind::output);
@@ -79,9 +85,10 @@ PyObject* guard_when(PyObject* o, PyObject* condition) {
   g->loud = from->loud;
   return reinterpret_cast<PyObject*>(g);
 }
-PyMethodDef guard_methods[] = {{"when", method(gated<with_keyword<"when", "condition", guard_when>>), kKeywords,
-                                "This guard with a precondition: it takes part only if `condition` is true."},
-                               {}};
+PyMethodDef guard_methods[] = {
+    {"when", method(gated<with_keyword<"when", "condition", guard_when>>), kKeywords,
+     "This guard with a precondition: it takes part only if `condition` is true."},
+    {}};
 
 template <GuardKind K>
 PyObject* f_timed(PyObject*, PyObject* seconds) {
@@ -91,14 +98,17 @@ PyObject* f_timed(PyObject*, PyObject* seconds) {
   if (g) g->ns = *ns;
   return reinterpret_cast<PyObject*>(g);
 }
-PyObject* f_skip(PyObject*, PyObject*) { return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip)); }
+PyObject* f_skip(PyObject*, PyObject*) {
+  return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip));
+}
 
-PyMethodDef functions[] = {{"after", method(gated<with_keyword<"after", "seconds", f_timed<GuardKind::after>>>), kKeywords,
-                            "A guard that is ready `seconds` from the beginning of the select."},
-                           {"at", method(gated<with_keyword<"at", "time", f_timed<GuardKind::at>>>), kKeywords,
-                            "A guard that is ready at `time`, in seconds of now()."},
-                           {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
-                           {}};
+PyMethodDef functions[] = {
+    {"after", method(gated<with_keyword<"after", "seconds", f_timed<GuardKind::after>>>), kKeywords,
+     "A guard that is ready `seconds` from the beginning of the select."},
+    {"at", method(gated<with_keyword<"at", "time", f_timed<GuardKind::at>>>), kKeywords,
+     "A guard that is ready at `time`, in seconds of now()."},
+    {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
+    {}};
 
 }  // namespace
 
@@ -120,7 +130,10 @@ int loud_by(PyObject* ended, const char* verb) {
   if (word == "raise") return 1;
   if (word == "silent") return 0;
   if (!PyErr_Occurred())
-    bad_use("%s: ended must be 'raise' (that the channel has retired is raised at once) or 'silent' (the default), not %R", verb, ended);
+    bad_use(
+        "%s: ended must be 'raise' (that the channel has retired is raised at once) or 'silent' "
+        "(the default), not %R",
+        verb, ended);
   return -1;
 }
 
@@ -140,7 +153,9 @@ PyObject* end_wait(PyObject* o, PyObject*) {
 }
 PyObject* end_await(PyObject* o) { return end_wait(o, nullptr); }
 PyMethodDef end_methods[] = {
-    {"wait", gated<end_wait>, METH_NOARGS, "Wait for the process's end: Ended(how, result, error). Raises Cancelled, BadUse."}, {}};
+    {"wait", gated<end_wait>, METH_NOARGS,
+     "Wait for the process's end: Ended(how, result, error). Raises Cancelled, BadUse."},
+    {}};
 PyAsyncMethods end_async{};
 
 int init_guard(PyObject* m) {
@@ -153,27 +168,32 @@ int init_guard(PyObject* m) {
     if (t != &GuardType) t->tp_base = &GuardType;
   }
   GuardType.tp_name = "weft.Guard";
-  GuardType.tp_doc = "What a select may choose: an input, an output, a time, skip, a barrier, a timer (rule 5.2).";
+  GuardType.tp_doc =
+      "What a select may choose: an input, an output, a time, skip, a barrier, a timer (rule 5.2).";
   GuardType.tp_methods = guard_methods;
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   EndType.tp_name = "weft.ProcessEnd";
-  EndType.tp_doc = "A process's end, by process.ended(): a guard, awaitable, and wait() in threads and greenlets (rule 7.11).";
+  EndType.tp_doc =
+      "A process's end, by process.ended(): a guard, awaitable, and wait() in threads and "
+      "greenlets (rule 7.11).";
   EndType.tp_flags |= Py_TPFLAGS_DISALLOW_INSTANTIATION;
   EndType.tp_methods = end_methods;
   end_async.am_await = gated<end_await>;
   EndType.tp_as_async = &end_async;
   InputType.tp_name = "weft.Input";
   InputType.tp_doc =
-      "Input(reader, *, ended='silent'): an input guard. ended='raise': that its channel has retired is raised at once (rule 5.6).";
+      "Input(reader, *, ended='silent'): an input guard. ended='raise': that its channel has "
+      "retired is raised at once (rule 5.6).";
   InputType.tp_new = gated<input_new>;
   OutputType.tp_name = "weft.Output";
   OutputType.tp_doc =
-      "Output(writer, value) or Output(writer, make=function), *, ended='silent': an output guard. ended='raise': as in Input.";
+      "Output(writer, value) or Output(writer, make=function), *, ended='silent': an output guard. "
+      "ended='raise': as in Input.";
   OutputType.tp_new = gated<output_new>;
   for (PyTypeObject* t : {&GuardType, &EndType, &InputType, &OutputType})
     if (PyType_Ready(t) < 0) return -1;
-  if (add_type(m, "Guard", &GuardType) < 0 || add_type(m, "ProcessEnd", &EndType) < 0 || add_type(m, "Input", &InputType) < 0 ||
-      add_type(m, "Output", &OutputType) < 0)
+  if (add_type(m, "Guard", &GuardType) < 0 || add_type(m, "ProcessEnd", &EndType) < 0 ||
+      add_type(m, "Input", &InputType) < 0 || add_type(m, "Output", &OutputType) < 0)
     return -1;
   return PyModule_AddFunctions(m, functions);
 }

@@ -1,10 +1,12 @@
-// A network as guest of a running asyncio loop (rule 13): its scheduler is stepped from callbacks of the loop.
+// A network as guest of a running asyncio loop (rule 13): its scheduler is stepped from callbacks
+// of the loop.
 //
 //   Guest() ──► scheduled ──turn()──► more is ready: scheduled again
 //                  ▲                  nothing is: resting (no callback but that of the earliest timer) ──rung by a wake-up──► scheduled
 //                  └─timer            all have ended: ended, the task that waits is told ──finish()──► results or failures
 //
-// A turn is bounded by time, so that the loop's own timers and sockets are served in between. An idle network schedules nothing.
+// A turn is bounded by time, so that the loop's own timers and sockets are served in between. An
+// idle network schedules nothing.
 #include <algorithm>
 
 #include "aside.hpp"
@@ -19,7 +21,9 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept;
 namespace {
 
 constexpr std::int64_t kBudget =
-    40'000;  // ns of a turn. A task that sleeps needs up to three to be told: the timer is found, run, the task run
+    // ns of a turn. A task that sleeps needs up to three to be told: the timer is found, run, the
+    // task run
+    40'000;
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
 
@@ -40,8 +44,10 @@ int load_names() {
     if (!(*t.to = PyUnicode_InternFromString(t.text))) return -1;
   PyObject* m = PyImport_ImportModule("weft._asyncio");
   if (!m) return -1;
-  const bool fine = (names.swap = PyObject_GetAttrString(m, "_swap")) && (names.tasks = PyObject_GetAttrString(m, "_tasks")) &&
-                    (names.make_task = PyObject_GetAttrString(m, "ProcessTask")) && (names.alone = PyObject_GetAttrString(m, "_alone")) &&
+  const bool fine = (names.swap = PyObject_GetAttrString(m, "_swap")) &&
+                    (names.tasks = PyObject_GetAttrString(m, "_tasks")) &&
+                    (names.make_task = PyObject_GetAttrString(m, "ProcessTask")) &&
+                    (names.alone = PyObject_GetAttrString(m, "_alone")) &&
                     (names.leave = PyObject_GetAttrString(m, "_leave")) &&
                     (names.current_task = PyObject_GetAttrString(m, "_current_task")) &&
                     (names.drive = PyObject_GetAttrString(m, "_drive"));
@@ -49,7 +55,8 @@ int load_names() {
   return fine ? 0 : -1;
 }
 
-// --- the current task -------------------------------------------------------------------------------------------------------------------
+// --- the current task
+// -------------------------------------------------------------------------------------------------------------------
 
 // Of the loop; owned, the one before. `task` null: none.
 PyObject* swap_task(PyObject* loop, PyObject* task) noexcept {
@@ -98,7 +105,8 @@ void enter_task(PyObject* task) noexcept {
 
 namespace {
 
-// --- turns ------------------------------------------------------------------------------------------------------------------------------
+// --- turns
+// ------------------------------------------------------------------------------------------------------------------------------
 
 void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   auto* g = static_cast<GuestObject*>(p.host);
@@ -126,7 +134,8 @@ const core::WakerOps end_ops{&end_wake, &end_run, nullptr, 0};
 void schedule(GuestObject* g, PyObject* loop) noexcept {
   if (g->scheduled || g->gone) return;
   g->scheduled = true;
-  PyObject* h = with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); });
+  PyObject* h =
+      with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); });
   if (!h) g->scheduled = false;  // the loop is closed
   Py_XDECREF(h);
 }
@@ -140,14 +149,17 @@ void disarm(GuestObject* g) noexcept {
   Py_DECREF(h);
 }
 
-// `least`: ns. A loop with a coarse clock may ring early; it must not be asked for less than its clock can tell.
+// `least`: ns. A loop with a coarse clock may ring early; it must not be asked for less than its
+// clock can tell.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
   disarm(g);
   if (at == prim::forever) return;
   g->armed = at;
   PyObject* d = PyFloat_FromDouble(static_cast<double>(std::max(at - prim::now(), least)) * 1e-9);
-  if (d) g->timer = with_signals_held([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr); });
+  if (d)
+    g->timer = with_signals_held(
+        [&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr); });
   PyErr_Clear();
   Py_XDECREF(d);
 }
@@ -155,8 +167,11 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
 // Once, if it rests until then (rule 10.6).
 void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
   g->standstill = number;
-  PyObject* d = PyFloat_FromDouble(static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
-  if (d) g->look = with_signals_held([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->look_up, nullptr); });
+  PyObject* d = PyFloat_FromDouble(
+      static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+  if (d)
+    g->look = with_signals_held(
+        [&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->look_up, nullptr); });
   PyErr_Clear();
   Py_XDECREF(d);
 }
@@ -168,7 +183,9 @@ void look_no_more(GuestObject* g) noexcept {
   Py_DECREF(h);
 }
 
-bool all_ended(GuestObject* g) noexcept { return !g->open && g->group->done() && g->spawned->done(); }
+bool all_ended(GuestObject* g) noexcept {
+  return !g->open && g->group->done() && g->spawned->done();
+}
 
 void tell_waiter(GuestObject* g) noexcept {
   PyObject* f = std::exchange(g->waiter, nullptr);
@@ -177,7 +194,8 @@ void tell_waiter(GuestObject* g) noexcept {
   Py_DECREF(f);
 }
 
-// Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing but callbacks that are about to run.
+// Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing
+// but callbacks that are about to run.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   PyObject* r = with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); });
@@ -207,7 +225,8 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   }
   runtime::Group* const groups[] = {g->group, g->spawned};
   for (int i = 0; i < 2; ++i)
-    if (!g->ends[i].waiting) g->ends[i].waiting = groups[i]->begin_wait(g->ends[i]) == Status::pending;
+    if (!g->ends[i].waiting)
+      g->ends[i].waiting = groups[i]->begin_wait(g->ends[i]) == Status::pending;
   if (!g->scheduler->end_turn()) return schedule(g, loop);
   g->resting = true;
   const std::int64_t at = g->run->run.wake_time();
@@ -275,17 +294,20 @@ PyObject* guest_look(PyObject* o, PyObject*) {
   Py_DECREF(o);
   Py_RETURN_NONE;
 }
-PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr};  // _alone() knows it by its name
+// _alone() knows it by its name
+PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr};
 PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
 PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
 
-// --- making and ending ------------------------------------------------------------------------------------------------------------------
+// --- making and ending
+// ------------------------------------------------------------------------------------------------------------------
 
 // `alone`: of exactly one process, and what leaves that is raised (rule 7.1).
 GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {
   LinkObject* link = link_here();
   if (!link) {
-    if (!PyErr_Occurred()) bad_use("no asyncio loop runs here: from ordinary code use weft.coroutines.run(...)");
+    if (!PyErr_Occurred())
+      bad_use("no asyncio loop runs here: from ordinary code use weft.coroutines.run(...)");
     return nullptr;
   }
   if (load_names() < 0) return nullptr;
@@ -343,7 +365,8 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
     g->hosting = new runtime::ThreadProcess::Hosting(g->run->self, *g->scheduler);
     g->group->open_block();
   }
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(list, i)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    start_process(*g->group, proc(PyList_GET_ITEM(list, i)));
   PyObject* loop = loop_of(g->link);
   if (loop) schedule(g, loop);
   Py_XDECREF(loop);
@@ -374,7 +397,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->spawned;
     delete g->scheduler;
     delete g->run;
-  } else {  // threads of it live on, and refer to it: nobody waits for them, and nobody is to be rung
+  } else {
+    // threads of it live on, and refer to it: nobody waits for them, and nobody is to be rung
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -384,14 +408,16 @@ void free_run(GuestObject* g) noexcept {
   g->run = nullptr;
 }
 
-// The loop will not run any more: the processes are cancelled and stepped to their ends, as far as they go by themselves.
+// The loop will not run any more: the processes are cancelled and stepped to their ends, as far as
+// they go by themselves.
 void abandon(GuestObject* g) noexcept {
   if (!g->run || g->in_turn) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   g->gone = true;
   g->open = false;
-  for (int round = 0; round < 100 && !all_ended(g); ++round) {  // one that catches Cancelled is asked again
+  for (int round = 0; round < 100 && !all_ended(g); ++round) {
+    // one that catches Cancelled is asked again
     g->run->run.cancel_everybody();
     for (int k = 0; k < 1000 && (k == 0 || g->scheduler->anything_ready()); ++k) {
       if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
@@ -412,14 +438,18 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   static const char* names[] = {"", "", "", nullptr};
   PyObject* processes;
   int virtual_time, alone = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O!p|p:Guest", const_cast<char**>(names), &PyTuple_Type, &processes, &virtual_time, &alone))
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O!p|p:Guest", const_cast<char**>(names),
+                                   &PyTuple_Type, &processes, &virtual_time, &alone))
     return nullptr;
   run_deferred();
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;
-  GuestObject* g = make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false, alone != 0);
+  GuestObject* g =
+      make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
+                 alone != 0);
   Py_DECREF(list);
-  if (PyObject* raised = g ? raised_meanwhile() : nullptr) {  // by a signal: whoever was to wait for it will not
+  if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
+    // by a signal: whoever was to wait for it will not
     abandon(g);
     Py_DECREF(obj(g));
     restore_exception(raised);
@@ -463,8 +493,9 @@ int guest_clear(PyObject* o) {
   Py_CLEAR(gst(o)->task);
   return 0;
 }
-// finish(block, asked): the results, or raises what failed; `block` is the exception that left the block of a Group, or None. `asked`: the
-// task that awaits it was cancelled: that comes before a quiet end of the one process.
+// finish(block, asked): the results, or raises what failed; `block` is the exception that left the
+// block of a Group, or None. `asked`: the task that awaits it was cancelled: that comes before a
+// quiet end of the one process.
 PyObject* guest_finish(PyObject* o, PyObject* args) {
   GuestObject* g = gst(o);
   PyObject* block;
@@ -523,8 +554,9 @@ PyMethodDef guest_methods[] = {{"wait", gated<guest_wait>, METH_O, nullptr},
                                {"abandon", gated<guest_abandon>, METH_NOARGS, nullptr},
                                {"finish", gated<guest_finish>, METH_VARARGS, nullptr},
                                {}};
-PyGetSetDef guest_getset[] = {
-    {"ended", gated<guest_ended>, nullptr, nullptr, nullptr}, {"told", gated<guest_told>, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef guest_getset[] = {{"ended", gated<guest_ended>, nullptr, nullptr, nullptr},
+                              {"told", gated<guest_told>, nullptr, nullptr, nullptr},
+                              {}};
 
 }  // namespace
 

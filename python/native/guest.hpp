@@ -1,4 +1,5 @@
-// What the two files of a guest share: the network (guest.cpp) and each of its processes, a task to asyncio (guest_process.cpp).
+// What the two files of a guest share: the network (guest.cpp) and each of its processes, a task to
+// asyncio (guest_process.cpp).
 #pragma once
 #include "asyncio.hpp"
 
@@ -19,8 +20,9 @@ struct GuestObject {
   PyObject* look_up;             // bound: what the timer of a standstill calls (rule 10.6)
   PyObject* look;                // the loop's handle for that; null: none
   std::uint32_t standstill;      // which is to be looked at
-  PyObject* task;                // of an open block: the task whose block it is, which a failure here cancels (rules 7.5, 13.4)
-  PyRun* run;                    // null: finished
+  // of an open block: the task whose block it is, which a failure here cancels (rules 7.5, 13.4)
+  PyObject* task;
+  PyRun* run;  // null: finished
   runtime::Scheduler* scheduler;
   runtime::Group *group, *spawned;
   runtime::ThreadProcess::Hosting* hosting;  // of an open block: whoever asks it to end rings us
@@ -47,12 +49,15 @@ inline PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject
 struct GuestNames {
   PyObject *swap, *tasks;  // _swap_current_task, or the dictionary of current tasks
   PyObject *make_task, *alone, *drive, *leave, *current_task;
-  PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop, *blocking, *end;
+  PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop,
+      *blocking, *end;
 };
 extern GuestNames names;
 
-void enter_task(PyObject* task) noexcept;    // within a turn: it is the loop's current task from here on
-void turn_at_once(GuestObject* g) noexcept;  // in a callback of the loop, between two turns, when a process of it has been woken
+// within a turn: it is the loop's current task from here on
+void enter_task(PyObject* task) noexcept;
+// in a callback of the loop, between two turns, when a process of it has been woken
+void turn_at_once(GuestObject* g) noexcept;
 
 int init_guest_process(PyObject* m);
 

@@ -1,18 +1,20 @@
-// A process of a network that is a guest of asyncio (rules 13.1, 13.4): a task to the loop, which may await the loop's futures.
+// A process of a network that is a guest of asyncio (rules 13.1, 13.4): a task to the loop, which
+// may await the loop's futures.
 //
 //   join_guest() ──► between steps ──guest_await()──► parked on a future ──future_done() │ withdraw_await()──► guest_begin() ─┐
 //                       │   ▲─────────────────────────────────────────────────────────────────────────────────────────────────┘
 //                       └──ended: leave_guest()
 //
-// asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is withdrawn, else at its next point (6.1
-// to 6.3).
+// asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is
+// withdrawn, else at its next point (6.1 to 6.3).
 #include "awaiting.hpp"
 #include "guest.hpp"
 
 namespace weft::py {
 namespace {
 
-// On a future: withdrawn before it is done. (The future is let go of when the process runs: no Python code here.)
+// On a future: withdrawn before it is done. (The future is let go of when the process runs: no
+// Python code here.)
 bool withdraw_await(ProcessBase& p) noexcept {
   if (p.status != Status::pending) return false;
   p.status = Status::cancelled;
@@ -42,7 +44,8 @@ PyObject* future_done(PyObject* self, PyObject* future) {
 PyMethodDef wakeup_def{"weft_wakeup", gated<future_done>, METH_O, nullptr};
 
 void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
-  PyObject* r = with_signals_held([&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
+  PyObject* r = with_signals_held(
+      [&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
   Py_XDECREF(r);
   r = with_signals_held([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
   Py_XDECREF(r);
@@ -51,7 +54,8 @@ void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
 bool cancel_future(GuestPart* part) noexcept {
   PyObject* f = Py_NewRef(part->future);
   PyObject* r = with_signals_held([&] {
-    return part->message ? PyObject_CallMethodOneArg(f, names.cancel, part->message) : PyObject_CallMethodNoArgs(f, names.cancel);
+    return part->message ? PyObject_CallMethodOneArg(f, names.cancel, part->message)
+                         : PyObject_CallMethodNoArgs(f, names.cancel);
   });
   Py_DECREF(f);
   Py_XDECREF(r);
@@ -72,7 +76,8 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
   GuestPart* part = p->guest;
   const Section s(part->guest->link);
   Py_XSETREF(part->message, message == Py_None ? nullptr : Py_NewRef(message));
-  if (p->base.op == &await_op && p->base.status == Status::pending && cancel_future(part)) Py_RETURN_TRUE;
+  if (p->base.op == &await_op && p->base.status == Status::pending && cancel_future(part))
+    Py_RETURN_TRUE;
   part->must_cancel = true;
   p->base.cancel().fetch_or(runtime::Identity::Cancel::host);
   if (p->base.op && p->base.op != &await_op && p->base.op->withdraw(p->base)) {
@@ -114,7 +119,10 @@ void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept {
   part->guest = reinterpret_cast<GuestObject*>(Py_NewRef(obj(g)));
   PyObject* loop = loop_of(g->link);
   if (loop)
-    part->task = with_signals_held([&] { return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop, nullptr); });
+    part->task = with_signals_held([&] {
+      return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop,
+                                          nullptr);
+    });
   part->wakeup = PyCFunction_New(&wakeup_def, reinterpret_cast<PyObject*>(p));
   Py_XDECREF(loop);
   if (!part->task || !part->wakeup) PyErr_WriteUnraisable(Py_None);
@@ -153,7 +161,8 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
   Py_XDECREF(its);
   if (!its) return -1;
   if (loop != its) {
-    PyErr_Format(PyExc_RuntimeError, "process %s awaits a future of another event loop: %R", p->base.function, f);
+    PyErr_Format(PyExc_RuntimeError, "process %s awaits a future of another event loop: %R",
+                 p->base.function, f);
     return -1;
   }
   if (f == part->task) {
@@ -161,7 +170,8 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     return -1;
   }
   if (blocking != Py_True) {
-    PyErr_Format(PyExc_RuntimeError, "process %s was given %R by a yield: use yield from or await", p->base.function, f);
+    PyErr_Format(PyExc_RuntimeError, "process %s was given %R by a yield: use yield from or await",
+                 p->base.function, f);
     return -1;
   }
   if (p->base.cancel().load() != 0) {  // rule 6.1
@@ -171,8 +181,9 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     raise_cancelled(p->base, nullptr);
     return -1;
   }
-  PyObject* r =
-      PyObject_SetAttr(f, names.blocking, Py_False) < 0 ? nullptr : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup);
+  PyObject* r = PyObject_SetAttr(f, names.blocking, Py_False) < 0
+                    ? nullptr
+                    : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup);
   if (!r) return -1;
   Py_DECREF(r);
   part->future = Py_NewRef(f);
@@ -186,8 +197,10 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
 void leave_guest(ProcessObject* p) noexcept {
   GuestPart* part = std::exchange(p->guest, nullptr);
   if (part->task) {
-    PyObject* r =
-        with_signals_held([&] { return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr); });
+    PyObject* r = with_signals_held([&] {
+      return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome,
+                                        p->failed ? Py_True : Py_False, nullptr);
+    });
     Py_XDECREF(r);
   }
   Py_XDECREF(part->task);

@@ -1,20 +1,23 @@
-// The ends that processes hold until they end (rule 2.3): those that they were given, which the object lists, and those that they
-// received as values (rule 2.4), of which this file knows.
+// The ends that processes hold until they end (rule 2.3): those that they were given, which the
+// object lists, and those that they received as values (rule 2.4), of which this file knows.
 //
 //   channel ──carry_ends(): an end is about to be written to it──► its reads look at what they take
 //   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
 //                                                             │        process or returned
 //                                                             └──collected──► retired, as any (rule 2.2)
 //
-// Only reads of a channel that carries ends look at what they take: each asks the channel when it has
+// Only reads of a channel that carries ends look at what they take: each asks the channel when it
+// has
 // its value (taken_from).
 //
 // Invariants
 //  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
 //    `receives` is: from its first receipt on.
-//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first takes
+//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first
+//    takes
 //    it away.
-//  3 What an end inside another object is to its receiver is not known here: it goes when that object
+//  3 What an end inside another object is to its receiver is not known here: it goes when that
+//    object
 //    goes.
 #include <algorithm>
 #include <unordered_map>
@@ -50,7 +53,9 @@ void drop(EndObject* e) noexcept {
 }
 
 // It is the process's own yet.
-bool is_held(const EndObject* e) noexcept { return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel); }
+bool is_held(const EndObject* e) noexcept {
+  return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
+}
 
 void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
   for (const Receipt* r = first.find(p)->second.front; r; r = r->next)
@@ -63,7 +68,8 @@ void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
   if (result) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    collect_ends(result, returned);  // what an iterator of the program's raises there is not this process's
+    // what an iterator of the program's raises there is not this process's
+    collect_ends(result, returned);
     PyErr_Restore(t, v, tb);
   }
   const Line& line = first.find(p)->second;
@@ -71,7 +77,8 @@ void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
     EndObject* e = line.front->end;
     Py_INCREF(reinterpret_cast<PyObject*>(e));
     drop(e);
-    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()) close_end(e, EndState::let_go);
+    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end())
+      close_end(e, EndState::let_go);
     Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
   p->receives = 0;
@@ -124,7 +131,8 @@ void poison_held(ProcessObject* p, PyObject* poisoned) noexcept {
   Py_XDECREF(s);
   const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
-    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel)) p->held[i]->channel->core.poison(strength);
+    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel))
+      p->held[i]->channel->core.poison(strength);
   if (p->receives) poison_received(p, strength);
 }
 

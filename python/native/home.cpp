@@ -1,9 +1,11 @@
-// The thread whose block is an outermost run (rules 7.5, 15.2) is a process of the block's scheduler, which has no other thread to run on.
+// The thread whose block is an outermost run (rules 7.5, 15.2) is a process of the block's
+// scheduler, which has no other thread to run on.
 //
 //   ordinary code ──waits: wait_home()──► the scheduler's loop: all others run ──its own turn comes: home_run()──► ordinary code
 //
 // Invariants
-//  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken at
+//  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken
+//    at
 //    other times lie in its inbox until then.
 //  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
 //    whoever cancels it asks the scheduler.
@@ -15,7 +17,8 @@ namespace weft::py {
 namespace {
 
 ThreadProcess& self_of(core::Waker* w) noexcept {
-  return static_cast<ThreadProcess&>(static_cast<runtime::ThreadProcess&>(static_cast<ProcessBase&>(*static_cast<core::Waiter*>(w))));
+  return static_cast<ThreadProcess&>(static_cast<runtime::ThreadProcess&>(
+      static_cast<ProcessBase&>(*static_cast<core::Waiter*>(w))));
 }
 void home_wake(core::Waker* w) noexcept { self_of(w).home->post(w); }
 void home_run(core::Waker* w) { self_of(w).home->stop(); }
@@ -40,7 +43,9 @@ runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept {
 
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
-  t.op = &kind;  // who cancels it from now on withdraws this; who did before has left a nudge, which the loop finds
+  // who cancels it from now on withdraws this; who did before has left a nudge, which the loop
+  // finds
+  t.op = &kind;
   s.loop();
   t.op = nullptr;
   run_deferred();

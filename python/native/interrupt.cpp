@@ -1,17 +1,24 @@
-// Ctrl-C: the first says where each process is and cancels all of them, the second is KeyboardInterrupt where it lands.
+// Ctrl-C: the first says where each process is and cancels all of them, the second is
+// KeyboardInterrupt where it lands.
 //
-// Python's own handler in C only notes a signal; the main thread calls the Python function when it looks (PyErr_CheckSignals). One that
-// comes between that look and the moment the kernel puts the thread to sleep, or on another thread, would
-// go unnoticed. So our handler wraps Python's and wakes the main thread. A handler that the program sets
+// Python's own handler in C only notes a signal; the main thread calls the Python function when it
+// looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
+// thread to sleep, or on another thread, would
+// go unnoticed. So our handler wraps Python's and wakes the main thread. A handler that the program
+// sets
 // while a network runs takes its place again.
 //
 // Invariants
-//  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
+//  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
+//    for handlers on other threads.
 //  2 A bit of `held_back` that is set while nobody is HoldSignals is taken by whoever set it, so no
 //    signal is lost.
-//  3 While a run begins and ends, handlers are read and set without running bytecode: between bytecodes
-//    Python calls a signal's handler, which may raise. So we call the functions of `_signal`, not those
-//    of `signal`, which are Python code. One of them looks for signals itself; what is raised there is
+//  3 While a run begins and ends, handlers are read and set without running bytecode: between
+//    bytecodes
+//    Python calls a signal's handler, which may raise. So we call the functions of `_signal`, not
+//    those
+//    of `signal`, which are Python code. One of them looks for signals itself; what is raised there
+//    is
 //    kept for the run.
 #include "interrupt.hpp"
 
@@ -40,13 +47,16 @@ PyObject* signals = nullptr;  // the module _signal
 PyObject* default_int_handler = nullptr;
 
 // Python looks for signals first: null if a handler raises there.
-PyObject* set_sigint(PyObject* f) { return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f); }
+PyObject* set_sigint(PyObject* f) {
+  return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f);
+}
 
 void stirring_handler(int number) {
   const int error = errno;
   if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
     held_back.fetch_or(bit);
-    if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;  // else: it ended meanwhile, and did not see this one
+    // else: it ended meanwhile, and did not see this one
+    if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
   handling.fetch_add(1);
@@ -56,15 +66,16 @@ void stirring_handler(int number) {
 }
 
 bool can_handle_signals() noexcept {
-  return PyThread_get_thread_ident() == main_thread && PyInterpreterState_Get() == PyInterpreterState_Main();
+  return PyThread_get_thread_ident() == main_thread &&
+         PyInterpreterState_Get() == PyInterpreterState_Main();
 }
 
 // Around Python's handler, for each signal that has a Python function. Runs no bytecode.
 void stir_by_signals() {
   for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
     struct sigaction a {};
-    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == stirring_handler || a.sa_handler == SIG_DFL ||
-        a.sa_handler == SIG_IGN)
+    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) ||
+        a.sa_handler == stirring_handler || a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN)
       continue;
     PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
     if (!f) PyErr_Clear();
@@ -80,14 +91,17 @@ void leave_signals() noexcept {
   const std::uint64_t changed = std::exchange(watched, 0);
   for (int n = 1; n <= kSignals; ++n) {
     struct sigaction a {};
-    if (!(changed >> (n - 1) & 1) || sigaction(n, nullptr, &a) != 0 || a.sa_handler != stirring_handler) continue;
+    if (!(changed >> (n - 1) & 1) || sigaction(n, nullptr, &a) != 0 ||
+        a.sa_handler != stirring_handler)
+      continue;
     a.sa_handler = pythons;
     sigaction(n, &a, nullptr);
   }
 }
 
 constexpr std::size_t kLines = 40;
-PyObject* elsewhere = nullptr;  // () -> [line]: the processes of other programs that this one has started
+// () -> [line]: the processes of other programs that this one has started
+PyObject* elsewhere = nullptr;
 
 // Each process of a run, and where it is.
 std::vector<std::string> lines_of(PyRun& run) {
@@ -98,7 +112,8 @@ std::vector<std::string> lines_of(PyRun& run) {
     for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
     lines.push_back(s + " at " + b.at);
   }
-  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
+  // named below: a path asks the groups, which are locked while they are walked
+  std::vector<ProcessBase*> running;
   run.run.each_process([&](ProcessBase& p) {
     if (!p.op) running.push_back(&p);
   });
@@ -122,8 +137,9 @@ PyObject* f_ask_elsewhere(PyObject*, PyObject* f) {
   Py_XSETREF(elsewhere, Py_NewRef(f));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {
-    {"_where", gated<f_where>, METH_NOARGS, nullptr}, {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_where", gated<f_where>, METH_NOARGS, nullptr},
+                           {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_O, nullptr},
+                           {}};
 
 PyObject* on_sigint(PyObject*, PyObject*) {
   if (root_run && !root_run->interrupted) {
@@ -163,9 +179,11 @@ void say_where(PyRun& run) {
 Interrupts::Interrupts() {
   if (!can_handle_signals()) return;
   PyObject* now = PyObject_CallMethod(signals, "getsignal", "i", SIGINT);
-  PyObject* mine = now && now == default_int_handler ? PyCFunction_New(&sigint_def, nullptr) : nullptr;
+  PyObject* mine =
+      now && now == default_int_handler ? PyCFunction_New(&sigint_def, nullptr) : nullptr;
   PyObject* r = mine ? set_sigint(mine) : nullptr;
-  if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {  // a handler's; or Python's, for which another thread is the main one
+  if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
+    // a handler's; or Python's, for which another thread is the main one
     PyObject* first = take_exception();
     r = set_sigint(mine);
     if (r || !PyErr_ExceptionMatches(PyExc_ValueError)) {
@@ -189,7 +207,8 @@ Interrupts::~Interrupts() {
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* raised = nullptr;  // by handlers, for signals that came at the very end: it is told, and ours goes all the same
+  // by handlers, for signals that came at the very end: it is told, and ours goes all the same
+  PyObject* raised = nullptr;
   for (int n = 0; n < kSignals; ++n) {
     PyObject* r = set_sigint(old_);
     Py_XDECREF(r);
@@ -211,7 +230,9 @@ void unwatch_signals() noexcept {
   if (--watchers == 0) leave_signals();
 }
 
-HoldSignals::HoldSignals() noexcept : mine_(PyThread_get_thread_ident() == main_thread && !holding.load(std::memory_order_relaxed)) {
+HoldSignals::HoldSignals() noexcept
+    : mine_(PyThread_get_thread_ident() == main_thread &&
+            !holding.load(std::memory_order_relaxed)) {
   if (mine_) holding.store(true);
 }
 HoldSignals::~HoldSignals() {
@@ -237,7 +258,9 @@ void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident();
 bool program_handles_signals() noexcept {
   for (int n = 1; n <= kSignals; ++n) {
     struct sigaction a {};
-    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN) continue;
+    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
+        a.sa_handler == SIG_IGN)
+      continue;
     PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
     if (!f) PyErr_Clear();
     const bool own = f && f != default_int_handler && PyCallable_Check(f);

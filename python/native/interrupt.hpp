@@ -4,8 +4,9 @@
 
 namespace weft::py {
 
-// For the time of an outermost run on the main thread, Ctrl-C cancels the network, unless the program has its own handler; and no signal
-// that Python handles is left lying until something else wakes the main thread.
+// For the time of an outermost run on the main thread, Ctrl-C cancels the network, unless the
+// program has its own handler; and no signal that Python handles is left lying until something else
+// wakes the main thread.
 class Interrupts {
  public:
   Interrupts();
@@ -18,14 +19,15 @@ class Interrupts {
   bool watching_ = false;
 };
 
-// While anybody watches them, signals that have a Python function stir a main thread that sleeps, and are held back by HoldSignals. On the
-// main thread, with the interpreter lock; begin: false where there is nothing to watch.
+// While anybody watches them, signals that have a Python function stir a main thread that sleeps,
+// and are held back by HoldSignals. On the main thread, with the interpreter lock; begin: false
+// where there is nothing to watch.
 void say_where(PyRun& run);  // each process, to the standard error
 bool watch_signals();
 void unwatch_signals() noexcept;
 
-// While one lives on the main thread no handler of a signal that is watched runs there: those that come are passed on to Python at its
-// end. On other threads: does nothing.
+// While one lives on the main thread no handler of a signal that is watched runs there: those that
+// come are passed on to Python at its end. On other threads: does nothing.
 class HoldSignals {
  public:
   HoldSignals() noexcept;
@@ -37,7 +39,8 @@ class HoldSignals {
   bool mine_;
 };
 
-// The main thread is about to look for signals and then to sleep by p (null: it is awake). On other threads: does nothing.
+// The main thread is about to look for signals and then to sleep by p (null: it is awake). On other
+// threads: does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // In the child of a fork: the thread that forked is the main thread there.

@@ -5,8 +5,8 @@
 //     ├──collected: RuntimeWarning
 //     └──the pool could not: refused
 //
-// `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts as outside (rule 10.3). The pool of
-// workers is Python's (weft/_io.py).
+// `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
+// as outside (rule 10.3). The pool of workers is Python's (weft/_io.py).
 #include "awaiting.hpp"
 #include "native.hpp"
 #include "observe.hpp"
@@ -57,10 +57,12 @@ bool begin(CallObject* c, ProcessBase& p) {
   PyObject* r = PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c));
   Py_XDECREF(r);
   if (r) return true;
-  if (!leave(c)) {  // done meanwhile, or cancelled: the pool has it, and only what a signal's handler raised is heard of
-    if (PyErr_ExceptionMatches(PyExc_Exception))
-      PyErr_Clear();
-    else if (p.status == Status::ok)  // here, as if it had come a little later; a guest has no run that would be asked for it
+  if (!leave(c)) {
+    // done meanwhile, or cancelled: the pool has it, and only what a signal's handler raised is
+    // heard of
+    if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+    // here, as if it had come a little later; a guest has no run that would be asked for it
+    else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
       keep_interrupt_for(nullptr, take_exception());
@@ -84,7 +86,8 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
   *r = nullptr;
   ProcessObject* me = current_coroutine();
   if (!me) {
-    bad_use("an io call was awaited outside any coroutine process of Weft: call the function instead");
+    bad_use(
+        "an io call was awaited outside any coroutine process of Weft: call the function instead");
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
@@ -116,7 +119,8 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_NEXT;
   }
   if (c->state != CallState::fresh || p.op || !c->function) {
-    bad_use(p.op ? "io call while another operation of this process waits: a process does one thing at a time"
+    bad_use(p.op ? "io call while another operation of this process waits: a process does one "
+                   "thing at a time"
                  : "an io call was awaited already: make another");
     return PYGEN_ERROR;
   }
@@ -146,7 +150,9 @@ void give_up(CallObject* c) noexcept {
   c->state = CallState::done;
 }
 // Somebody waits for it who does not drive it here.
-bool others(CallObject* c) noexcept { return c->awaits ? !driven_by(c->awaits) : c->process != nullptr; }
+bool others(CallObject* c) noexcept {
+  return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
+}
 PyObject* call_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (others(call_of(self))) return being_awaited("an io call", call_of(self)->awaits);
   give_up(call_of(self));
@@ -164,8 +170,10 @@ PyObject* call_wait(PyObject* self, PyObject*) {
   Caller caller("io call");
   if (!caller) return nullptr;
   CallObject* c = call_of(self);
-  if (c->state != CallState::fresh || !c->function) return bad_use("an io call was awaited already: make another");
-  if (!caller.process().group) return bad_use("an io call is waited for in a process: here call the function instead");
+  if (c->state != CallState::fresh || !c->function)
+    return bad_use("an io call was awaited already: make another");
+  if (!caller.process().group)
+    return bad_use("an io call is waited for in a process: here call the function instead");
   if (caller.cancelled()) {
     c->state = CallState::done;
     return caller.withdrawn(nullptr);
@@ -181,7 +189,8 @@ PyObject* call_wait(PyObject* self, PyObject*) {
 // On a worker.
 PyObject* call_run(PyObject* self, PyObject*) {
   CallObject* c = call_of(self);
-  if (c->state == CallState::refused) Py_RETURN_NONE;  // whoever submitted it heard that it could not be done
+  // whoever submitted it heard that it could not be done
+  if (c->state == CallState::refused) Py_RETURN_NONE;
   if (!c->function) {
     if (c->state == CallState::fresh) return bad_use("this io call was done already");
     Py_RETURN_NONE;  // by somebody else than the pool
@@ -219,8 +228,8 @@ PyObject* call_run(PyObject* self, PyObject*) {
 PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject* kw) {
   static const char* names[] = {"", "", "", nullptr};
   PyObject *function, *args, *keywords;
-  if (!PyArg_ParseTupleAndKeywords(given, kw, "OO!O!:Call", const_cast<char**>(names), &function, &PyTuple_Type, &args, &PyDict_Type,
-                                   &keywords))
+  if (!PyArg_ParseTupleAndKeywords(given, kw, "OO!O!:Call", const_cast<char**>(names), &function,
+                                   &PyTuple_Type, &args, &PyDict_Type, &keywords))
     return nullptr;
   PyObject* context = PyContext_CopyCurrent();
   auto* c = context ? reinterpret_cast<CallObject*>(type->tp_alloc(type, 0)) : nullptr;
@@ -235,14 +244,15 @@ PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject* kw) {
   return reinterpret_cast<PyObject*>(c);
 }
 int call_traverse(PyObject* o, visitproc visit, void* arg) {
-  for (PyObject* x :
-       {call_of(o)->function, call_of(o)->args, call_of(o)->keywords, call_of(o)->context, call_of(o)->result, call_of(o)->error})
+  for (PyObject* x : {call_of(o)->function, call_of(o)->args, call_of(o)->keywords,
+                      call_of(o)->context, call_of(o)->result, call_of(o)->error})
     Py_VISIT(x);
   return 0;
 }
 int call_clear(PyObject* o) {
   CallObject* c = call_of(o);
-  for (PyObject** x : {&c->function, &c->args, &c->keywords, &c->context, &c->result, &c->error}) Py_CLEAR(*x);
+  for (PyObject** x : {&c->function, &c->args, &c->keywords, &c->context, &c->result, &c->error})
+    Py_CLEAR(*x);
   return 0;
 }
 void call_dealloc(PyObject* o) {
@@ -251,7 +261,9 @@ void call_dealloc(PyObject* o) {
   if (c->state == CallState::fresh && c->function) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "io call of %R was never awaited: write `await` before it", c->function) < 0)
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "io call of %R was never awaited: write `await` before it",
+                         c->function) < 0)
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }
@@ -259,12 +271,13 @@ void call_dealloc(PyObject* o) {
   call_clear(o);
   Py_TYPE(o)->tp_free(o);
 }
-PyMethodDef call_methods[] = {{"run", gated<call_run>, METH_NOARGS, "Do it, on a worker."},
-                              {"wait", gated<call_wait>, METH_NOARGS, "Have it done, and wait: in a greenlet process."},
-                              {"send", gated<call_pysend>, METH_O, nullptr},
-                              {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
-                              {"close", gated<call_close>, METH_NOARGS, nullptr},
-                              {}};
+PyMethodDef call_methods[] = {
+    {"run", gated<call_run>, METH_NOARGS, "Do it, on a worker."},
+    {"wait", gated<call_wait>, METH_NOARGS, "Have it done, and wait: in a greenlet process."},
+    {"send", gated<call_pysend>, METH_O, nullptr},
+    {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
+    {"close", gated<call_close>, METH_NOARGS, nullptr},
+    {}};
 PyAsyncMethods call_async{};
 
 PyObject* f_set_pool(PyObject*, PyObject* f) {
@@ -281,7 +294,9 @@ PyObject* f_worker(PyObject*, PyObject* on) {
   }
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr}, {"_worker", gated<f_worker>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr},
+                           {"_worker", gated<f_worker>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

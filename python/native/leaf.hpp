@@ -1,17 +1,20 @@
-// Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers to
-// its name only, and its ends refer to it only. The garbage collector does not track them, and they have
-// no header for it. With a million processes they would be three in five of the objects it looks at.
+// Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers
+// to its name only, and its ends refer to it only. The garbage collector does not track them, and
+// they have no header for it. With a million processes they would be three in five of the objects
+// it looks at.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //
-// Invariant: `traced` is fixed before the object is known to anybody, and says which way it was allocated.
+// Invariant: `traced` is fixed before the object is known to anybody, and says which way it was
+// allocated.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 namespace weft::py {
 
-// From 3.14 on the interpreter may put any dying object of such a type in a list that runs through the headers.
+// From 3.14 on the interpreter may put any dying object of such a type in a list that runs through
+// the headers.
 #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
 inline constexpr bool headerless = true;
 #else

@@ -1,5 +1,5 @@
-// The time limit on a block in a process, a thread or ordinary code (rule 7.12); what Python sees of it is in weft/_limits.py. In an
-// asyncio task it is the loop's (weft/_asyncio.py).
+// The time limit on a block in a process, a thread or ordinary code (rule 7.12); what Python sees
+// of it is in weft/_limits.py. In an asyncio task it is the loop's (weft/_asyncio.py).
 //
 //   made ──enter()──► open ──leave()──► left
 #include "weft/runtime/limit.hpp"
@@ -72,7 +72,9 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   std::int64_t ns;
   if (!deadline_of(when, relative != 0, p, ns)) return nullptr;
   if (lim(o)->state != LimitState::made) return bad_use("a timeout is entered once: make another");
-  if (is_over(this_process())) return bad_use("a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
+  if (is_over(this_process()))
+    return bad_use(
+        "a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
   lim(o)->limit.open(p, ns);
   lim(o)->state = LimitState::open;
   Py_RETURN_NONE;
@@ -81,9 +83,11 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
 // Is it the caller's to leave or to move? -1: bad use.
 int check_mine(LimitObject* l, const char* what) {
   if (l->state != LimitState::open)
-    bad_use("%s of a timeout whose block %s", what, l->state == LimitState::made ? "was not entered" : "was left already");
+    bad_use("%s of a timeout whose block %s", what,
+            l->state == LimitState::made ? "was not entered" : "was left already");
   else if (!l->limit.is_open())
-    bad_use("%s of a timeout whose process has ended: leave it in the process that entered it", what);
+    bad_use("%s of a timeout whose process has ended: leave it in the process that entered it",
+            what);
   else if (!l->limit.of(*owner()))
     bad_use("%s of a timeout in another process than entered it", what);
   else
@@ -96,8 +100,11 @@ PyObject* limit_leave(PyObject* o, PyObject* e) {
   LimitObject* l = lim(o);
   if (check_mine(l, "leaving") < 0) return nullptr;
   if (l->limit.lent() || !l->limit.innermost(*owner()))
-    return bad_use("leaving a timeout before the timeout, Group or run that was entered within it: leave the inner one first");
-  PyObject* by = PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttrString(e, "_by") : nullptr;
+    return bad_use(
+        "leaving a timeout before the timeout, Group or run that was entered within it: leave the "
+        "inner one first");
+  PyObject* by =
+      PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttrString(e, "_by") : nullptr;
   if (!by) PyErr_Clear();
   l->mine = by == o;
   Py_XDECREF(by);
@@ -112,12 +119,14 @@ PyObject* limit_move(PyObject* o, PyObject* when) {
   if (check_mine(l, "reschedule") < 0) return nullptr;
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
-  if (!l->limit.move(ns)) return bad_use("reschedule of a timeout that has ended its block already");
+  if (!l->limit.move(ns))
+    return bad_use("reschedule of a timeout that has ended its block already");
   Py_RETURN_NONE;
 }
 
 PyObject* limit_expired(PyObject* o, void*) {
-  return PyBool_FromLong(lim(o)->state == LimitState::left ? lim(o)->mine : lim(o)->limit.expired());
+  return PyBool_FromLong(lim(o)->state == LimitState::left ? lim(o)->mine
+                                                           : lim(o)->limit.expired());
 }
 
 PyMethodDef limit_methods[] = {{"enter", gated<limit_enter>, METH_VARARGS, nullptr},
@@ -133,7 +142,8 @@ PyTypeObject LimitType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyObject* limit_object(runtime::Limit* l) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-  return l ? reinterpret_cast<PyObject*>(reinterpret_cast<char*>(l) - offsetof(LimitObject, limit)) : nullptr;
+  return l ? reinterpret_cast<PyObject*>(reinterpret_cast<char*>(l) - offsetof(LimitObject, limit))
+           : nullptr;
 #pragma GCC diagnostic pop
 }
 

@@ -3,12 +3,15 @@
 //   read_many:  a read ──► its value, then what is in the buffer, without waiting: gather()
 //   write_many: what goes into the buffer without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
-// One operation in a block is a read or a write as any other (operation.cpp): it waits, is cancelled, meets the channel's end, lets others
-// run. The rest is moved in one loop under the GIL, where it meets nobody who waits: ChannelEngine::pass().
+// One operation in a block is a read or a write as any other (operation.cpp): it waits, is
+// cancelled, meets the channel's end, lets others run. The rest is moved in one loop under the GIL,
+// where it meets nobody who waits: ChannelEngine::pass().
 //
 // Invariants
-//  1 Whoever observes sees operations, so then each value is one. So it is at a rendezvous and at channels to other OS processes.
-//  2 What has been taken from the buffer is in the list that is returned, or an exception that is no fault of the channel leaves.
+//  1 Whoever observes sees operations, so then each value is one. So it is at a rendezvous and at
+//    channels to other OS processes.
+//  2 What has been taken from the buffer is in the list that is returned, or an exception that is
+//    no fault of the channel leaves.
 #include "asyncio.hpp"
 #include "observe.hpp"
 #include "wire.hpp"
@@ -19,7 +22,9 @@ namespace {
 
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
-bool one_by_one(const ChannelObject* c) noexcept { return observing || !c->core.ring || is_wired(c) || is_far(c); }
+bool one_by_one(const ChannelObject* c) noexcept {
+  return observing || !c->core.ring || is_wired(c) || is_far(c);
+}
 
 constexpr Py_ssize_t kAtOnce = 4096;  // then an operation: others run, and a cancellation is met
 
@@ -50,7 +55,8 @@ PyObject* block_of(PyObject* reader, PyObject* first, Py_ssize_t most) {
   return list;
 }
 
-// From `done` on, what goes into the buffer; `done` is then the first that did not. -1 with an exception.
+// From `done` on, what goes into the buffer; `done` is then the first that did not. -1 with an
+// exception.
 int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   ChannelObject* const c = end_of(writer)->channel;
   const Py_ssize_t n = std::min(PyTuple_GET_SIZE(values), done + kAtOnce);
@@ -73,7 +79,8 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   return 0;
 }
 
-// --- where operations are awaited -------------------------------------------------------------------------------------------------------
+// --- where operations are awaited
+// -------------------------------------------------------------------------------------------------------
 
 struct ManyObject {
   PyObject_HEAD PyObject* end;
@@ -85,7 +92,8 @@ struct ManyObject {
 ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
 PyTypeObject ManyType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-PyObject* new_many(PyObject* end, PyObject* op, PyObject* values, Py_ssize_t number) {  // takes op and values over
+PyObject* new_many(PyObject* end, PyObject* op, PyObject* values, Py_ssize_t number) {
+  // takes op and values over
   ManyObject* const m = PyObject_New(ManyObject, &ManyType);
   if (!m) {
     Py_XDECREF(op);
@@ -106,7 +114,8 @@ void many_dealloc(PyObject* o) {
   if (!m->begun && m->values) {  // of a read the operation says so
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "write_many on channel %s was never awaited: write `await` before it",
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "write_many on channel %s was never awaited: write `await` before it",
                          channel_name(end_of(m->end)->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
@@ -158,7 +167,8 @@ PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   PyObject* const op = std::exchange(m->op, nullptr);
   if (!op) return raise_thrown(args, n);
   PyObject* const throws = PyObject_GetAttrString(op, "throw");
-  PyObject* const r = throws ? PyObject_Vectorcall(throws, args, static_cast<std::size_t>(n), nullptr) : nullptr;
+  PyObject* const r =
+      throws ? PyObject_Vectorcall(throws, args, static_cast<std::size_t>(n), nullptr) : nullptr;
   Py_XDECREF(throws);
   Py_DECREF(op);
   return r;
@@ -226,11 +236,16 @@ void blocks_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 PyObject* blocks_next(PyObject* o) {
-  if (awaits()) return bad_use("for over blocks of a reader blocks: in a coroutine process or an asyncio task use `async for`");
+  if (awaits())
+    return bad_use(
+        "for over blocks of a reader blocks: in a coroutine process or an asyncio task use `async "
+        "for`");
   return read_block(blocks(o)->reader, blocks(o)->most, true);
 }
 PyObject* blocks_anext(PyObject* o) {
-  if (!awaits()) return bad_use("async for over blocks of a reader is for coroutine processes and asyncio tasks: use for");
+  if (!awaits())
+    return bad_use(
+        "async for over blocks of a reader is for coroutine processes and asyncio tasks: use for");
   return read_block(blocks(o)->reader, blocks(o)->most, true);
 }
 
@@ -253,7 +268,9 @@ PyObject* writer_write_many(PyObject* o, PyObject* values) {
   run_deferred();
   if (check_end(end_of(o), "write") < 0) return nullptr;
   if (PyUnicode_Check(values) || PyDict_Check(values)) {
-    PyErr_Format(PyExc_TypeError, "write_many takes the values to write, as a list of them, not a %.100s", Py_TYPE(values)->tp_name);
+    PyErr_Format(PyExc_TypeError,
+                 "write_many takes the values to write, as a list of them, not a %.100s",
+                 Py_TYPE(values)->tp_name);
     return nullptr;
   }
   PyObject* const all = PySequence_Tuple(values);

@@ -9,15 +9,16 @@
 
 namespace weft::py {
 namespace {
-PyModuleDef definition{PyModuleDef_HEAD_INIT,
-                       "weft._native",
-                       "The native part of weft; use weft.coroutines, weft.greenlets or weft.threads.",
-                       -1,
-                       nullptr,
-                       nullptr,
-                       nullptr,
-                       nullptr,
-                       nullptr};
+PyModuleDef definition{
+    PyModuleDef_HEAD_INIT,
+    "weft._native",
+    "The native part of weft; use weft.coroutines, weft.greenlets or weft.threads.",
+    -1,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr};
 }  // namespace
 
 #ifdef Py_GIL_DISABLED
@@ -34,11 +35,14 @@ PyMODINIT_FUNC PyInit__native() {
   if (PyUnstable_Module_SetGIL(m, Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
 #endif
   if (PyModule_AddStringConstant(m, "version", WEFT_VERSION) < 0) return nullptr;
-  if (init_channel(m) < 0 || init_operation(m) < 0 || init_many(m) < 0 || init_process(m) < 0 || init_function(m) < 0 || init_group(m) < 0 ||
-      init_choice(m) < 0 || init_time(m) < 0 || init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report(m) < 0 ||
-      init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 || init_limit(m) < 0 || init_left_open(m) < 0 || init_watch(m) < 0 ||
-      init_strangers(m) < 0 || init_wire(m) < 0 || init_network(m) < 0 || init_native_types(m) < 0 || init_cells(m) < 0 ||
-      init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 || init_guest(m) < 0 || init_interrupts(m) < 0) {
+  if (init_channel(m) < 0 || init_operation(m) < 0 || init_many(m) < 0 || init_process(m) < 0 ||
+      init_function(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 ||
+      init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report(m) < 0 ||
+      init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 || init_limit(m) < 0 ||
+      init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 || init_wire(m) < 0 ||
+      init_network(m) < 0 || init_native_types(m) < 0 || init_cells(m) < 0 ||
+      init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 || init_guest(m) < 0 ||
+      init_interrupts(m) < 0) {
     Py_DECREF(m);
     return nullptr;
   }

@@ -19,8 +19,10 @@ ChannelObject* channel_of(const Moved& m) noexcept {
 PyObject* f_reduce(PyObject*, PyObject* end) {
   if (!is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
   if (!moving)
-    return bad_use("%R goes to another OS process as an argument of a process, or in a value on a channel: by itself it cannot be pickled",
-                   end);
+    return bad_use(
+        "%R goes to another OS process as an argument of a process, or in a value on a channel: by "
+        "itself it cannot be pickled",
+        end);
   EndObject* const e = end_of(end);
   if (check_end(e, "write of an end") < 0) return nullptr;
   ChannelObject* const c = e->channel;
@@ -96,7 +98,8 @@ bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by) {
     if (got->here)
       all.push_back({got->here->another(), nullptr, writes, {}});
     else
-      all.push_back({nullptr, got->there, writes, got->there->place.name ? got->there->place.name : ""});
+      all.push_back(
+          {nullptr, got->there, writes, got->there->place.name ? got->there->place.name : ""});
   }
   return !in.empty();
 }

@@ -3,7 +3,8 @@
 //   pickling: an end's __reduce__ ──► a Moved with a count of its own ──put_moved()──► a description in the frame
 //   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): it goes on
 //
-// Invariant: a Moved has one count of its end, which goes with it. So an end that nobody unpickles is given back.
+// Invariant: a Moved has one count of its end, which goes with it. So an end that nobody unpickles
+// is given back.
 #pragma once
 #include "far.hpp"
 
@@ -17,7 +18,8 @@ struct Moved {
 };
 using AllMoved = std::vector<Moved>;
 
-// For the time of a scope, what is pickled by this thread gathers its ends there, and what is unpickled finds them there.
+// For the time of a scope, what is pickled by this thread gathers its ends there, and what is
+// unpickled finds them there.
 class Moving {
  public:
   explicit Moving(AllMoved& a) noexcept;
@@ -29,10 +31,12 @@ class Moving {
   AllMoved* const outer_;
 };
 
-// What goes in front of a value that has ends: 5, three zeros, how many in 4 bytes; then their descriptions. In a step.
+// What goes in front of a value that has ends: 5, three zeros, how many in 4 bytes; then their
+// descriptions. In a step.
 inline constexpr std::byte kMovedMark{5};
 void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by);
-bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);  // off the front; false: they do not add up
+// off the front; false: they do not add up
+bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);
 
 int init_moved(PyObject* m);
 

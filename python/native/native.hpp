@@ -1,18 +1,26 @@
 // What the files of the extension share: the objects Python sees, and how they stand on the core.
 //
-// Every channel is a core::ChannelEngine<Value, Shared>, whatever meets on it: coroutine processes on a
-// scheduler, thread processes, plain threads. Who calls an operation decides how it waits (ways.hpp): in
-// a coroutine process it is an awaitable; elsewhere it blocks the thread, or the greenlet (caller.cpp).
+// Every channel is a core::ChannelEngine<Value, Shared>, whatever meets on it: coroutine processes
+// on a
+// scheduler, thread processes, plain threads. Who calls an operation decides how it waits
+// (ways.hpp): in
+// a coroutine process it is an awaitable; elsewhere it blocks the thread, or the greenlet
+// (caller.cpp).
 //
 // Invariants
-//  1 Cores over Value, and all that the files here keep, are touched only with the GIL held. It is given
-//    up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's, never under a
+//  1 Cores over Value, and all that the files here keep, are touched only with the GIL held. It is
+//    given
+//    up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's, never under
+//    a
 //    lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued
-//    (pending.cpp) and dropped at a safe point, and so is the retirement of an end that is collected
+//    (pending.cpp) and dropped at a safe point, and so is the retirement of an end that is
+//    collected
 //    (rules 12.1, 12.2).
-//  3 A process has one outstanding operation; its node is in the process, its slot in the operation.
-//    While a greenlet is parked its stack may hold another's frames, so nothing that others may touch is
+//  3 A process has one outstanding operation; its node is in the process, its slot in the
+//    operation.
+//    While a greenlet is parked its stack may hold another's frames, so nothing that others may
+//    touch is
 //    there.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -28,9 +36,9 @@
 #include "weft/channel.hpp"
 #include "weft/core/standing.hpp"
 #include "weft/runtime/function_info.hpp"
+#include "weft/runtime/own_thread.hpp"
 #include "weft/runtime/report.hpp"
 #include "weft/runtime/scheduler.hpp"
-#include "weft/runtime/own_thread.hpp"
 
 namespace weft::py {
 
@@ -38,7 +46,8 @@ using core::Side;
 using runtime::ProcessBase;
 using runtime::this_process;
 
-// --- values -----------------------------------------------------------------------------------------------------------------------
+// --- values
+// -----------------------------------------------------------------------------------------------------------------------
 
 void defer_decref(PyObject* o) noexcept;
 
@@ -63,11 +72,14 @@ struct Value {
 using Engine = core::ChannelEngine<Value, Shared>;
 using BarrierEngine = core::BarrierEngine<Shared>;
 
-// --- objects ----------------------------------------------------------------------------------------------------------------------
+// --- objects
+// ----------------------------------------------------------------------------------------------------------------------
 
 struct ChannelObject {
-  PyObject_HEAD PyObject* name;  // str: the name, or the file of its birth; the core's name points into it
-  std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork); with kCarries: see held.cpp
+  // str: the name, or the file of its birth; the core's name points into it
+  PyObject_HEAD PyObject* name;
+  // of the operating system's process that made it (rule 11.2, fork); with kCarries: see held.cpp
+  std::uint32_t generation;
   std::uint8_t immunity;
   bool traced;  // by the garbage collector (leaf.hpp)
   Engine core;
@@ -93,7 +105,8 @@ struct ProcessObject;
 
 // Who waits for a process's end (rule 7.11).
 struct Watch {
-  core::LatchEngine<Shared> latch;  // its name points into `name`, its last_writer is the process's id
+  // its name points into `name`, its last_writer is the process's id
+  core::LatchEngine<Shared> latch;
   std::string name;
   ProcessObject* process;                // which has it
   std::vector<ProcessObject*> watchers;  // owned; until the process has ended
@@ -101,7 +114,8 @@ struct Watch {
   bool watched = false;                  // its failure is its watchers'
 };
 
-// Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair (rule 5.4).
+// Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair
+// (rule 5.4).
 struct SelectMemory {
   std::uint64_t key = 0;
   std::uint32_t start = 0;
@@ -129,31 +143,38 @@ struct OpObject;
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: ends held
       CoroutineProcess base;
-  PyObject* body;     // the coroutine; of others (function, arguments, keywords); null when it has ended
+  // the coroutine; of others (function, arguments, keywords); null when it has ended
+  PyObject* body;
   PyObject* context;  // contextvars; null: empty
-  PyObject* outcome;  // the result, or the exception if `failed`; before it is started, its ProcessFunction
+  // the result, or the exception if `failed`; before it is started, its ProcessFunction
+  PyObject* outcome;
   union {
     runtime::ThreadProcess* thread;  // of a thread process that runs
-    PyObject* waits;                 // of a coroutine: the operation that it awaits (awaiting.hpp); not owned, may be null
+    // of a coroutine: the operation that it awaits (awaiting.hpp); not owned, may be null
+    PyObject* waits;
   };
   union {
-    GreenletState* greenlet_state;           // of a greenlet process that runs
-    runtime::Scheduler* own;  // of one that runs apart
+    GreenletState* greenlet_state;  // of a greenlet process that runs
+    runtime::Scheduler* own;        // of one that runs apart
   };
   GuestPart* guest;  // of a coroutine process of a network that is a guest (asyncio.hpp); else null
   Rare* rare;        // null: it needs none of it yet
   Kind kind;
   std::uint8_t started;
-  std::uint8_t given_up;  // not started, without a warning: its Sequence failed before it, or it was `process * 0`
+  // not started, without a warning: its Sequence failed before it, or it was `process * 0`
+  std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
-  Ending how;             // once it is done
-  std::uint8_t yielded;   // it has put itself into the run queue
-  std::uint8_t within;    // the collector sees the coroutine as a part of the process: it is not tracked itself
-  std::uint8_t owed;      // a wake-up is on its way that no operation waits for (awaiting.hpp)
-  std::uint8_t over;      // its coroutine has ended, but it is owed a wake-up: its outcome is there already
+  Ending how;            // once it is done
+  std::uint8_t yielded;  // it has put itself into the run queue
+  // the collector sees the coroutine as a part of the process: it is not tracked itself
+  std::uint8_t within;
+  std::uint8_t owed;  // a wake-up is on its way that no operation waits for (awaiting.hpp)
+  // its coroutine has ended, but it is owed a wake-up: its outcome is there already
+  std::uint8_t over;
   std::uint8_t receives;  // it still holds an end that it received (held.cpp)
-  std::uint8_t lenient;   // of a compatibility layer: any Retired or Poisoned that leaves it is quiet
+  // of a compatibility layer: any Retired or Poisoned that leaves it is quiet
+  std::uint8_t lenient;
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
 #endif
@@ -170,25 +191,30 @@ struct BarrierObject {
   BarrierEngine core;
 };
 
-extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType,
-    EndType, InputType, OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, LinkType, GuestType;
+extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType,
+    BarrierType, TimerType, GuardType, EndType, InputType, OutputType, SelectOpType,
+    AlternativeType, ExtendedType, GroupType, GroupOpType, LinkType, GuestType;
 
 inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType); }
 inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
 inline bool is_end(PyObject* o) noexcept { return is_reader(o) || is_writer(o); }
 
-// --- who runs ---------------------------------------------------------------------------------------------------------------------
+// --- who runs
+// ---------------------------------------------------------------------------------------------------------------------
 
-void coroutine_run(core::Waker* w);  // how a coroutine process is run; it also marks its kind (coroutine_of)
+// how a coroutine process is run; it also marks its kind (coroutine_of)
+void coroutine_run(core::Waker* w);
 
 inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-  return reinterpret_cast<ProcessObject*>(reinterpret_cast<char*>(p) - offsetof(ProcessObject, base));
+  return reinterpret_cast<ProcessObject*>(reinterpret_cast<char*>(p) -
+                                          offsetof(ProcessObject, base));
 #pragma GCC diagnostic pop
 }
 inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
-  return p && p->ops->run == &coroutine_run ? object_of(static_cast<CoroutineProcess*>(p)) : nullptr;
+  return p && p->ops->run == &coroutine_run ? object_of(static_cast<CoroutineProcess*>(p))
+                                            : nullptr;
 }
 // The coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
@@ -196,7 +222,9 @@ inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_pr
 void greenlet_run(core::Waker* w);    // the same for a greenlet process
 void greenlet_start(core::Waker* w);  // before it first ran
 inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
-  return p && (p->ops->run == &greenlet_run || p->ops->run == &greenlet_start) ? object_of(static_cast<CoroutineProcess*>(p)) : nullptr;
+  return p && (p->ops->run == &greenlet_run || p->ops->run == &greenlet_start)
+             ? object_of(static_cast<CoroutineProcess*>(p))
+             : nullptr;
 }
 inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_process()); }
 // Any process that has an object; null for the outermost run's own thread.
@@ -212,18 +240,21 @@ struct PyRun;
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
-  runtime::Scheduler* home = nullptr;  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
+  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
+  runtime::Scheduler* home = nullptr;
 #ifdef Py_GIL_DISABLED
   bool asleep = false;  // its frames stand still
 #endif
-  ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept : runtime::ThreadProcess(r), object(o) {}
+  ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept
+      : runtime::ThreadProcess(r), object(o) {}
 };
 
 inline ProcessBase& base_of(ProcessObject* p) noexcept {
   return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
 }
 
-// A channel at which a process was blocked at a deadlock, while ends of the other side were open that no
+// A channel at which a process was blocked at a deadlock, while ends of the other side were open
+// that no
 // process had been given.
 struct LeftOpen {
   ChannelObject* channel;  // owned
@@ -235,8 +266,9 @@ struct PyRun {
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  // The exception that a signal's handler raised while the run slept. In the block of ordinary code its thread raises it where it waits, or
-  // at its next operation (Cancel::host says so to it); elsewhere the run is cancelled, and it is raised at its end.
+  // The exception that a signal's handler raised while the run slept. In the block of ordinary code
+  // its thread raises it where it waits, or at its next operation (Cancel::host says so to it);
+  // elsewhere the run is cancelled, and it is raised at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // by Ctrl-C
 #ifdef Py_GIL_DISABLED
@@ -256,7 +288,8 @@ void own_thread(PyThreadState* t, runtime::Run* run);
 void lend_thread(PyThreadState* t);  // foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
 bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
-class ForeignThread {                         // makes a worker of the pool foreign while it lives; on other threads nothing
+class ForeignThread {
+  // makes a worker of the pool foreign while it lives; on other threads nothing
  public:
   ForeignThread() : worker_(idle_worker(PyThreadState_Get())) {
     if (worker_) lend_thread(PyThreadState_Get());
@@ -270,20 +303,26 @@ class ForeignThread {                         // makes a worker of the pool fore
  private:
   const bool worker_;
 };
-void forget_threads() noexcept;                     // in the child of a fork
-void strangers_matter() noexcept;                   // a run stands still, and a thread that is no process may wake it (strangers.cpp)
-void forget_strangers() noexcept;                   // in the child of a fork
-void look_again() noexcept;                         // every run looks whether anything outside may wake it
-void watch_outside(runtime::Run& run) noexcept;     // threads that are no processes may hold ends (rule 10.3)
-PyObject* strangers_of_all();                       // identities of the threads that are foreign to every run
+void forget_threads() noexcept;  // in the child of a fork
+// a run stands still, and a thread that is no process may wake it (strangers.cpp)
+void strangers_matter() noexcept;
+void forget_strangers() noexcept;  // in the child of a fork
+// every run looks whether anything outside may wake it
+void look_again() noexcept;
+// threads that are no processes may hold ends (rule 10.3)
+void watch_outside(runtime::Run& run) noexcept;
+// identities of the threads that are foreign to every run
+PyObject* strangers_of_all();
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
-bool nobody_else() noexcept;                        // no run, and no other Python thread that could use an end
-// Of the live Python threads that are not the run's, as far as they can be seen. `run` null: of those that are no processes, without the
-// caller's.
+// no run, and no other Python thread that could use an end
+bool nobody_else() noexcept;
+// Of the live Python threads that are not the run's, as far as they can be seen. `run` null: of
+// those that are no processes, without the caller's.
 PyObject* foreign_idents(runtime::Run* run);
 extern thread_local PyRun* root_run;  // the outermost run that this thread runs
 PyObject* block_interrupt(
-    const ProcessBase& p) noexcept;  // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
+    // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
+    const ProcessBase& p) noexcept;
 
 inline bool interpreter_ends() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -293,7 +332,8 @@ inline bool interpreter_ends() noexcept {
 #endif
 }
 
-// --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
+// --- pending: what is done at the next safe point
+// ------------------------------------------------------------------------------------
 
 extern bool something_pending;
 void run_deferred_now() noexcept;
@@ -305,10 +345,12 @@ inline void run_deferred() noexcept {
     run_deferred_now();
 }
 
-// --- errors ---------------------------------------------------------------------------------------------------------------------------
+// --- errors
+// ---------------------------------------------------------------------------------------------------------------------------
 
 struct Errors {
-  PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several, *Blocked, *Ended;
+  PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
+      *Blocked, *Ended;
 };
 extern Errors errors;
 int import_errors();
@@ -324,73 +366,94 @@ struct Failure {
 
 // All set a Python exception and return null.
 PyObject* bad_use(const char* format, ...);
-PyObject* no_process(PyObject* o, const char* where);  // `where`: what follows its repr, as " in a list"
+// `where`: what follows its repr, as " in a list"
+PyObject* no_process(PyObject* o, const char* where);
 PyObject* raise_closed(EndObject* e, const char* verb);
 PyObject* limit_object(runtime::Limit* l) noexcept;          // borrowed; null: of null
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value);  // and the request to end has been met
 // The channel has ended for the caller. `value`: what it meant to write, or null.
-PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met = true);
-bool is_met(PyObject* end);                        // a Retired or Poisoned: did an operation make it (rule 3.5)?
-void explain_no_loop(PyObject* failure) noexcept;  // asyncio was called where no loop runs: says what to do
+PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
+                    bool met = true);
+// a Retired or Poisoned: did an operation make it (rule 3.5)?
+bool is_met(PyObject* end);
+// asyncio was called where no loop runs: says what to do
+void explain_no_loop(PyObject* failure) noexcept;
 std::string channel_name(ChannelObject* c);
 PyObject* to_str(const std::string& s);
 PyObject* take_exception();           // fetch, normalised, with its traceback; clears
 void restore_exception(PyObject* e);  // steals
 
-// --- ends -------------------------------------------------------------------------------------------------------------------------
+// --- ends
+// -------------------------------------------------------------------------------------------------------------------------
 
 extern std::uint32_t generation;
-inline constexpr std::uint32_t kCarries = 0x80000000;  // of a channel's generation: ends come through it
-inline constexpr std::uint32_t kMarks = 0xF8000000;    // with those of wire.hpp
-inline bool of_this_fork(const ChannelObject* c) noexcept { return (c->generation & ~kMarks) == generation; }
+// of a channel's generation: ends come through it
+inline constexpr std::uint32_t kCarries = 0x80000000;
+inline constexpr std::uint32_t kMarks = 0xF8000000;  // with those of wire.hpp
+inline bool of_this_fork(const ChannelObject* c) noexcept {
+  return (c->generation & ~kMarks) == generation;
+}
 
-PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;  // takes over one count of the core
+// takes over one count of the core
+PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;
 void close_end(EndObject* e, EndState how) noexcept;
-int check_end(EndObject* e, const char* verb);   // -1: closed, or of another operating-system process; 1: ends come through its channel
+// -1: closed, or of another operating-system process; 1: ends come through its channel
+int check_end(EndObject* e, const char* verb);
 PyObject* make_transit(PyObject* end) noexcept;  // the receiver's end of a moved one (rule 2.4)
 
-struct Transit {                 // the value of a write: an end is replaced by the one that will be the receiver's
+struct Transit {
+  // the value of a write: an end is replaced by the one that will be the receiver's
   PyObject* original = nullptr;  // the sender's end, owned; null: an ordinary value
-  static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;  // to_send: new reference
+  // to_send: new reference
+  static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;
   void commit() noexcept;
   void abandon(PyObject* sent) noexcept;  // the write did not commit; steals `sent`
 };
 
 // Ends that processes hold (rules 2.3, 2.4), held.cpp.
-void carry_ends(ChannelObject* c) noexcept;                   // before an end, or a function that makes the value, is written to it
-PyObject* received(const ChannelObject* c, PyObject* value);  // unpacked and noted; null with an exception
+// before an end, or a function that makes the value, is written to it
+void carry_ends(ChannelObject* c) noexcept;
+// unpacked and noted; null with an exception
+PyObject* received(const ChannelObject* c, PyObject* value);
 // By the process that runs: what it reads is what this returns. Owned.
 inline PyObject* taken_from(const ChannelObject* c, PyObject* value) {
   if (c->generation & kCarries) [[unlikely]]
     return received(c, value);
   return value;
 }
-void let_go(ProcessObject* p) noexcept;                           // it has ended, and has its outcome
+// it has ended, and has its outcome
+void let_go(ProcessObject* p) noexcept;
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;  // left by that
 void forget_received(EndObject* e) noexcept;                      // it is collected
 
-// --- operations -----------------------------------------------------------------------------------------------------------------------
+// --- operations
+// -----------------------------------------------------------------------------------------------------------------------
 
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
-PyObject* operation_write_zero(PyObject* end, PyObject* value);  // awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
+// awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
+PyObject* operation_write_zero(PyObject* end, PyObject* value);
 PyObject* operation_sync(BarrierObject* b);
 // Several at a time (many.cpp).
 PyObject* reader_read_many(PyObject* reader, PyObject* most);
 PyObject* reader_blocks(PyObject* reader, PyObject* most);
 PyObject* writer_write_many(PyObject* writer, PyObject* values);
-PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
+// an awaitable that is done: for __aenter__ and the like
+PyObject* operation_ready(PyObject* owned);
 PyObject* operation_yield();
 PyObject* extended_new(PyObject* end, bool keeps);
 // tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);
-PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None
+// the same for a method, which must set StopIteration also for None
+PyObject* send_by(sendfunc send, PyObject* self);
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 
-// Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others run.
+// Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others
+// run.
 class Caller {
  public:
-  explicit Caller(const char* verb) noexcept;  // converts to false if it cannot block here: BadUse is set
+  // converts to false if it cannot block here: BadUse is set
+  explicit Caller(const char* verb) noexcept;
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
   ~Caller() { Py_XDECREF(thrown_); }
@@ -399,10 +462,13 @@ class Caller {
   ProcessBase& process() const noexcept { return *process_; }
   runtime::Run* run() const noexcept { return greenlet_ ? &process_->group->run : thread_->run; }
   ProcessObject* greenlet() const noexcept { return greenlet_; }
-  bool cancelled() const noexcept { return process_->cancel().load(std::memory_order_relaxed) != 0; }
+  bool cancelled() const noexcept {
+    return process_->cancel().load(std::memory_order_relaxed) != 0;
+  }
   Value& slot() noexcept { return *slot_; }
 
-  // Waits until the operation, which began with `s`, is decided; returns its status. Serves cancellations and timers meanwhile.
+  // Waits until the operation, which began with `s`, is decided; returns its status. Serves
+  // cancellations and timers meanwhile.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
@@ -420,26 +486,36 @@ class Caller {
   Value own_;
   Value* slot_ = &own_;
 };
-extern thread_local PyObject* guest_interrupt;  // what a signal's handler raised in a plain thread that waits
-bool deferred_runs_here() noexcept;                   // a finaliser runs (pending.cpp)
+// what a signal's handler raised in a plain thread that waits
+extern thread_local PyObject* guest_interrupt;
+bool deferred_runs_here() noexcept;  // a finaliser runs (pending.cpp)
 void init_caller() noexcept;
 
 extern const runtime::OpKind wait_op;
 
-// --- processes ------------------------------------------------------------------------------------------------------------------------
+// --- processes
+// ------------------------------------------------------------------------------------------------------------------------
 
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
-using Ends = std::vector<EndObject*>;     // owned
-int collect_ends(PyObject* o, Ends& to);  // the open ends in an argument and in the containers in it (rule 2.3)
+using Ends = std::vector<EndObject*>;  // owned
+// the open ends in an argument and in the containers in it (rule 2.3)
+int collect_ends(PyObject* o, Ends& to);
 void drop_ends(Ends& ends) noexcept;
-ProcessObject* new_process(Kind kind, Ends& ends);        // takes over the ends; the caller fills it, then calls made()
-void made(ProcessObject* p) noexcept;                     // it is whole, and not started
-void take_within(ProcessObject* p) noexcept;              // until it is started, the collector sees its coroutine as a part of it
-void leave_within(ProcessObject* p) noexcept;             // the collector tracks its coroutine again, if that is so
-const char* intern(PyObject* name);                       // kept for ever; null: an exception is set
-int claim_processes(PyObject* list);                      // -1: one was started before (rule 7.6), and none is claimed
-void start_process(runtime::Group& g, ProcessObject* p);  // one that is claimed; a failure to start is its own failure
-void never_run(PyObject* list) noexcept;                  // ends those that were not claimed (rules 2.3, 6.5)
+// takes over the ends; the caller fills it, then calls made()
+ProcessObject* new_process(Kind kind, Ends& ends);
+void made(ProcessObject* p) noexcept;  // it is whole, and not started
+// until it is started, the collector sees its coroutine as a part of it
+void take_within(ProcessObject* p) noexcept;
+// the collector tracks its coroutine again, if that is so
+void leave_within(ProcessObject* p) noexcept;
+// kept for ever; null: an exception is set
+const char* intern(PyObject* name);
+// -1: one was started before (rule 7.6), and none is claimed
+int claim_processes(PyObject* list);
+// one that is claimed; a failure to start is its own failure
+void start_process(runtime::Group& g, ProcessObject* p);
+// ends those that were not claimed (rules 2.3, 6.5)
+void never_run(PyObject* list) noexcept;
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
 PyObject* process_ended(PyObject* o, PyObject*);
@@ -448,38 +524,54 @@ void name_watch(ProcessObject* p);                  // it has been started, or j
 bool watched_by_others(ProcessObject* p) noexcept;  // does its failure go to watchers that live?
 void tell_watchers(ProcessObject* p) noexcept;      // it is done, and somebody may watch
 void forget_watchers(ProcessObject* p) noexcept;
-runtime::Run* run_of_end(const core::SyncObject& e) noexcept;               // of the process whose end it is; null: it has not been started
-PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
-void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
+// of the process whose end it is; null: it has not been started
+runtime::Run* run_of_end(const core::SyncObject& e) noexcept;
+// of a thread or a greenlet: what the function returns
+PyObject* call_body(ProcessObject* p);
+// it has ended with `result` (owned) or the current exception
+void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 
-// --- the thread of a block in ordinary code -------------------------------------------------------------------------------------------
+// --- the thread of a block in ordinary code
+// -------------------------------------------------------------------------------------------
 
-void enter_home(ThreadProcess& t, runtime::Scheduler& s);                        // from here on it is a process of `s`
-void leave_home(ThreadProcess& t) noexcept;                                       // before that scheduler goes
-runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;                // null: it is none
-void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;  // until the operation that has begun is decided
+// from here on it is a process of `s`
+void enter_home(ThreadProcess& t, runtime::Scheduler& s);
+// before that scheduler goes
+void leave_home(ThreadProcess& t) noexcept;
+// null: it is none
+runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;
+// until the operation that has begun is decided
+void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
 void yield_home(runtime::ThreadProcess& t) noexcept;
 
-// --- greenlets ------------------------------------------------------------------------------------------------------------------------
+// --- greenlets
+// ------------------------------------------------------------------------------------------------------------------------
 
-int need_greenlets();                             // -1: there are none, ImportError is set
-bool greenlet_park(ProcessObject* p) noexcept;    // until it is run again; false: by a throw, the exception is set
+int need_greenlets();  // -1: there are none, ImportError is set
+// until it is run again; false: by a throw, the exception is set
+bool greenlet_park(ProcessObject* p) noexcept;
 Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
-PyObject* greenlet_frame(ProcessObject* p);       // where it is parked, or null without an exception
+// where it is parked, or null without an exception
+PyObject* greenlet_frame(ProcessObject* p);
 void drop_greenlet_state(ProcessObject* p) noexcept;
-void leave_blocks(ProcessBase& p) noexcept;  // it ends: its group takes over the groups whose blocks it never left (block.cpp)
+// it ends: its group takes over the groups whose blocks it never left (block.cpp)
+void leave_blocks(ProcessBase& p) noexcept;
 extern std::size_t blocks_open;
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
 
 // What an outermost run comes to.
-PyObject* results_of(PyObject* list);                  // of processes that have all ended without failure, in order
-PyObject* raise_left(const std::exception_ptr& left);  // what left the one process of a run, quietly (rule 7.1). Null
-// Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null. Null.
+// of processes that have all ended without failure, in order
+PyObject* results_of(PyObject* list);
+// what left the one process of a run, quietly (rule 7.1). Null
+PyObject* raise_left(const std::exception_ptr& left);
+// Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the
+// block, or null. Null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);
 PyObject* raise_deadlock(PyRun& run);
-std::string say_left_open(PyRun& run);  // sentences for its report; forgets what was left open (left_open.cpp)
+// sentences for its report; forgets what was left open (left_open.cpp)
+std::string say_left_open(PyRun& run);
 
 runtime::Run* current_run() noexcept;
 std::int64_t now_ns() noexcept;
@@ -512,23 +604,26 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
 
-// The arguments of a METH_FASTCALL | METH_KEYWORDS function, each given once. False: TypeError is set.
+// The arguments of a METH_FASTCALL | METH_KEYWORDS function, each given once. False: TypeError is
+// set.
 template <std::size_t N>
-bool arguments(const char* verb, const char* const (&names)[N], PyObject* const* args, Py_ssize_t n, PyObject* keywords,
-               PyObject* (&to)[N]) noexcept {
+bool arguments(const char* verb, const char* const (&names)[N], PyObject* const* args, Py_ssize_t n,
+               PyObject* keywords, PyObject* (&to)[N]) noexcept {
   const Py_ssize_t k = keywords ? PyTuple_GET_SIZE(keywords) : 0;
   bool fine = n + k == static_cast<Py_ssize_t>(N);
   for (std::size_t i = 0; i < N; ++i) to[i] = static_cast<Py_ssize_t>(i) < n ? args[i] : nullptr;
   for (Py_ssize_t j = 0; fine && j < k; ++j) {
     std::size_t i = 0;
-    while (i < N && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, j), names[i]) != 0) ++i;
+    while (i < N && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, j), names[i]) != 0)
+      ++i;
     if ((fine = i < N && !to[i])) to[i] = args[n + j];
   }
   if (fine) [[likely]]
     return true;
   std::string list;
   for (const char* name : names) list.append(list.empty() ? "" : ", ").append(name);
-  PyErr_Format(PyExc_TypeError, "%s() takes %s: %s", verb, N == 1 ? "one argument" : "these arguments", list.c_str());
+  PyErr_Format(PyExc_TypeError, "%s() takes %s: %s", verb,
+               N == 1 ? "one argument" : "these arguments", list.c_str());
   return false;
 }
 template <std::size_t N>

@@ -1,4 +1,5 @@
-// Blocks of native values, and arrays: what is lent to a component, and what of a component's is looked at (native_types.hpp).
+// Blocks of native values, and arrays: what is lent to a component, and what of a component's is
+// looked at (native_types.hpp).
 //
 //   Python's array ──lend(): its buffer is exported, or its tensor taken──► Lent ──give_back_lent() by any thread──► lent_back
 //        ──release_lent(), with the GIL──► given back
@@ -13,7 +14,8 @@ namespace {
 
 struct alignas(16) BlockHead {
   void (*give_back)(void* block) noexcept;  // null: it is memory and nothing else
-  BlockHead* parts;                         // blocks that are released with it; a list by `next` and `before`
+  // blocks that are released with it; a list by `next` and `before`
+  BlockHead* parts;
   BlockHead *next, *before;
 };
 BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block) - 1; }
@@ -68,26 +70,34 @@ void give_back_lent(void* block) noexcept {
     lent_back.push_back(static_cast<Lent*>(block));
     any_back.store(true, std::memory_order_release);
   }
-  if (first) Py_AddPendingCall(gated<release_when_called>, nullptr);  // if it does not take it: at the next safe point of any of ours
+  // if it does not take it: at the next safe point of any of ours
+  if (first) Py_AddPendingCall(gated<release_when_called>, nullptr);
 }
 
-// --- the buffer protocol ----------------------------------------------------------------------------------------------------------------
+// --- the buffer protocol
+// ----------------------------------------------------------------------------------------------------------------
 
 // i, u or f: what kind of numbers a format of the buffer protocol has; 0: none that we know.
 char kind_of_format(const char* f) noexcept {
   if (!f) return 'u';
   if (*f && std::strchr("@=<", *f)) ++f;  // this machine's order of bytes
   if (!*f || f[1]) return 0;
-  return std::strchr("bhilqn", *f) ? 'i' : std::strchr("BHILQN", *f) ? 'u' : std::strchr("fd", *f) ? 'f' : 0;
+  return std::strchr("bhilqn", *f)   ? 'i'
+         : std::strchr("BHILQN", *f) ? 'u'
+         : std::strchr("fd", *f)     ? 'f'
+                                     : 0;
 }
-char kind_of(const NativeType* t) noexcept { return t->code == 'f' || t->code == 'd' ? 'f' : t->code < 'a' ? 'u' : 'i'; }
+char kind_of(const NativeType* t) noexcept {
+  return t->code == 'f' || t->code == 'd' ? 'f' : t->code < 'a' ? 'u' : 'i';
+}
 
 // One dimension takes an array of any shape, as its numbers lie.
-int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_t* extents, Lent* l) {
+int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_t* extents,
+               Lent* l) {
   if (t->dimensions == 1) return 0;
   if (dimensions != t->dimensions) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s has %d dimension%s", describe(t).c_str(), Py_TYPE(v)->tp_name, dimensions,
-                 dimensions == 1 ? "" : "s");
+    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s has %d dimension%s",
+                 describe(t).c_str(), Py_TYPE(v)->tp_name, dimensions, dimensions == 1 ? "" : "s");
     return -1;
   }
   for (int i = 0; i < dimensions; ++i) l->array.extents[i] = static_cast<std::uint64_t>(extents[i]);
@@ -95,16 +105,24 @@ int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_
 }
 
 int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
-  if (PyObject_GetBuffer(v, &l->view, (t->constant ? 0 : PyBUF_WRITABLE) | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0) {
-    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
+  if (PyObject_GetBuffer(v, &l->view,
+                         (t->constant ? 0 : PyBUF_WRITABLE) | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) <
+      0) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+      return -1;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and %R of type %.100s is not contiguous memory%s: make a copy of it", describe(t).c_str(),
-                 v, Py_TYPE(v)->tp_name, t->constant ? "" : " that may be written to");
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s is wanted, and %R of type %.100s is not contiguous memory%s: make a copy of it",
+        describe(t).c_str(), v, Py_TYPE(v)->tp_name, t->constant ? "" : " that may be written to");
     return -1;
   }
-  if (kind_of_format(l->view.format) != kind_of(t) || static_cast<std::size_t>(l->view.itemsize) != t->item()) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and the items of %.100s are of format '%s', %zd bytes each", describe(t).c_str(),
-                 Py_TYPE(v)->tp_name, l->view.format ? l->view.format : "B", l->view.itemsize);
+  if (kind_of_format(l->view.format) != kind_of(t) ||
+      static_cast<std::size_t>(l->view.itemsize) != t->item()) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and the items of %.100s are of format '%s', %zd bytes each",
+                 describe(t).c_str(), Py_TYPE(v)->tp_name, l->view.format ? l->view.format : "B",
+                 l->view.itemsize);
   } else if (take_shape(t, v, l->view.ndim, l->view.shape, l) == 0) {
     l->array.buffer = {l->view.buf, static_cast<std::uint64_t>(l->view.len)};
     return 0;
@@ -113,8 +131,10 @@ int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
   return -1;
 }
 
-// --- DLPack -----------------------------------------------------------------------------------------------------------------------------
-// A capsule "dltensor" over a DLManaged, whose deleter is called by who took it out, and renamed the capsule to say so.
+// --- DLPack
+// -----------------------------------------------------------------------------------------------------------------------------
+// A capsule "dltensor" over a DLManaged, whose deleter is called by who took it out, and renamed
+// the capsule to say so.
 
 struct DLTensor {
   void* data;
@@ -144,24 +164,30 @@ bool contiguous(const DLTensor& d) noexcept {
 
 // 1: `v` knows nothing of DLPack.
 int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
-  if (!PyObject_HasAttrString(v, "__dlpack__") || !PyObject_HasAttrString(v, "__dlpack_device__")) return 1;
+  if (!PyObject_HasAttrString(v, "__dlpack__") || !PyObject_HasAttrString(v, "__dlpack_device__"))
+    return 1;
   PyObject* const device = PyObject_CallMethod(v, "__dlpack_device__", nullptr);
   long type = 0, number = 0;
   const bool told = device && PyArg_ParseTuple(device, "ll", &type, &number);
   Py_XDECREF(device);
   if (!told) return -1;
   if (type != kCpu) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s is on another device (DLPack's type %ld): copy it to the CPU",
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and this %.100s is on another device (DLPack's type %ld): copy it "
+                 "to the CPU",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }
   PyObject* const capsule = PyObject_CallMethod(v, "__dlpack__", nullptr);
-  auto* const managed = capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule, "dltensor")) : nullptr;
+  auto* const managed =
+      capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule, "dltensor")) : nullptr;
   if (!managed) {
     Py_XDECREF(capsule);
     if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s does not lend memory that may be written to: make a copy of it",
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and this %.100s does not lend memory that may be written to: make "
+                 "a copy of it",
                  describe(t).c_str(), Py_TYPE(v)->tp_name);
     return -1;
   }
@@ -169,14 +195,21 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   const std::vector<Py_ssize_t> extents(d.shape, d.shape + std::max(d.dimensions, 0));
   std::uint64_t count = 1;
   for (const Py_ssize_t n : extents) count *= static_cast<std::uint64_t>(n);
-  const char kind = d.lanes != 1 ? 0 : d.code == 0 ? 'i' : d.code == 1 ? 'u' : d.code == 2 ? 'f' : 0;
+  const char kind = d.lanes != 1  ? 0
+                    : d.code == 0 ? 'i'
+                    : d.code == 1 ? 'u'
+                    : d.code == 2 ? 'f'
+                                  : 0;
   if (kind != kind_of(t) || d.bits != 8 * t->item()) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and the items of this %.100s are of DLPack's code %d, %d bits each", describe(t).c_str(),
-                 Py_TYPE(v)->tp_name, d.code, d.bits);
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and the items of this %.100s are of DLPack's code %d, %d bits each",
+                 describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
   } else if (!contiguous(d)) {
-    PyErr_Format(PyExc_TypeError, "%s is wanted, and this %.100s is not contiguous memory: make a copy of it", describe(t).c_str(),
-                 Py_TYPE(v)->tp_name);
-  } else if (take_shape(t, v, d.dimensions, extents.data(), l) == 0 && PyCapsule_SetName(capsule, "used_dltensor") == 0) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s is wanted, and this %.100s is not contiguous memory: make a copy of it",
+                 describe(t).c_str(), Py_TYPE(v)->tp_name);
+  } else if (take_shape(t, v, d.dimensions, extents.data(), l) == 0 &&
+             PyCapsule_SetName(capsule, "used_dltensor") == 0) {
     Py_DECREF(capsule);
     l->tensor = managed;
     l->array.buffer = {static_cast<char*>(d.data) + d.byte_offset, count * t->item()};
@@ -186,7 +219,8 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   return -1;
 }
 
-// --- what a component has written -------------------------------------------------------------------------------------------------------
+// --- what a component has written
+// -------------------------------------------------------------------------------------------------------
 
 struct ArrayObject {  // the exporter of a memoryview
   PyObject_HEAD void* block;
@@ -222,7 +256,8 @@ PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken) {
   if (!block || !watching.load(std::memory_order_relaxed)) [[likely]]
     return;
-  for (BlockHead* p = head_of(block)->parts; p; p = p->next) loan_moves(p + 1, process, component, taken);
+  for (BlockHead* p = head_of(block)->parts; p; p = p->next)
+    loan_moves(p + 1, process, component, taken);
   if (head_of(block)->give_back != &give_back_lent) return;
   auto* const l = static_cast<Lent*>(block);
   if (!l->loan) return;
@@ -241,8 +276,10 @@ namespace {
 void end_loan(Lent* l, const char* how) {
   if (!l->loan) return;
   const std::unique_ptr<Loan> loan(std::exchange(l->loan, nullptr));
-  if (loan->touched.empty() && (loan->holder.empty() || l->constant) && sum_of(l->array.buffer) != loan->sum)
-    loan->touched = loan->holder.empty() ? how : "while " + loan->holder + " had it, which only reads it";
+  if (loan->touched.empty() && (loan->holder.empty() || l->constant) &&
+      sum_of(l->array.buffer) != loan->sum)
+    loan->touched =
+        loan->holder.empty() ? how : "while " + loan->holder + " had it, which only reads it";
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   if (!loan->touched.empty() && tell_loan) {
@@ -275,7 +312,8 @@ int check_only(PyObject* v) {
   if (!PyObject_CheckBuffer(v)) {
     why = "it has no buffer of Python's protocol, so who else has its memory is not known";
   } else if (!only) {
-    why = "somebody else refers to it, perhaps a variable here: write what was just made, or popped";
+    why =
+        "somebody else refers to it, perhaps a variable here: write what was just made, or popped";
   } else if (PyMemoryView_Check(v)) {
     PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
@@ -286,12 +324,15 @@ int check_only(PyObject* v) {
     PyErr_Clear();
   }
   if (!why) return 0;
-  bad_use("write(move=True) hands over the only reference to an array, and this %.100s is not that: %s", Py_TYPE(v)->tp_name, why);
+  bad_use(
+      "write(move=True) hands over the only reference to an array, and this %.100s is not that: %s",
+      Py_TYPE(v)->tp_name, why);
   return -1;
 }
 
 PyObject* view_of(const NativeType* t, weft_value& v) {
-  if (v.block && head_of(v.block)->give_back == &give_back_lent) end_loan(static_cast<Lent*>(v.block), "on its way back to Python");
+  if (v.block && head_of(v.block)->give_back == &give_back_lent)
+    end_loan(static_cast<Lent*>(v.block), "on its way back to Python");
   ArrayObject* const a = PyObject_New(ArrayObject, &ArrayType);
   if (!a) {
     drop_native(v);
@@ -305,7 +346,9 @@ PyObject* view_of(const NativeType* t, weft_value& v) {
   const auto* const array = static_cast<const weft_array*>(a->block);
   auto step = static_cast<Py_ssize_t>(t->item());
   for (int i = t->dimensions - 1; i >= 0; --i) {
-    a->shape[i] = t->dimensions == 1 ? a->count : array ? static_cast<Py_ssize_t>(array->extents[i]) : 0;
+    a->shape[i] = t->dimensions == 1 ? a->count
+                  : array            ? static_cast<Py_ssize_t>(array->extents[i])
+                                     : 0;
     a->strides[i] = step;
     step *= a->shape[i];
   }
@@ -329,7 +372,9 @@ int lend(const NativeType* t, PyObject* v, weft_value& to) {
   }
   head_of(memory)->give_back = &give_back_lent;
   if (watching.load(std::memory_order_relaxed)) [[unlikely]] {
-    PyObject* const note = note_loan ? PyObject_CallFunction(note_loan, "OO", v, lending_to ? lending_to : Py_None) : nullptr;
+    PyObject* const note =
+        note_loan ? PyObject_CallFunction(note_loan, "OO", v, lending_to ? lending_to : Py_None)
+                  : nullptr;
     if (note)
       l->loan = new Loan{note, sum_of(l->array.buffer), {}, {}};
     else
@@ -339,7 +384,8 @@ int lend(const NativeType* t, PyObject* v, weft_value& to) {
   return 0;
 }
 
-// --- blocks -----------------------------------------------------------------------------------------------------------------------------
+// --- blocks
+// -----------------------------------------------------------------------------------------------------------------------------
 
 void* allocate_block(std::size_t bytes) noexcept {
   auto* const h = static_cast<BlockHead*>(std::malloc(sizeof(BlockHead) + bytes));

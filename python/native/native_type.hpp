@@ -1,4 +1,5 @@
-// What the files of native types share (native_types.hpp): types themselves, and values on their way.
+// What the files of native types share (native_types.hpp): types themselves, and values on their
+// way.
 //
 //   native_types.cpp   types, by their text; the classes of aggregates
 //   native_values.cpp  conversion from Python and to Python
@@ -24,9 +25,15 @@ class NativeType {
   std::vector<std::string> fields;    // the same
   mutable PyObject* names = nullptr;  // the fields', as a tuple of str
   mutable PyObject* made = nullptr;   // the class whose objects Python gets
-  mutable PyObject* fits = nullptr;   // the last class whose objects were looked at, and have these fields
+  // the last class whose objects were looked at, and have these fields
+  mutable PyObject* fits = nullptr;
 
-  std::size_t item() const noexcept { return std::strchr("bB", code) ? 1 : std::strchr("hH", code) ? 2 : std::strchr("iIf", code) ? 4 : 8; }
+  std::size_t item() const noexcept {
+    return std::strchr("bB", code)    ? 1
+           : std::strchr("hH", code)  ? 2
+           : std::strchr("iIf", code) ? 4
+                                      : 8;
+  }
   bool in_line() const noexcept { return kind == 'i' || kind == 'd' || kind == 'b' || kind == 'n'; }
   bool bare() const noexcept { return kind == 's' || kind == 'y'; }
 };

@@ -1,4 +1,5 @@
-// Types of native values, by their text, and the classes that Python has for aggregates (native_types.hpp).
+// Types of native values, by their text, and the classes that Python has for aggregates
+// (native_types.hpp).
 #include <map>
 
 #include "native_type.hpp"
@@ -79,11 +80,14 @@ const NativeType* parse(const char*& at, int depth) {
 std::string listed(const NativeType* t, const char* open, const char* close, bool whole) {
   std::string s = open;
   for (std::size_t i = 0; i < t->parts.size(); ++i)
-    s.append(i ? ", " : "").append(i < t->fields.size() ? t->fields[i] + ": " : "").append(describe(t->parts[i], whole));
+    s.append(i ? ", " : "")
+        .append(i < t->fields.size() ? t->fields[i] + ": " : "")
+        .append(describe(t->parts[i], whole));
   return s + close;
 }
 
-// --- classes of aggregates --------------------------------------------------------------------------------------------------------------
+// --- classes of aggregates
+// --------------------------------------------------------------------------------------------------------------
 
 PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._native_types
 PyObject* text_of = nullptr;  // (type of Python) -> text, by the same
@@ -96,7 +100,8 @@ PyObject* f_set_fitting(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// The aggregates in a type, the inner ones first: (text, name, names of fields, descriptions of them).
+// The aggregates in a type, the inner ones first: (text, name, names of fields, descriptions of
+// them).
 int aggregates(const NativeType* t, PyObject* to) {
   for (const NativeType* p : t->parts)
     if (aggregates(p, to) < 0) return -1;
@@ -110,7 +115,8 @@ int aggregates(const NativeType* t, PyObject* to) {
     }
     PyTuple_SET_ITEM(kinds, static_cast<Py_ssize_t>(i), text);
   }
-  PyObject* const one = kinds ? Py_BuildValue("ssOO", t->text.c_str(), t->name.c_str(), t->names, kinds) : nullptr;
+  PyObject* const one =
+      kinds ? Py_BuildValue("ssOO", t->text.c_str(), t->name.c_str(), t->names, kinds) : nullptr;
   const int r = one ? PyList_Append(to, one) : -1;
   Py_XDECREF(one);
   Py_XDECREF(kinds);
@@ -187,9 +193,12 @@ std::string describe(const NativeType* t, bool whole) {
     case 'v': return whole ? "Value (None, bool, int, float, str, bytes, list or dict)" : "Any";
     case 'a': {
       if (!whole) return "memoryview";
-      const std::string kind = t->code == 'f' || t->code == 'd' ? "float" : t->code < 'a' ? "uint" : "int";
+      const std::string kind = t->code == 'f' || t->code == 'd' ? "float"
+                               : t->code < 'a'                  ? "uint"
+                                                                : "int";
       const std::string item = (t->constant ? "const " : "") + kind + std::to_string(8 * t->item());
-      return "array[" + item + (t->dimensions > 1 ? ", " + std::to_string(t->dimensions) : "") + "]";
+      return "array[" + item + (t->dimensions > 1 ? ", " + std::to_string(t->dimensions) : "") +
+             "]";
     }
     case '[': return listed(t, "list[", "]", whole);
     case '{': return listed(t, "dict[", "]", whole);
@@ -202,7 +211,8 @@ std::string describe(const NativeType* t, bool whole) {
 int fits_aggregate(const NativeType* t, PyTypeObject* cls) {
   auto* const c = reinterpret_cast<PyObject*>(cls);
   if (c == t->made || c == t->fits) return 1;
-  PyObject* const yes = fitting ? PyObject_CallFunctionObjArgs(fitting, c, t->names, nullptr) : Py_NewRef(Py_False);
+  PyObject* const yes =
+      fitting ? PyObject_CallFunctionObjArgs(fitting, c, t->names, nullptr) : Py_NewRef(Py_False);
   if (!yes) return -1;
   const bool fits = yes == Py_True;
   Py_DECREF(yes);
@@ -223,6 +233,8 @@ const NativeType* native_type_of(PyObject* type) {
   return t;
 }
 
-int init_native_types(PyObject* m) { return init_native_arrays(m) < 0 ? -1 : PyModule_AddFunctions(m, functions); }
+int init_native_types(PyObject* m) {
+  return init_native_arrays(m) < 0 ? -1 : PyModule_AddFunctions(m, functions);
+}
 
 }  // namespace weft::py

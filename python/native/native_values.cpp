@@ -3,10 +3,12 @@
 
 namespace weft::py {
 
-// --- from Python ------------------------------------------------------------------------------------------------------------------------
+// --- from Python
+// ------------------------------------------------------------------------------------------------------------------------
 
 int refuse(const NativeType* t, PyObject* value) {
-  PyErr_Format(PyExc_TypeError, "%s is wanted, and %R is of type %.100s", describe(t).c_str(), value, Py_TYPE(value)->tp_name);
+  PyErr_Format(PyExc_TypeError, "%s is wanted, and %R is of type %.100s", describe(t).c_str(),
+               value, Py_TYPE(value)->tp_name);
   return -1;
 }
 
@@ -61,12 +63,15 @@ int bare_of(const NativeType* t, PyObject* v, F&& f) {
   return r;
 }
 
-void put_bits(Flattened& to, std::uint64_t bits) { to.bytes.append(reinterpret_cast<const char*>(&bits), 8); }
+void put_bits(Flattened& to, std::uint64_t bits) {
+  to.bytes.append(reinterpret_cast<const char*>(&bits), 8);
+}
 
 int flatten(const NativeType* t, PyObject* v, Flattened& to);
 
 int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
-  if (PyUnicode_Check(v) || PyBytes_Check(v) || PyByteArray_Check(v) || PyDict_Check(v) || PyAnySet_Check(v) || !PySequence_Check(v) ||
+  if (PyUnicode_Check(v) || PyBytes_Check(v) || PyByteArray_Check(v) || PyDict_Check(v) ||
+      PyAnySet_Check(v) || !PySequence_Check(v) ||
       (t->kind == '(' && !PyTuple_Check(v) && !PyList_Check(v)))
     return refuse(t, v);
   PyObject* const all = PySequence_Tuple(v);  // its own: what converts an item may change a list
@@ -78,7 +83,8 @@ int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
   else if (static_cast<std::size_t>(n) != t->parts.size())
     r = refuse(t, v);
   for (Py_ssize_t i = 0; r == 0 && i < n; ++i)
-    r = flatten(t->kind == '[' ? t->parts[0] : t->parts[static_cast<std::size_t>(i)], PyTuple_GET_ITEM(all, i), to);
+    r = flatten(t->kind == '[' ? t->parts[0] : t->parts[static_cast<std::size_t>(i)],
+                PyTuple_GET_ITEM(all, i), to);
   Py_DECREF(all);
   return r;
 }
@@ -90,7 +96,9 @@ int flatten_dict(const NativeType* t, PyObject* v, Flattened& to) {
   put_bits(to, static_cast<std::uint64_t>(PyList_GET_SIZE(all)));
   for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(all); ++i) {
     PyObject* const kv = PyList_GET_ITEM(all, i);
-    r = flatten(t->parts[0], PyTuple_GET_ITEM(kv, 0), to) < 0 ? -1 : flatten(t->parts[1], PyTuple_GET_ITEM(kv, 1), to);
+    r = flatten(t->parts[0], PyTuple_GET_ITEM(kv, 0), to) < 0
+            ? -1
+            : flatten(t->parts[1], PyTuple_GET_ITEM(kv, 1), to);
   }
   Py_DECREF(all);
   return r;
@@ -129,11 +137,14 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
     return number->nb_index ? as("i") : number->nb_float ? as("d") : refuse(t, v);
   }
   if (depth == kDeepestValue) {
-    PyErr_Format(PyExc_TypeError, "a Value holds lists and dicts up to %d deep: this one is deeper, or holds itself", kDeepestValue);
+    PyErr_Format(PyExc_TypeError,
+                 "a Value holds lists and dicts up to %d deep: this one is deeper, or holds itself",
+                 kDeepestValue);
     return -1;
   }
   const bool dict = PyDict_Check(v);
-  PyObject* const all = dict ? PyDict_Items(v) : PySequence_Tuple(v);  // its own: what converts an item may change it
+  // its own: what converts an item may change it
+  PyObject* const all = dict ? PyDict_Items(v) : PySequence_Tuple(v);
   if (!all) return -1;
   const Py_ssize_t n = PySequence_Size(all);
   to.bytes.push_back(dict ? '{' : '[');
@@ -142,7 +153,9 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   for (Py_ssize_t i = 0; r == 0 && i < n; ++i) {
     PyObject* const x = dict ? PyList_GET_ITEM(all, i) : PyTuple_GET_ITEM(all, i);
     if (dict)
-      r = flatten_any(t, PyTuple_GET_ITEM(x, 0), to, depth + 1) < 0 ? -1 : flatten_any(t, PyTuple_GET_ITEM(x, 1), to, depth + 1);
+      r = flatten_any(t, PyTuple_GET_ITEM(x, 0), to, depth + 1) < 0
+              ? -1
+              : flatten_any(t, PyTuple_GET_ITEM(x, 1), to, depth + 1);
     else
       r = flatten_any(t, x, to, depth + 1);
   }
@@ -170,7 +183,9 @@ int flatten(const NativeType* t, PyObject* v, Flattened& to) {
         to.bytes.append(p, n);
         return 0;
       });
-    case '?': to.bytes.push_back(v == Py_None ? '\0' : '\1'); return v == Py_None ? 0 : flatten(t->parts[0], v, to);
+    case '?':
+      to.bytes.push_back(v == Py_None ? '\0' : '\1');
+      return v == Py_None ? 0 : flatten(t->parts[0], v, to);
     case '{': return flatten_dict(t, v, to);
     case 'v': return flatten_any(t, v, to, 0);
     case 'a': {
@@ -207,10 +222,12 @@ int to_native(const NativeType* t, PyObject* value, weft_value& to) {
   to = {0, nullptr};
   if (t->kind == 'a') return lend(t, value, to);
   if (t->in_line()) return bits_of(t, value, to.bits);
-  if (t->bare()) return bare_of(t, value, [&](const char* p, std::size_t n) { return copy_block(p, n, to); });
+  if (t->bare())
+    return bare_of(t, value, [&](const char* p, std::size_t n) { return copy_block(p, n, to); });
   try {
     Flattened flat;
-    if (flatten(t, value, flat) < 0 || copy_block(flat.bytes.data(), flat.bytes.size(), to) < 0) return -1;
+    if (flatten(t, value, flat) < 0 || copy_block(flat.bytes.data(), flat.bytes.size(), to) < 0)
+      return -1;
     while (!flat.parts.empty()) {
       keep_part(to.block, flat.parts.back());
       flat.parts.pop_back();
@@ -222,7 +239,8 @@ int to_native(const NativeType* t, PyObject* value, weft_value& to) {
   }
 }
 
-// --- to Python --------------------------------------------------------------------------------------------------------------------------
+// --- to Python
+// --------------------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -373,10 +391,13 @@ PyObject* from_native(const NativeType* t, const weft_value& v) {
   if (t->bare()) return of_bare(t, p, static_cast<std::size_t>(v.bits));
   Flat from{v.block, p, p ? static_cast<std::size_t>(v.bits) : 0};
   PyObject* const r = unflatten(t, from);
-  if (!r && !PyErr_Occurred()) bad_use("a component wrote a value that is no %s: its block is too short", describe(t).c_str());
+  if (!r && !PyErr_Occurred())
+    bad_use("a component wrote a value that is no %s: its block is too short", describe(t).c_str());
   return r;
 }
 
-PyObject* to_python(const NativeType* t, weft_value& v) { return t->kind == 'a' ? view_of(t, v) : from_native(t, v); }
+PyObject* to_python(const NativeType* t, weft_value& v) {
+  return t->kind == 'a' ? view_of(t, v) : from_native(t, v);
+}
 
 }  // namespace weft::py

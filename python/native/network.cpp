@@ -1,8 +1,9 @@
-// This program's part in the question whether a network over several OS processes stands still (WIRE.md 10). The rounds, and what is told,
-// are in weft/_rounds.py.
+// This program's part in the question whether a network over several OS processes stands still
+// (WIRE.md 10). The rounds, and what is told, are in weft/_rounds.py.
 //
-// Everything is read with the GIL held and without running Python code: one moment, as in partial.cpp. A link takes frames in under the
-// GIL too, so what has been received has woken whom it wakes.
+// Everything is read with the GIL held and without running Python code: one moment, as in
+// partial.cpp. A link takes frames in under the GIL too, so what has been received has woken whom
+// it wakes.
 #include <unordered_map>
 
 #include "far.hpp"
@@ -33,15 +34,17 @@ PyObject* ends_held() {
         const EndObject* const e = o->held[i];
         if (e->state != EndState::open) continue;
         const auto* const place = static_cast<const core::SyncObject*>(&e->channel->core);
-        append(list, Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(Py_IS_TYPE(e, &WriterType)), key_of(e)));
+        append(list, Py_BuildValue("INON", std::uint32_t(p.id), key_of(place),
+                                   truth(Py_IS_TYPE(e, &WriterType)), key_of(e)));
       }
     });
   return list;
 }
 
-// _network(): (incarnation, do all runs wait for links alone, [(the peer's incarnation, frames sent, received)], [(the peer's incarnation,
-// number, place, writes, ends of its channel that are open)] of ends that peers hold, [(place, the home's incarnation, number, ends that
-// are open)] of far channels, ends_held())
+// _network(): (incarnation, do all runs wait for links alone, [(the peer's incarnation, frames
+// sent, received)], [(the peer's incarnation, number, place, writes, ends of its channel that are
+// open)] of ends that peers hold, [(place, the home's incarnation, number, ends that are open)] of
+// far channels, ends_held())
 PyObject* f_network(PyObject*, PyObject*) {
   bool quiet = !ends_pending();
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
@@ -57,36 +60,46 @@ PyObject* f_network(PyObject*, PyObject*) {
       append(sessions, Py_BuildValue("KII", theirs, p->session.sent(), p->session.received()));
       p->home.each_end([&](std::uint32_t number, const wire::Port& port) {
         const auto& core = *static_cast<const Engine*>(port.channel());
-        append(lent, Py_BuildValue("KINOI", theirs, number, key_of(static_cast<const core::SyncObject*>(&core)), truth(port.writes()),
-                                   core.reader_ends() + core.writer_ends()));
+        append(lent, Py_BuildValue("KINOI", theirs, number,
+                                   key_of(static_cast<const core::SyncObject*>(&core)),
+                                   truth(port.writes()), core.reader_ends() + core.writer_ends()));
       });
     }
     each_far_side([&](const FarSide& f) {
       const auto* const place = static_cast<const core::SyncObject*>(f.core);
-      append(far, Py_BuildValue("NKII", key_of(place), static_cast<unsigned long long>(f.peer->session.theirs().incarnation), f.number,
-                                f.core->reader_ends() + f.core->writer_ends()));
+      append(far,
+             Py_BuildValue("NKII", key_of(place),
+                           static_cast<unsigned long long>(f.peer->session.theirs().incarnation),
+                           f.number, f.core->reader_ends() + f.core->writer_ends()));
     });
   }
-  return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions, lent, far, ends_held());
+  return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions,
+                       lent, far, ends_held());
 }
 
-// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is it one for any run of this program?
+// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is it one
+// for any run of this program?
 PyObject* f_declare(PyObject*, PyObject* args) {
   const char* report;
   PyObject *knot, *rows;
-  if (!PyArg_ParseTuple(args, "sO!O!", &report, &PyList_Type, &knot, &PyList_Type, &rows)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sO!O!", &report, &PyList_Type, &knot, &PyList_Type, &rows))
+    return nullptr;
   std::vector<std::string> paths;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(knot); ++i) paths.emplace_back(PyUnicode_AsUTF8(PyList_GET_ITEM(knot, i)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(knot); ++i)
+    paths.emplace_back(PyUnicode_AsUTF8(PyList_GET_ITEM(knot, i)));
   std::vector<runtime::Report::Blocked> blocked;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
     const char *path, *verb, *at;
     PyObject* places;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "ssO!s", &path, &verb, &PyTuple_Type, &places, &at)) return nullptr;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "ssO!s", &path, &verb, &PyTuple_Type, &places,
+                          &at))
+      return nullptr;
     runtime::Report::Blocked b;
     b.path = path;
     b.verb = verb;
     b.at = at;
-    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(places); ++j) b.places.emplace_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(places, j)));
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(places); ++j)
+      b.places.emplace_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(places, j)));
     blocked.push_back(std::move(b));
   }
   bool any = false;
@@ -98,13 +111,15 @@ PyObject* f_declare(PyObject*, PyObject* args) {
   return PyBool_FromLong(any);
 }
 
-// _ask_links(standing): links are asked from now on; standing() is called when a run waits for them and for nothing else.
+// _ask_links(standing): links are asked from now on; standing() is called when a run waits for them
+// and for nothing else.
 PyObject* f_ask_links(PyObject*, PyObject* f) {
   Py_XSETREF(standing, Py_NewRef(f));
   runtime::links_are_asked = true;
   Py_RETURN_NONE;
 }
-// _waits_at(end): does a party of ours wait there, the home having been told? Of an end whose home is another program.
+// _waits_at(end): does a party of ours wait there, the home having been told? Of an end whose home
+// is another program.
 PyObject* f_waits_at(PyObject*, PyObject* o) {
   if (!is_end(o)) return bad_use("_waits_at: %R is no end of a channel", o);
   const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
@@ -113,7 +128,8 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   const Space::Step step(*side.peer->space);
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
-// _strangers(): identities of the threads that are no process of any run and not Weft's; None: they cannot be told.
+// _strangers(): identities of the threads that are no process of any run and not Weft's; None: they
+// cannot be told.
 PyObject* f_strangers(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
   Py_RETURN_NONE;
@@ -121,7 +137,8 @@ PyObject* f_strangers(PyObject*, PyObject*) {
   return strangers_of_all();
 #endif
 }
-// _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable for yet (WIRE.md 7.4).
+// _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable
+// for yet (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
@@ -141,7 +158,9 @@ PyMethodDef functions[] = {{"_ends_under_way", gated<f_under_way>, METH_NOARGS, 
 
 }  // namespace
 
-bool links_are_asked() noexcept { return runtime::links_are_asked.load() && runtime::due_tokens.load() != 0; }
+bool links_are_asked() noexcept {
+  return runtime::links_are_asked.load() && runtime::due_tokens.load() != 0;
+}
 
 void say_standing() noexcept {
   const OutsideGate beyond;

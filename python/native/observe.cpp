@@ -1,4 +1,5 @@
-// The observer of operations and processes, and what the schedulers run at the moment. observe.hpp has the invariants.
+// The observer of operations and processes, and what the schedulers run at the moment. observe.hpp
+// has the invariants.
 #include "observe.hpp"
 
 #include <map>
@@ -25,14 +26,16 @@ class Aside {  // the current exception, while other code runs
   PyObject *type_, *value_, *trace_;
 };
 
-void call(const char* what, PyObject* process, const char* op, PyObject* target, PyObject* detail) noexcept {
+void call(const char* what, PyObject* process, const char* op, PyObject* target,
+          PyObject* detail) noexcept {
   if (!observer || inside) return;
   inside = true;
   PyObject* f = Py_NewRef(observer);
   PyObject* r;
   {
     const OutsideGate beyond;
-    r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op, target ? target : Py_None, detail ? detail : Py_None);
+    r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op,
+                              target ? target : Py_None, detail ? detail : Py_None);
   }
   if (!r) {
     if (PyErr_ExceptionMatches(PyExc_Exception))
@@ -49,7 +52,8 @@ PyObject* running() noexcept { return reinterpret_cast<PyObject*>(process_object
 
 PyObject* f_set_observer(PyObject*, PyObject* f) {
   const bool on = f != Py_None;
-  if (on && !PyCallable_Check(f)) return PyErr_Format(PyExc_TypeError, "an observer is called: %R cannot be", f);
+  if (on && !PyCallable_Check(f))
+    return PyErr_Format(PyExc_TypeError, "an observer is called: %R cannot be", f);
   Py_XSETREF(observer, on ? Py_NewRef(f) : nullptr);
   observing = on;
   observe_operations(on);
@@ -58,7 +62,8 @@ PyObject* f_set_observer(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 
-// --- steps ----------------------------------------------------------------------------------------------------------------------------
+// --- steps
+// ----------------------------------------------------------------------------------------------------------------------------
 
 struct Step {
   ProcessObject* process = nullptr;  // lives while it runs
@@ -74,13 +79,15 @@ PyObject* f_watch_steps(PyObject*, PyObject* on) {
   if (!stepping) steps.clear();
   Py_RETURN_NONE;
 }
-// What every scheduler runs: (process, since in ns of the steady clock, number of the step, identifier of the thread).
+// What every scheduler runs: (process, since in ns of the steady clock, number of the step,
+// identifier of the thread).
 PyObject* f_running_steps(PyObject*, PyObject*) {
   PyObject* list = PyList_New(0);
   const std::map<unsigned long, Step> now = steps;
   for (const auto& [thread, s] : now) {
     if (!s.process) continue;
-    PyObject* one = Py_BuildValue("OLKk", reinterpret_cast<PyObject*>(s.process), static_cast<long long>(s.since),
+    PyObject* one = Py_BuildValue("OLKk", reinterpret_cast<PyObject*>(s.process),
+                                  static_cast<long long>(s.since),
                                   static_cast<unsigned long long>(s.number), thread);
     if (one) PyList_Append(list, one);
     Py_XDECREF(one);
@@ -148,7 +155,8 @@ void observe_end(ProcessObject* p, PyObject* result) noexcept {
     PyErr_NormalizeException(&t, &v, &tb);
     if (tb) PyException_SetTraceback(v, tb);
   }
-  call(result ? "end" : "left", reinterpret_cast<PyObject*>(p), nullptr, nullptr, result ? result : v);
+  call(result ? "end" : "left", reinterpret_cast<PyObject*>(p), nullptr, nullptr,
+       result ? result : v);
   if (!result) PyErr_Restore(t, v, tb);
 }
 

@@ -21,19 +21,24 @@ struct OpObject {
   PyObject_HEAD Operation what;
   OpState state;
   Value value;
-  ProcessObject* process;  // while waiting; not owned: it lets go first (awaiting.hpp)
-  TaskWaiter* task_waiter;            // while waiting in an asyncio task; owned
+  ProcessObject* process;   // while waiting; not owned: it lets go first (awaiting.hpp)
+  TaskWaiter* task_waiter;  // while waiting in an asyncio task; owned
 
   const char* verb() const noexcept { return verb_of(what.type); }
   template <class W>
   PySendResult begin(W& way);
   template <class W>
   PySendResult go_on(W& way);
-  bool is_mine() const noexcept { return task_waiter ? task_waiter->is_mine() : value.o && PyLong_AsVoidPtr(value.o) == current_task(); }
+  bool is_mine() const noexcept {
+    return task_waiter ? task_waiter->is_mine()
+                       : value.o && PyLong_AsVoidPtr(value.o) == current_task();
+  }
   bool with_partner(ProcessBase& p) const noexcept { return p.status == Status::pending; }
   void over(ProcessBase& p, Status s) noexcept;
   Late leave_to_partner() const noexcept {
-    return [](PyObject* o, ProcessBase& p) noexcept { reinterpret_cast<OpObject*>(o)->over(p, p.status); };
+    return [](PyObject* o, ProcessBase& p) noexcept {
+      reinterpret_cast<OpObject*>(o)->over(p, p.status);
+    };
   }
   void let_it_stay(ProcessBase& p) const noexcept { p.slot = new Value; }
   bool left_yield(ProcessObject* me) noexcept {
@@ -97,11 +102,15 @@ bool withdraw_sync(ProcessBase& p) noexcept {
   p.status = Status::cancelled;
   return true;
 }
-void visit_sync(ProcessBase& p, runtime::WaitVisitor& v) { v.barrier(*static_cast<core::SyncObject*>(p.place)); }
+void visit_sync(ProcessBase& p, runtime::WaitVisitor& v) {
+  v.barrier(*static_cast<core::SyncObject*>(p.place));
+}
 
 // An extended reader that is committed has its partner in `place`: that is the channel only while
 // it is queued.
-bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Engine, Side::in>(p); }
+bool withdraw_extended(ProcessBase& p) noexcept {
+  return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Engine, Side::in>(p);
+}
 void visit_extended(ProcessBase& p, runtime::WaitVisitor& v) {
   if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
 }
@@ -110,7 +119,8 @@ constexpr const runtime::OpKind& read_op = weft::detail::read_op<Engine>;
 constexpr const runtime::OpKind& write_op = weft::detail::write_op<Engine>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
 // Its home decides, and its place is the channel until it runs.
-constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Engine, Side::in>,
+constexpr runtime::OpKind far_extended_op{"extended read",
+                                          &weft::detail::withdraw_plain<Engine, Side::in>,
                                           &weft::detail::visit_plain<false>};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
@@ -137,7 +147,8 @@ template <class W>
     case OpType_::write:
       if (const int how = check_end(end_of(o.target), "write"); how != 0) [[unlikely]] {
         ChannelObject* const c = end_of(o.target)->channel;
-        if (how < 0 || (packs(c) && !(way.slot().o = pack(c, way.slot().take())))) return Status::pending;
+        if (how < 0 || (packs(c) && !(way.slot().o = pack(c, way.slot().take()))))
+          return Status::pending;
       }
       p.slot = &way.slot();
       kind = &write_op;
@@ -162,8 +173,8 @@ template <class W>
   }
 }
 
-// It ends without its value: raises why. The way comes by value, so that where nothing is refused it
-// stays in registers.
+// It ends without its value: raises why. The way comes by value, so that where nothing is refused
+// it stays in registers.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
   PyObject* value = nullptr;
@@ -181,7 +192,9 @@ template <class W>
   else if (s == Status::retired && o.type == OpType_::next)
     way.end_of_iteration();
   else
-    raise_end(s, o.type == OpType_::extended ? ext(o.target)->end->channel : end_of(o.target)->channel, verb_of(o.type), -1, value);
+    raise_end(s,
+              o.type == OpType_::extended ? ext(o.target)->end->channel : end_of(o.target)->channel,
+              verb_of(o.type), -1, value);
   Py_XDECREF(value);
   return way.give(nullptr);
 }
@@ -207,7 +220,9 @@ template <class W>
     return refused(o, way, s);
   switch (o.type) {
     case OpType_::read:
-    case OpType_::next: core_of(o.target).last_reader = p.id; return way.give(taken_from(end_of(o.target)->channel, way.slot().take()));
+    case OpType_::next:
+      core_of(o.target).last_reader = p.id;
+      return way.give(taken_from(end_of(o.target)->channel, way.slot().take()));
     case OpType_::write:
       core_of(o.target).last_writer = p.id;
       if (o.transit) [[unlikely]]
@@ -318,8 +333,11 @@ void warn_never_awaited(OpObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   PyObject* const target = o->what.target;
-  PyObject* on = target && is_end(target) ? to_str(" on channel " + channel_name(end_of(target)->channel)) : PyUnicode_FromString("");
-  if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s%U was never awaited: write `await` before it", o->verb(), on) < 0)
+  PyObject* on = target && is_end(target)
+                     ? to_str(" on channel " + channel_name(end_of(target)->channel))
+                     : PyUnicode_FromString("");
+  if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                              "%s%U was never awaited: write `await` before it", o->verb(), on) < 0)
     PyErr_WriteUnraisable(Py_None);
   Py_XDECREF(on);
   PyErr_Restore(t, v, tb);
@@ -372,7 +390,8 @@ PyAsyncMethods op_async{};
 PyObject* op_iternext(PyObject* self) { return iternext_by(op_async.am_send, self); }
 PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send, self); }
 PyObject* op_name(PyObject* self, void*) { return PyUnicode_FromString(op_of(self)->verb()); }
-PyGetSetDef op_getset[] = {{"__name__", gated<op_name>, nullptr, "What it does: read, write, ...", nullptr}, {}};
+PyGetSetDef op_getset[] = {
+    {"__name__", gated<op_name>, nullptr, "What it does: read, write, ...", nullptr}, {}};
 PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
                             {"throw", method(gated<throw_in<OpObject>>), METH_FASTCALL, nullptr},
                             {"close", gated<close_it<OpObject>>, METH_NOARGS, nullptr},
@@ -409,7 +428,9 @@ const char* verb_of(OpType_ type) noexcept {
 
 void drop_awaited_operation(PyObject* o) noexcept { drop_awaited_it<OpObject>(o); }
 
-PyObject* new_operation(OpType_ type, PyObject* target) noexcept { return reinterpret_cast<PyObject*>(new_op(type, target)); }
+PyObject* new_operation(OpType_ type, PyObject* target) noexcept {
+  return reinterpret_cast<PyObject*>(new_op(type, target));
+}
 
 // In a thread or a greenlet.
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
@@ -487,7 +508,9 @@ PyObject* operation_ready(PyObject* owned) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-void observe_operations(bool on) noexcept { op_async.am_send = on ? gated<op_send_observed> : gated<op_send>; }
+void observe_operations(bool on) noexcept {
+  op_async.am_send = on ? gated<op_send_observed> : gated<op_send>;
+}
 
 int init_operation(PyObject* m) {
   op_async.am_await = PyObject_SelfIter;

@@ -1,5 +1,5 @@
-// What an operation at one place is: read, write, sync and their like; and an extended read, which is
-// one too. operation.cpp has what they do, extended.cpp the block of an extended read.
+// What an operation at one place is: read, write, sync and their like; and an extended read, which
+// is one too. operation.cpp has what they do, extended.cpp the block of an extended read.
 #pragma once
 #include "awaited.hpp"
 
@@ -26,7 +26,9 @@ struct ExtendedObject {
   bool entering;  // an operation of its waits
   bool inside;
   bool entered;  // once, well or not
-  bool keeps;    // far: if the block ends badly, or this program does, the value is the next to be read (WIRE.md 4.7)
+  // far: if the block ends badly, or this program does, the value is the next to be read (WIRE.md
+  // 4.7)
+  bool keeps;
 };
 inline ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
 
@@ -36,7 +38,8 @@ const char* verb_of(OpType_ type) noexcept;
 
 // One extended read at a time, since its block is left once. -1: it has begun already.
 int check_free(ExtendedObject* x);
-void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;     // the read is about to begin, at p
+// the read is about to begin, at p
+void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;
 void begin_block(ExtendedObject* x, ProcessBase& p) noexcept;     // it has happened
 void leave_block(ExtendedObject* x, bool back = false) noexcept;  // `back`: its value was not used
 int init_extended();

@@ -1,10 +1,13 @@
-// Values on their way to another OS process: the bytes of a pickle, and the object that they were made of if it was made here. Those on
-// their way to a board are CBOR (WIRE.md 12.8), which weft.serial makes and reads.
+// Values on their way to another OS process: the bytes of a pickle, and the object that they were
+// made of if it was made here. Those on their way to a board are CBOR (WIRE.md 12.8), which
+// weft.serial makes and reads.
 //
-//   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a table in a slot (slot.hpp)
+//   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a
+//   table in a slot (slot.hpp)
 //
-// A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each at a multiple of 64. Who gets the value
-// gets the buffers where they are, to write to as well: nobody else has them.
+// A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each
+// at a multiple of 64. Who gets the value gets the buffers where they are, to write to as well:
+// nobody else has them.
 #include "packed.hpp"
 
 #include "cells.hpp"
@@ -31,7 +34,8 @@ struct PackedObject {
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyObject* dumps = nullptr;  // (value, channel) -> bytes, by weft._pickling: also for what pickle refuses
+// (value, channel) -> bytes, by weft._pickling: also for what pickle refuses
+PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
 PyObject* dumps_keywords = nullptr;  // ("buffer_callback",)
@@ -44,7 +48,8 @@ PyObject* protocol = nullptr;
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
 
 // Takes both references over.
-PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table, PyObject* original) noexcept {
+PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table,
+                     PyObject* original) noexcept {
   PackedObject* p = PyObject_New(PackedObject, &PackedType);
   if (p) {
     p->bytes = bytes;
@@ -80,7 +85,8 @@ PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
   return packed;
 }
 
-// --- a part of a slot, as a buffer ----------------------------------------------------------------------------------------------------
+// --- a part of a slot, as a buffer
+// ----------------------------------------------------------------------------------------------------
 
 struct PartObject {
   PyObject_HEAD std::shared_ptr<Slot>* slot;
@@ -108,10 +114,12 @@ PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t si
 }
 // A part of bytes: its own copy, for whoever gets it may write to it.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
-  return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at, static_cast<Py_ssize_t>(size));
+  return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
+                                       static_cast<Py_ssize_t>(size));
 }
 
-// --- tables ---------------------------------------------------------------------------------------------------------------------------
+// --- tables
+// ---------------------------------------------------------------------------------------------------------------------------
 
 constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 63) / 64 * 64; }
 
@@ -151,7 +159,8 @@ class Parts {
   std::vector<Py_buffer> views_;
 };
 
-// Whether a buffer goes beside the pickle: the callback of pickle.dumps, bound to the list of those that do.
+// Whether a buffer goes beside the pickle: the callback of pickle.dumps, bound to the list of those
+// that do.
 PyObject* apart(PyObject* list, PyObject* buffer) {
   Py_buffer b;
   if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {  // it is not contiguous: pickle copies it
@@ -170,7 +179,8 @@ PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
   list = nullptr;
   PyObject* bytes = nullptr;
-  if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || PyFloat_CheckExact(value)) {
+  if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ||
+      PyFloat_CheckExact(value)) {
     PyObject* const args[] = {value, protocol};
     bytes = PyObject_Vectorcall(pickle_dumps, args, 2, nullptr);
   } else if ((list = PyList_New(0))) {
@@ -198,7 +208,8 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
     if (auto slot = Slot::make(size)) {
       parts.write(slot->data());
       packed = new_packed(nullptr, std::move(slot), true, Py_NewRef(value));
-    } else if (PyObject* const whole = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size))) {
+    } else if (PyObject* const whole =
+                   PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size))) {
       parts.write(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(whole)));
       packed = new_packed(whole, nullptr, true, Py_NewRef(value));
     }
@@ -262,18 +273,22 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
 }
 // What is wrong with bytes as a value of a board's channel; None: nothing.
 PyObject* f_cbor_fault(PyObject*, PyObject* bytes) {
-  if (!PyBytes_Check(bytes)) return PyErr_Format(PyExc_TypeError, "bytes are asked for, not %R", bytes);
-  const char* const wrong = wire::cbor_fault(
-      wire::Bytes(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes)), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))));
+  if (!PyBytes_Check(bytes))
+    return PyErr_Format(PyExc_TypeError, "bytes are asked for, not %R", bytes);
+  const char* const wrong =
+      wire::cbor_fault(wire::Bytes(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes)),
+                                   static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))));
   if (!wrong) Py_RETURN_NONE;
   return PyUnicode_FromString(wrong);
 }
 // A value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
-PyMethodDef functions[] = {
-    {"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr}, {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
-    {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},         {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
-    {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},           {}};
+PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
+                           {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
+                           {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
+                           {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
+                           {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},
+                           {}};
 
 PyObject* as_cbor(PyObject* bytes, PyObject* original) noexcept {
   PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;
@@ -281,7 +296,8 @@ PyObject* as_cbor(PyObject* bytes, PyObject* original) noexcept {
   return packed;
 }
 PyObject* pack_for_board(ChannelObject* c, PyObject* value) {
-  PyObject* const bytes = PyObject_CallFunctionObjArgs(cbor_dumps, value, reinterpret_cast<PyObject*>(c), nullptr);
+  PyObject* const bytes =
+      PyObject_CallFunctionObjArgs(cbor_dumps, value, reinterpret_cast<PyObject*>(c), nullptr);
   return bytes ? as_cbor(bytes, Py_NewRef(value)) : nullptr;
 }
 
@@ -315,7 +331,8 @@ bool take_sealed(wire::Bytes& in, AllSealed& all, wire::Carrier& by) {
     if (in.size() < 8) return false;
     const auto length = wire::detail::get<std::uint64_t>(in.data());
     in = in.subspan(8);
-    if (length > in.size() || wire::padded(static_cast<std::size_t>(length)) > in.size()) return false;
+    if (length > in.size() || wire::padded(static_cast<std::size_t>(length)) > in.size())
+      return false;
     Sealed s = wire::Sealed::get(in.first(static_cast<std::size_t>(length)), by);
     if (!s) return false;
     all.push_back(std::move(s));
@@ -338,7 +355,8 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   }
   if (p.bytes[0] == kMovedMark) {
     AllMoved moved;
-    if (!take_moved(p.bytes, moved, by) || p.bytes[0] == kMovedMark || p.bytes[0] == kSealedMark) return nullptr;
+    if (!take_moved(p.bytes, moved, by) || p.bytes[0] == kMovedMark || p.bytes[0] == kSealedMark)
+      return nullptr;
     return with_moved(packed_from(p, by), std::move(moved));
   }
   std::unique_ptr<Slot> slot;
@@ -357,13 +375,15 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
     if (size < 8) return nullptr;
     data += 8, size -= 8;
   }
-  PyObject* const bytes = PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size));
+  PyObject* const bytes =
+      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size));
   return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
 }
 
 PyObject* cbor_from(const wire::Payload& p) noexcept {
   if (!p.in_body || wire::cbor_fault(p.bytes)) return nullptr;
-  return as_cbor(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(p.bytes.data()), static_cast<Py_ssize_t>(p.bytes.size())),
+  return as_cbor(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(p.bytes.data()),
+                                           static_cast<Py_ssize_t>(p.bytes.size())),
                  nullptr);
 }
 
@@ -384,7 +404,8 @@ wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by
 namespace {
 wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by) {
   const auto bytes_of = [&](const std::byte*& data) {
-    data = p->slot ? (*p->slot)->data() : reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(p->bytes));
+    data = p->slot ? (*p->slot)->data()
+                   : reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(p->bytes));
     return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes));
   };
   const std::byte* data;
@@ -463,9 +484,11 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
     if (p->slot) {
       const std::shared_ptr<Slot> slot = *p->slot;
       slot->close_if_crowded();
-      r = load_table(slot->data(), slot->size(), [&](std::size_t at, std::size_t size) { return part_of(slot, at, size); });
+      r = load_table(slot->data(), slot->size(),
+                     [&](std::size_t at, std::size_t size) { return part_of(slot, at, size); });
     } else if (p->table) {
-      r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)), static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
+      r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)),
+                     static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
                      [&](std::size_t at, std::size_t size) { return part_of(p->bytes, at, size); });
     } else {
       r = PyObject_CallFunctionObjArgs(p->cbor ? cbor_loads : pickle_loads, p->bytes, nullptr);
@@ -495,8 +518,8 @@ int init_packed(PyObject* m) {
   PartType.tp_dealloc = part_dealloc;
   PartType.tp_as_buffer = &buffer;
   if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0) return -1;
-  if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) || !(loads_keywords = Py_BuildValue("(s)", "buffers")) ||
-      !(protocol = PyLong_FromLong(5)))
+  if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
+      !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
     return -1;
   return PyModule_AddFunctions(m, functions);
 }

@@ -13,7 +13,8 @@ PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
 PyObject* cbor_from(const wire::Payload& p) noexcept;
 // A packed value as a frame takes it; `keep` holds what it refers to.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
-// The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any other object is itself.
+// The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any
+// other object is itself.
 PyObject* as_sent(PyObject* view) noexcept;
 int init_packed(PyObject* m);
 

@@ -1,11 +1,11 @@
-// A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment, who holds
-// the ends there, and who may go on. weft/_deadlocks.py says it in words.
+// A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
+// who holds the ends there, and who may go on. weft/_deadlocks.py says it in words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
-// Invariant: everything is read with the GIL held and without running Python code, so it is one moment:
-// nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is kept from
-// running finalisers.
+// Invariant: everything is read with the GIL held and without running Python code, so it is one
+// moment: nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is
+// kept from running finalisers.
 #include <map>
 #include <set>
 
@@ -27,10 +27,13 @@ struct Holders {
   std::set<std::uint32_t> readers, writers;
   std::set<const EndObject*> reader_ends, writer_ends;
   bool is_channel = false;
-  unsigned long unknown_readers = 0, unknown_writers = 0;  // ends that are open, and no process is known to hold
+  // ends that are open, and no process is known to hold
+  unsigned long unknown_readers = 0, unknown_writers = 0;
 
   // Somebody may come who is not known, or its other side never had an end.
-  bool open(bool writing) const { return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty(); }
+  bool open(bool writing) const {
+    return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
+  }
 };
 using WaitVisitor = std::map<const core::SyncObject*, Holders>;
 
@@ -39,7 +42,8 @@ struct One {
   ProcessBase* process;
   const char* state = "able";
   std::vector<std::pair<const core::SyncObject*, bool>> at;  // and whether it writes
-  std::vector<std::string> silent;                      // names of channels that have ended: nobody comes there (rule 5.6)
+  // names of channels that have ended: nobody comes there (rule 5.6)
+  std::vector<std::string> silent;
 };
 
 struct Collect final : runtime::WaitVisitor {
@@ -57,10 +61,14 @@ struct Collect final : runtime::WaitVisitor {
     ends.insert(&c);
   }
   void nowhere() override { never = true; }
-  void ended(const core::SyncObject& c, std::uint32_t) override { one->silent.push_back(runtime::name_of(c)); }
+  void ended(const core::SyncObject& c, std::uint32_t) override {
+    one->silent.push_back(runtime::name_of(c));
+  }
 };
 
-std::uint32_t parent_of(const ProcessBase& p) { return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u; }
+std::uint32_t parent_of(const ProcessBase& p) {
+  return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
+}
 
 // What it waits for, if nothing else can wake it. `at_rest`: see facts_of().
 void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
@@ -70,7 +78,8 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
   if (p.op == &wait_op) {
     one.state = "children";
-  } else if (p.op && p.op->visit && p.cancel().load(std::memory_order_relaxed) == 0 && (at_rest || facing(p) == Facing::blocked)) {
+  } else if (p.op && p.op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
+             (at_rest || facing(p) == Facing::blocked)) {
     p.op->visit(p, collect);
     if (at_rest || !one.at.empty() || collect.never) one.state = "places";
   }
@@ -93,9 +102,12 @@ void hold(WaitVisitor& places, const One& one) {
 WaitVisitor places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
   WaitVisitor places;
   for (const One& one : all)
-    for (const auto& [place, writing] : one.at) places[place].is_channel = collect.channels.count(place) != 0;
+    for (const auto& [place, writing] : one.at)
+      places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all) hold(places, one);
-  const auto beyond = [](std::uint32_t open, std::size_t known) { return open > known ? static_cast<unsigned long>(open - known) : 0ul; };
+  const auto beyond = [](std::uint32_t open, std::size_t known) {
+    return open > known ? static_cast<unsigned long>(open - known) : 0ul;
+  };
   for (auto& [place, h] : places) {
     if (collect.ends.count(place)) {
       if (run_of_end(*place) == &run.run)
@@ -111,10 +123,13 @@ WaitVisitor places_of(PyRun& run, const std::vector<One>& all, const Collect& co
   return places;
 }
 
-// Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a process.
+// Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a
+// process.
 runtime::GoingOn going_on(const std::vector<One>& all, const WaitVisitor& places) {
   runtime::GoingOn g;
-  const auto family = [](std::uint32_t parent) { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parent)); };
+  const auto family = [](std::uint32_t parent) {
+    return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parent));
+  };
   for (const One& one : all) g.process(one.process->id, family(parent_of(*one.process)));
   for (const One& one : all) {
     const std::uint32_t id = one.process->id;
@@ -143,7 +158,9 @@ PyObject* ids(const std::set<std::uint32_t>& s) {
   for (const std::uint32_t id : s) PyTuple_SET_ITEM(t, i++, PyLong_FromUnsignedLong(id));
   return t;
 }
-PyObject* key_of(const core::SyncObject* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
+PyObject* key_of(const core::SyncObject* p) {
+  return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p)));
+}
 
 PyObject* process_row(const One& one, bool may_go_on) {
   ProcessBase& p = *one.process;
@@ -160,27 +177,32 @@ PyObject* process_row(const One& one, bool may_go_on) {
     PyList_Append(silent, text);
     Py_DECREF(text);
   }
-  return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(), p.op ? p.op->verb : "", runtime::where(p).c_str(),
-                       parent_of(p), one.state, places, silent, may_go_on ? Py_True : Py_False);
+  return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(),
+                       p.op ? p.op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
+                       places, silent, may_go_on ? Py_True : Py_False);
 }
 PyObject* place_row(const core::SyncObject& place, const Holders& h) {
-  return Py_BuildValue("NONNkk", to_str(runtime::name_of(place)), h.is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers),
-                       h.unknown_readers, h.unknown_writers);
+  return Py_BuildValue("NONNkk", to_str(runtime::name_of(place)), h.is_channel ? Py_True : Py_False,
+                       ids(h.readers), ids(h.writers), h.unknown_readers, h.unknown_writers);
 }
 
 // What weft/_deadlocks.py names: ([Waiter], {key: Place}).
 // `where`: the places at which they wait, as one number; 0: somebody can go on.
-// `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is in no line.
+// `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is
+// in no line.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
-  run.run.each_process([&](ProcessBase& p) { all.push_back({&p, "able", {}, {}}); });  // they stay: to end they need the GIL
+  // they stay: to end they need the GIL
+  run.run.each_process([&](ProcessBase& p) { all.push_back({&p, "able", {}, {}}); });
   Collect collect;
   bool moving = false;
   std::uint64_t sum = 0;
   for (One& one : all) {
     look(run, one, collect, at_rest);
     moving = moving || !one.process->op || *one.state == 'a';
-    for (const auto& [place, writing] : one.at) sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
+    // any order
+    for (const auto& [place, writing] : one.at)
+      sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
   }
   if (where) *where = moving || all.empty() ? 0 : sum | 1;
   const WaitVisitor places = places_of(run, all, collect);
@@ -217,8 +239,9 @@ class FoundStandstill final : public runtime::Run::Standstill {
       const OutsideGate beyond;
       PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
       if (m)
-        r = PyObject_CallMethod(m, "tell", "OOd", facts_, others,
-                                static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+        r = PyObject_CallMethod(
+            m, "tell", "OOd", facts_, others,
+            static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
       Py_XDECREF(m);
     }
     if (!r) keep_interrupt_for(&run_of(run_), take_exception());
@@ -280,7 +303,9 @@ PyObject* f_set_idle(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr}, {"_set_idle", gated<f_set_idle>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
+                           {"_set_idle", gated<f_set_idle>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

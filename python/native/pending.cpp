@@ -1,4 +1,5 @@
-// What waits for the next safe point: references dropped by the core, ends that were collected (rules 12.1 and 12.2).
+// What waits for the next safe point: references dropped by the core, ends that were collected
+// (rules 12.1 and 12.2).
 //
 //   ~Value, ~Reader, ~Writer ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
 //      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, settles
@@ -6,7 +7,8 @@
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
 //  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it
-//    (report.cpp). When one is dropped, a thread that sleeps is woken, and settles. That needs no lock:
+//    (report.cpp). When one is dropped, a thread that sleeps is woken, and settles. That needs no
+//    lock:
 //    the finaliser may run under locks of ours.
 #include "cells.hpp"
 
@@ -19,7 +21,8 @@ struct Retirement {
 };
 std::vector<PyObject*> dropped;
 std::vector<Retirement> retirements;
-thread_local bool running_deferred = false;  // of this thread: finalisers on other threads do not matter here
+// of this thread: finalisers on other threads do not matter here
+thread_local bool running_deferred = false;
 }  // namespace
 
 bool something_pending = false;
@@ -42,7 +45,8 @@ bool deferred_runs_here() noexcept { return running_deferred; }
 
 void run_deferred_now() noexcept {
   release_lent();
-  if (running_deferred) return;  // a finaliser that runs below does an operation: the loop goes on with what it leaves
+  // a finaliser that runs below does an operation: the loop goes on with what it leaves
+  if (running_deferred) return;
   running_deferred = true;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

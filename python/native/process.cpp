@@ -1,10 +1,12 @@
-// How processes run and end: a coroutine is stepped by the scheduler, a function runs on its own thread
+// How processes run and end: a coroutine is stepped by the scheduler, a function runs on its own
+// thread
 // or in a greenlet (greenlet.cpp). process_type.cpp has what Python sees of them.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning
 //
-// A coroutine apart has a thread and a scheduler of its own. What it leaves behind there (groups that nobody left) runs to its end on them:
+// A coroutine apart has a thread and a scheduler of its own. What it leaves behind there (groups
+// that nobody left) runs to its end on them:
 //
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
 //
@@ -21,7 +23,8 @@ namespace weft::py {
 // --- making --------------------------------------------------------------------------------------
 
 ProcessObject* new_process(Kind kind, Ends& ends) {
-  ProcessObject* p = PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
+  ProcessObject* p =
+      PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
   if (!p) {
     drop_ends(ends);
     return nullptr;
@@ -34,8 +37,11 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->guest = nullptr;
   p->how = Ending::returned;
   p->kind = kind;
-  p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives = p->lenient = 0;
-  p->started = 1;  // whoever finds it among the collector's objects shall not start it before it is whole: see made()
+  p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
+      p->lenient = 0;
+  // whoever finds it among the collector's objects shall not start it before it is whole: see
+  // made()
+  p->started = 1;
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
 #endif
@@ -71,7 +77,9 @@ namespace {
 PyObject* judge(ProcessObject* p) {
   const bool by_asyncio = ended_by_asyncio(p);
   PyObject* e = take_exception();
-  const auto is_quiet = [&](PyObject* type) { return PyErr_GivenExceptionMatches(e, type) && (p->lenient || is_met(e)); };
+  const auto is_quiet = [&](PyObject* type) {
+    return PyErr_GivenExceptionMatches(e, type) && (p->lenient || is_met(e));
+  };
   if (by_asyncio || PyErr_GivenExceptionMatches(e, errors.Cancelled)) {
     p->how = Ending::cancelled;
   } else if (is_quiet(errors.Retired)) {
@@ -91,7 +99,8 @@ PyObject* judge(ProcessObject* p) {
 // Of a coroutine apart that is over, on its thread: its group, which waits for that thread too.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
-// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what the group knows it by.
+// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
+// the group knows it by.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing) [[unlikely]]
     observe_end(p, result);
@@ -105,7 +114,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   b.op = nullptr;
   runtime::Limit::close_all(b, g->run);
   p->done = 1;
-  // A coroutine has no stack any more: what finalisers begin from now on is of no process. The others refuse it themselves (Caller).
+  // A coroutine has no stack any more: what finalisers begin from now on is of no process. The
+  // others refuse it themselves (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   p->failed = failure != nullptr;
   p->outcome = failure ? Py_NewRef(failure) : result ? result : Py_NewRef(Py_None);
@@ -129,8 +139,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (waits_for_thread) runtime::Scheduler::current()->stop();  // it may have been the last
 }
 
-// Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they end without having run, and let go of
-// their ends (rules 2.3, 6.5).
+// Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they
+// end without having run, and let go of their ends (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
@@ -160,26 +170,34 @@ PyObject* call_body(ProcessObject* p) {
   PyObject* r;
   {
     const OutsideGate beyond;
-    r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
+    r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1),
+                      keywords == Py_None ? nullptr : keywords);
   }
   if (!r || !PyCoro_CheckExact(r)) return r;
   Py_DECREF(r);
-  return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`", p->base.function);
+  return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`",
+                      p->base.function);
 }
 
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept { return p.group->executor; }
-void post_to_group(core::Waker* w) noexcept { static_cast<runtime::Scheduler*>(static_cast<ProcessBase*>(w)->group->executor)->post(w); }
+void post_to_group(core::Waker* w) noexcept {
+  static_cast<runtime::Scheduler*>(static_cast<ProcessBase*>(w)->group->executor)->post(w);
+}
 
 namespace {
 
 // --- coroutines ----------------------------------------------------------------------------------
 
-CoroutineProcess* self_of(core::Waker* w) noexcept { return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w)); }
+CoroutineProcess* self_of(core::Waker* w) noexcept {
+  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
+}
 
-// The variables of the process take the place of the scheduler's while it runs; an empty context is made only when something is set.
+// The variables of the process take the place of the scheduler's while it runs; an empty context is
+// made only when something is set.
 class Variables {
  public:
-  explicit Variables(PyObject** mine) noexcept : state_(PyThreadState_Get()), mine_(mine), outer_(state_->context) {
+  explicit Variables(PyObject** mine) noexcept
+      : state_(PyThreadState_Get()), mine_(mine), outer_(state_->context) {
     state_->context = *mine;
     ++state_->context_ver;
   }
@@ -220,7 +238,8 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
   if (!future) PyErr_Clear();
   if (future && !p->guest)
     bad_use(
-        "awaited a %.100s of asyncio: run the network inside an asyncio loop, by await Parallel(...) in a task or by "
+        "awaited a %.100s of asyncio: run the network inside an asyncio loop, by await "
+        "Parallel(...) in a task or by "
         "run(..., host='asyncio')",
         Py_TYPE(r)->tp_name);
   else
@@ -259,7 +278,8 @@ void coroutine_over(ProcessObject* p, PyObject* result) {
   Py_DECREF(p);
 }
 
-// The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is owed no wake-up, and can end.
+// The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is
+// owed no wake-up, and can end.
 bool has_to_wait(ProcessObject* p, PyObject* result) {
   PyObject* e = result ? nullptr : take_exception();
   if (p->waits) drop_awaited(p->waits);
@@ -309,7 +329,8 @@ void coroutine_run(core::Waker* w) {
     PyObject* thrown = p->guest ? guest_begin(p, woken_in, yielded) : nullptr;
     s = thrown ? throw_into(p->body, thrown, &r) : send_into(p->body, &r);
     while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
-        // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
+        // Not an operation of ours: a bare yield lets others run, anything else cannot be waited
+        // for here.
         if (r == Py_None) {
           if (p->owed) break;  // it is run again as it is
           p->yielded = 1;
@@ -319,7 +340,10 @@ void coroutine_run(core::Waker* w) {
         const int parked = p->guest && !woken_first(p) ? guest_await(p, r) : 0;
         if (parked > 0) break;
         if (p->owed)
-          bad_use("awaited a %.100s while an operation that was left is being completed: await that first", Py_TYPE(r)->tp_name);
+          bad_use(
+              "awaited a %.100s while an operation that was left is being completed: await that "
+              "first",
+              Py_TYPE(r)->tp_name);
         else if (parked == 0)
           not_awaitable(p, r);
         Py_DECREF(r);
@@ -341,7 +365,8 @@ void coroutine_run(core::Waker* w) {
 
 namespace {
 
-const runtime::ProcessOps coroutine_ops{{&post_to_group, &coroutine_run, nullptr, 0}, &executor_of_group};
+const runtime::ProcessOps coroutine_ops{{&post_to_group, &coroutine_run, nullptr, 0},
+                                        &executor_of_group};
 
 // --- threads -------------------------------------------------------------------------------------
 
@@ -364,7 +389,8 @@ void thread_body(void* arg) {
       end_process(p, *t, r);
     }
     own_thread(t->state, nullptr);
-    t->run->gone();  // before any code of the user's: the run may end as soon as another has the GIL
+    // before any code of the user's: the run may end as soon as another has the GIL
+    t->run->gone();
     delete t;
     Py_DECREF(p);
     run_deferred();
@@ -386,8 +412,10 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   Py_INCREF(p);
   g.run.activated();
   if (PyThread_start_new_thread(thread_body, t) != static_cast<unsigned long>(-1)) return;
-  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; use coroutine processes (async def)",
-               t->function);
+  PyErr_Format(
+      PyExc_RuntimeError,
+      "process %s: the system has no room for another thread; use coroutine processes (async def)",
+      t->function);
   end_process(p, *t, nullptr);
   delete t;
   g.run.deactivated();
@@ -396,7 +424,9 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
 
 // --- coroutines apart ----------------------------------------------------------------------------
 
-runtime::Executor* executor_apart(ProcessBase& p) noexcept { return object_of(static_cast<CoroutineProcess*>(&p))->own; }
+runtime::Executor* executor_apart(ProcessBase& p) noexcept {
+  return object_of(static_cast<CoroutineProcess*>(&p))->own;
+}
 void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
 const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
 
@@ -418,7 +448,8 @@ void apart_body(void* arg) {
     while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    mine->run.gone();  // before any code of the user's: the run may end as soon as another has the GIL
+    // before any code of the user's: the run may end as soon as another has the GIL
+    mine->run.gone();
     delete mine;
     p->own = nullptr;
     Py_DECREF(p);
@@ -438,7 +469,10 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->own->post(&p->base);
   g.run.activated();
   if (PyThread_start_new_thread(apart_body, p) != static_cast<unsigned long>(-1)) return;
-  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; start it without on(threads)", p->base.function);
+  PyErr_Format(
+      PyExc_RuntimeError,
+      "process %s: the system has no room for another thread; start it without on(threads)",
+      p->base.function);
   end_process(p, p->base, nullptr);
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
@@ -463,10 +497,12 @@ int claim_processes(PyObject* list) {
       continue;
     }
     for (Py_ssize_t k = 0; k < i; ++k) {
-      if (PyList_GET_ITEM(list, k) == PyList_GET_ITEM(list, i)) p->started = 0;  // twice in this list: not started before
+      // twice in this list: not started before
+      if (PyList_GET_ITEM(list, k) == PyList_GET_ITEM(list, i)) p->started = 0;
       proc(PyList_GET_ITEM(list, k))->started = 0;
     }
-    bad_use("process %s was started already: call its function again to make another", p->base.function ? p->base.function : "?");
+    bad_use("process %s was started already: call its function again to make another",
+            p->base.function ? p->base.function : "?");
     return -1;
   }
   return 0;
@@ -482,7 +518,8 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
     Engine& c = p->held[i]->channel->core;
-    (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) = p->base.id;
+    (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) =
+        p->base.id;
   }
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);

@@ -1,11 +1,11 @@
-// The type of process objects: what Python sees of a process, and lists of them. process.cpp has how it
-// runs.
+// The type of process objects: what Python sees of a process, and lists of them. process.cpp has
+// how it runs.
 //
 // Invariants
-//  1 One that was never started closes its coroutine and lets go of its ends when it is collected; it
-//    warns, unless it was given up.
-//  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches what
-//    it refers to through the process.
+//  1 One that was never started closes its coroutine and lets go of its ends when it is collected;
+//    it warns, unless it was given up.
+//  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
+//    what it refers to through the process.
 #include "native.hpp"
 
 namespace weft::py {
@@ -23,7 +23,8 @@ int process_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(proc(o)->outcome);
   if (const Watch* w = proc(o)->watch())
     for (ProcessObject* x : w->watchers) Py_VISIT(reinterpret_cast<PyObject*>(x));
-  for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
+  for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i)
+    Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
   return 0;
 }
 int process_clear(PyObject* o) {
@@ -41,7 +42,8 @@ void process_dealloc(PyObject* o) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
     if (!p->given_up && PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                                         "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
+                                         "process %s was made and never started: give it to run, "
+                                         "Parallel, Sequence, Spawn or a Group",
                                          p->base.function ? p->base.function : "?") < 0)
       PyErr_WriteUnraisable(Py_None);
     if (p->body && is_async(p->kind)) {
@@ -61,8 +63,11 @@ void process_dealloc(PyObject* o) {
 }
 
 PyObject* process_named(PyObject* o, PyObject* name) {
-  if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "named: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
-  if (proc(o)->started) return bad_use("named(%R) on a process that has started: name it before", name);
+  if (!PyUnicode_Check(name))
+    return PyErr_Format(PyExc_TypeError, "named: the name must be a str, not %.100s",
+                        Py_TYPE(name)->tp_name);
+  if (proc(o)->started)
+    return bad_use("named(%R) on a process that has started: name it before", name);
   const char* s = intern(name);
   if (!s) return nullptr;
   proc(o)->base.function = s;
@@ -72,16 +77,23 @@ PyObject* process_named(PyObject* o, PyObject* name) {
 PyObject* process_on(PyObject* o, PyObject* where) {
   ProcessObject* const p = proc(o);
   if (p->started) return bad_use("on: %R has started: say where it runs before", o);
-  if (p->kind != Kind::thread || !p->body || !PyTuple_CheckExact(p->body) || PyTuple_GET_SIZE(p->body) != 3)
-    return bad_use("on: %R awaits, or is a greenlet: say where it runs before it is called, function.on(...)(...)", o);
+  if (p->kind != Kind::thread || !p->body || !PyTuple_CheckExact(p->body) ||
+      PyTuple_GET_SIZE(p->body) != 3)
+    return bad_use(
+        "on: %R awaits, or is a greenlet: say where it runs before it is called, "
+        "function.on(...)(...)",
+        o);
   PyObject* away;
   {
     const OutsideGate beyond;
     PyObject* const m = PyImport_ImportModule("weft._processes");
-    away = m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
+    away =
+        m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
     Py_XDECREF(m);
   }
-  PyObject* const body = away ? PyTuple_Pack(3, away, PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2)) : nullptr;
+  PyObject* const body =
+      away ? PyTuple_Pack(3, away, PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2))
+           : nullptr;
   Py_XDECREF(away);
   if (!body) return nullptr;
   Py_SETREF(p->body, body);
@@ -100,14 +112,18 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
 }
 PyObject* process_result(PyObject* o, void*) {
   ProcessObject* p = proc(o);
-  if (!p->done) return bad_use("result of process %s, which has not ended: wait for its group first", p->base.function);
+  if (!p->done)
+    return bad_use("result of process %s, which has not ended: wait for its group first",
+                   p->base.function);
   if (!p->failed) return Py_NewRef(p->outcome);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(p->outcome)), p->outcome);
   return nullptr;
 }
 PyObject* process_done(PyObject* o, void*) { return PyBool_FromLong(proc(o)->done); }
 PyObject* process_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(proc(o)->base.id); }
-PyObject* process_name(PyObject* o, void*) { return PyUnicode_FromString(proc(o)->base.function ? proc(o)->base.function : "?"); }
+PyObject* process_name(PyObject* o, void*) {
+  return PyUnicode_FromString(proc(o)->base.function ? proc(o)->base.function : "?");
+}
 PyObject* process_path(PyObject* o, void*) {
   ProcessObject* p = proc(o);
   return to_str(runtime::path_of(base_of(p)));
@@ -143,32 +159,43 @@ PyObject* process_never_run(PyObject* o, PyObject*) {
 }
 
 PyObject* process_await(PyObject* o) {
-  return bad_use("a process is not awaited: `await Parallel(%s(...))` runs it; of one that was started `await p.ended()` waits for its end",
-                 proc(o)->base.function);
+  return bad_use(
+      "a process is not awaited: `await Parallel(%s(...))` runs it; of one that was started `await "
+      "p.ended()` waits for its end",
+      proc(o)->base.function);
 }
 
 PyMethodDef process_methods[] = {
     {"named", method(gated<with_keyword<"named", "name", process_named>>), kKeywords,
      "Give it another name in its path; returns the process."},
     {"on", method(gated<with_keyword<"on", "host", process_on>>), kKeywords,
-     "Run it in an OS process: Hosts of weft.processes, or one of them; returns the process.\n\nRaises:\n    BadUse: it has started, "
+     "Run it in an OS process: Hosts of weft.processes, or one of them; returns the "
+     "process.\n\nRaises:\n    BadUse: it has started, "
      "awaits, or is a greenlet."},
-    {"cancel", gated<process_cancel>, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"cancel", gated<process_cancel>, METH_NOARGS,
+     "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
     {"ended", gated<process_ended>, METH_NOARGS,
-     "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives Ended(how, result, error) (rule 7.11).\n\n"
+     "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives "
+     "Ended(how, result, error) (rule 7.11).\n\n"
      "Raises:\n    BadUse: it is the calling process itself."},
-    {"_give_up", gated<process_give_up>, METH_NOARGS, "It will not be started, and that is no mistake."},
-    {"_lenient", gated<process_lenient>, METH_NOARGS, "Any end of a channel that leaves it is quiet; returns the process."},
-    {"_never_run", gated<process_never_run>, METH_NOARGS, "It will not be started: it has ended, and lets go of its ends."},
+    {"_give_up", gated<process_give_up>, METH_NOARGS,
+     "It will not be started, and that is no mistake."},
+    {"_lenient", gated<process_lenient>, METH_NOARGS,
+     "Any end of a channel that leaves it is quiet; returns the process."},
+    {"_never_run", gated<process_never_run>, METH_NOARGS,
+     "It will not be started: it has ended, and lets go of its ends."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef process_getset[] = {
     {"result", gated<process_result>, nullptr,
-     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
-    {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
+     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.",
+     nullptr},
+    {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.",
+     nullptr},
     {"done", gated<process_done>, nullptr, "Has it ended?", nullptr},
     {"name", gated<process_name>, nullptr, "Its function's, or as given by named().", nullptr},
-    {"path", gated<process_path>, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+    {"path", gated<process_path>, nullptr,
+     "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
     {}};
 
 }  // namespace
@@ -183,7 +210,8 @@ PyObject* no_process(PyObject* o, const char* where) {
     Py_XDECREF(name);
     return nullptr;
   }
-  if (PyCoro_CheckExact(o)) return bad_use("%R%s is no process: decorate its function with @process", o, where);
+  if (PyCoro_CheckExact(o))
+    return bad_use("%R%s is no process: decorate its function with @process", o, where);
   return bad_use("%R%s is no process: call a function that is decorated with @process", o, where);
 }
 
@@ -235,13 +263,15 @@ int init_process(PyObject* m) {
   ProcessType.tp_as_async = &async;
   ProcessType.tp_name = "weft.Process";
   ProcessType.tp_doc =
-      "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";
+      "A process: made by calling a function decorated with @process, started by run, Parallel, "
+      "Sequence, Spawn or a Group.";
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
   ProcessType.tp_basicsize = offsetof(ProcessObject, held);
 #pragma GCC diagnostic pop
   ProcessType.tp_itemsize = sizeof(EndObject*);
-  ProcessType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  ProcessType.tp_flags =
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ProcessType.tp_dealloc = gated<process_dealloc>;
   ProcessType.tp_traverse = process_traverse;
   ProcessType.tp_clear = gated<process_clear>;

@@ -1,4 +1,5 @@
-// What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who holds which end.
+// What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who
+// holds which end.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -17,9 +18,11 @@ thread_local PyObject* guest_interrupt = nullptr;
 
 namespace {
 
-// --- sleeping -------------------------------------------------------------------------------------------------------------------------
+// --- sleeping
+// -------------------------------------------------------------------------------------------------------------------------
 
-// Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps here.
+// Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps
+// here.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
@@ -35,7 +38,8 @@ void* give_up() {
   say_asleep(true);
   return give_up_lock();
 }
-// A thread that runs a component sleeps and yields as it is, without the GIL (aside.hpp). What it gets back says which of the two.
+// A thread that runs a component sleeps and yields as it is, without the GIL (aside.hpp). What it
+// gets back says which of the two.
 char as_it_sleeps, as_it_yields;
 thread_local PyThreadState* called_back = nullptr;  // from its sleep, for a moment
 
@@ -135,28 +139,32 @@ bool disturbed(void* state) {
   give_up();
   return true;  // a handler, or an end that is gone, may have made something runnable here
 }
-// --- where processes are ----------------------------------------------------------------------------------------------------------------
+// --- where processes are
+// ----------------------------------------------------------------------------------------------------------------
 
 // Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
 void at_frame(ProcessBase& p, PyFrameObject* f) {
   if (!f) return;
   PyCodeObject* code = PyFrame_GetCode(f);
   p.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
-  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(code->co_filename));  // kept by the code, which the frame keeps
+  // kept by the code, which the frame keeps
+  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(code->co_filename));
   defer_decref(reinterpret_cast<PyObject*>(code));
 }
 void let_go(PyObject* o) noexcept {
   if (o) defer_decref(o);
 }
 
-// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock of all types.
+// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock of all
+// types.
 PyObject *cr_frame, *cr_await;
 PyObject* get(PyObject* descriptor, PyObject* o) {
   if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) [[likely]] {
     const PyGetSetDef* d = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;
     return d->get(o, d->closure);
   }
-  return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));  // a member, in 3.10
+  // a member, in 3.10
+  return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));
 }
 PyObject* descriptor_of(const char* name) {
   return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
@@ -196,7 +204,8 @@ struct Held {
   std::set<const EndObject*> reader_ends, writer_ends;  // distinct
 };
 std::map<const core::SyncObject*, Held> held;  // during a report
-std::vector<LeftOpen> left_open;          // as the last report found it; borrowed, so good until processes go on
+// as the last report found it; borrowed, so good until processes go on
+std::vector<LeftOpen> left_open;
 
 void note_ends(ProcessObject* o, std::uint32_t id) {
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) {
@@ -212,7 +221,8 @@ void note_ends(ProcessObject* o, std::uint32_t id) {
 bool collector_was_on = false;
 
 void begin_report(runtime::Run& run) {
-  collector_was_on = PyGC_Disable();  // frames are made below, under the runtime's locks: no finaliser may run there
+  // frames are made below, under the runtime's locks: no finaliser may run there
+  collector_was_on = PyGC_Disable();
   held.clear();
   left_open.clear();
   run.each_process([](ProcessBase& p) {
@@ -227,7 +237,8 @@ void end_report(runtime::Run&) {
 ChannelObject* channel_of_core(const Engine& core) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-  auto* const c = reinterpret_cast<ChannelObject*>(const_cast<char*>(reinterpret_cast<const char*>(&core)) - offsetof(ChannelObject, core));
+  auto* const c = reinterpret_cast<ChannelObject*>(
+      const_cast<char*>(reinterpret_cast<const char*>(&core)) - offsetof(ChannelObject, core));
 #pragma GCC diagnostic pop
   return c;
 }
@@ -237,7 +248,8 @@ void holders_of(const core::SyncObject& c, bool readers, std::vector<std::uint32
     add.insert(add.end(), who.begin(), who.end());
   }
   const auto& core = static_cast<const Engine&>(c);
-  if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0) left_open.push_back({channel_of_core(core), readers});
+  if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
+    left_open.push_back({channel_of_core(core), readers});
 }
 void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   PyRun& mine = run_of(run);
@@ -259,8 +271,10 @@ runtime::Run* of_the_users() noexcept {
 
 // Live Python threads beyond those of this run.
 #ifdef Py_GIL_DISABLED
-// Without a GIL threads end at any time, and their states with them, so the list of states cannot be
-// walked. Threads are counted instead, by `_thread`, which counts those that it started. It does not
+// Without a GIL threads end at any time, and their states with them, so the list of states cannot
+// be
+// walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
+// not
 // count those that C code made known by PyGILState_Ensure, as Weft's are.
 PyObject* count_threads = nullptr;
 // Is it one of those, or the main thread, which is there and not counted?
@@ -295,13 +309,15 @@ bool is_foreign(PyThreadState* t, runtime::Run& run) {
   return it == own_threads.end() || (it->second && it->second != &run);
 }
 bool foreign_threads(runtime::Run& run) {
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t))
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
+       t = PyThreadState_Next(t))
     if (is_foreign(t, run)) return true;
   return false;
 }
 #endif
 
-// Such a thread may hold an end that no process holds, at a channel where somebody waits for its other side.
+// Such a thread may hold an end that no process holds, at a channel where somebody waits for its
+// other side.
 bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // whoever settles them asks again
   if (!foreign_threads(run)) return false;
@@ -314,11 +330,13 @@ bool anything_outside(runtime::Run& run) noexcept {
     void channel(const core::SyncObject& c, bool writing) override {
       const auto& core = static_cast<const Engine&>(c);
       const auto it = held.find(&c);
-      const std::size_t known = it == held.end() ? 0 : (writing ? it->second.reader_ends : it->second.writer_ends).size();
+      const std::size_t known =
+          it == held.end() ? 0 : (writing ? it->second.reader_ends : it->second.writer_ends).size();
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::SyncObject&) override { found = true; }
-    void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }  // another run's goes on by itself
+    // another run's goes on by itself
+    void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
   } look(run);
@@ -336,7 +354,8 @@ PyObject* f_is_ours(PyObject*, PyObject* o) {
   if (PyErr_Occurred()) return nullptr;
   const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
   const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
-  return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(), [&](const auto& t) { return is(t.first); }));
+  return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(),
+                                              [&](const auto& t) { return is(t.first); }));
 }
 PyMethodDef functions[] = {{"_is_ours", gated<f_is_ours>, METH_O, nullptr}, {}};
 
@@ -442,7 +461,8 @@ bool nobody_else() noexcept {
   Py_DECREF(n);
   return alone;
 #else
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t))
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
+       t = PyThreadState_Next(t))
     if (t != PyThreadState_Get() && !is_helper(t) && !idle_worker(t)) return false;
   return true;
 #endif
@@ -451,8 +471,11 @@ bool nobody_else() noexcept {
 PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
   PyObject* list = PyList_New(0);
 #ifndef Py_GIL_DISABLED
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t; t = PyThreadState_Next(t)) {
-    if (run ? !is_foreign(t, *run) : t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0) continue;
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;
+       t = PyThreadState_Next(t)) {
+    if (run ? !is_foreign(t, *run)
+            : t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0)
+      continue;
     PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
     if (one) PyList_Append(list, one);
     Py_XDECREF(one);
@@ -464,9 +487,11 @@ PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
 #ifndef Py_GIL_DISABLED
 PyObject* strangers_of_all() {
   PyObject* list = PyList_New(0);
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t; t = PyThreadState_Next(t)) {
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;
+       t = PyThreadState_Next(t)) {
     if (t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0) continue;
-    if (std::any_of(runs.begin(), runs.end(), [t](const PyRun* r) { return r->state == t; })) continue;
+    if (std::any_of(runs.begin(), runs.end(), [t](const PyRun* r) { return r->state == t; }))
+      continue;
     PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
     if (one) PyList_Append(list, one);
     Py_XDECREF(one);

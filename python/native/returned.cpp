@@ -1,11 +1,14 @@
-// How an awaitable gives back its value where the interpreter asks by tp_iternext: from 3.12 on, always (before, by am_send).
+// How an awaitable gives back its value where the interpreter asks by tp_iternext: from 3.12 on,
+// always (before, by am_send).
 //
 //   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the value and lets go ──► spare
 //
-// A StopIteration of ours is a subclass that keeps the last one that was let go, so that a communication allocates none. It is raised
-// without the exception that is being handled as its context: nobody is to see it.
+// A StopIteration of ours is a subclass that keeps the last one that was let go, so that a
+// communication allocates none. It is raised without the exception that is being handled as its
+// context: nobody is to see it.
 //
-// Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args` are empty, as are those of any of ours.
+// Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args`
+// are empty, as are those of any of ours.
 #include "native.hpp"
 
 namespace weft::py {

@@ -1,13 +1,13 @@
-// select and sleep, Timer.tick and the wait for a process's end, which are choices with one guard: one
-// state machine over three ways of waiting (ways.hpp).
+// select and sleep, Timer.tick and the wait for a process's end, which are choices with one guard:
+// one state machine over three ways of waiting (ways.hpp).
 //
 //   begin() ─► advance() ──parked: wait()──► waiting ──go_on(): way.look()──► advance()
 //                  ├──chosen: Choice::conclude_guard()──► done
 //                  │                              └──► held ──go_on(): finish_held()──► done
 //                  └──withdrawn──► done: Cancelled
 //
-// In a coroutine process or a task it is an awaitable, whose life awaited.hpp describes; elsewhere a
-// call that blocks: block_in_select().
+// In a coroutine process or a task it is an awaitable, whose life awaited.hpp describes; elsewhere
+// a call that blocks: block_in_select().
 #include "select.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct SelectOpObject {
   PyObject_HEAD Choice* choice;    // owned, unless of an alternative
   AlternativeObject* alternative;  // owned reference, or null
   ProcessObject* process;          // while it waits in a coroutine process
-  TaskWaiter* task_waiter;                    // while it waits in an asyncio task; owned
+  TaskWaiter* task_waiter;         // while it waits in an asyncio task; owned
   PyObject* alarm;                 // the loop's timer for it
   Purpose purpose;
   OpState state;
@@ -60,7 +60,9 @@ SelectOpObject* sel(PyObject* o) noexcept { return reinterpret_cast<SelectOpObje
 // --- kinds of waiting ---------------------------------------------------------------------------
 
 bool withdraw_select(ProcessBase& p) noexcept { return static_cast<Choice*>(p.place)->withdraw(); }
-void visit_select(ProcessBase& p, runtime::WaitVisitor& v) { static_cast<Choice*>(p.place)->visit(v); }
+void visit_select(ProcessBase& p, runtime::WaitVisitor& v) {
+  static_cast<Choice*>(p.place)->visit(v);
+}
 bool withdraw_never(ProcessBase&) noexcept { return false; }
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
@@ -125,8 +127,8 @@ PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* va
   return way.give(value ? outcome(c, purpose, index, value) : nullptr);
 }
 
-// On from what begin_choice() or look() found. `state`: where it waits; `over`: called before it gives
-// its result.
+// On from what begin_choice() or look() found. `state`: where it waits; `over`: called before it
+// gives its result.
 template <class W, class Over>
 PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, Over over) {
   while (i == Choice::parked) {
@@ -194,8 +196,8 @@ int prepare(SelectOpObject* o) {
 PyObject* alarm_rings(PyObject* self, PyObject*);
 PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 
-// The loop's timer for the earliest deadline. A loop whose clock is coarse may be early, and is then
-// asked again for 1 ms or more.
+// The loop's timer for the earliest deadline. A loop whose clock is coarse may be early, and is
+// then asked again for 1 ms or more.
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
   if (at == prim::forever) return 0;
@@ -249,7 +251,8 @@ inline PySendResult SelectOpObject::begin(W& way) {
 template <class W>
 inline PySendResult SelectOpObject::go_on(W& way) {
   const auto over = [this] { finish(this); };
-  if (state == OpState::waiting) return advance(*choice, purpose, way, way.look(*choice), state, over);
+  if (state == OpState::waiting)
+    return advance(*choice, purpose, way, way.look(*choice), state, over);
   if constexpr (W::is_task) {
     if (!task_waiter->woken && !way.wait(held_op)) return way.suspended();
   }
@@ -287,7 +290,8 @@ void select_dealloc(PyObject* self) {
   if (o->state == OpState::fresh) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it", o->verb()) < 0)
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it",
+                         o->verb()) < 0)
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   } else if (o->choice) {
@@ -313,10 +317,11 @@ PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
 PyAsyncMethods select_async{};
 PyObject* select_next(PyObject* self) { return iternext_by(select_async.am_send, self); }
 PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_async.am_send, self); }
-PyMethodDef select_methods[] = {{"send", gated<select_pysend>, METH_O, nullptr},
-                                {"throw", method(gated<throw_in<SelectOpObject>>), METH_FASTCALL, nullptr},
-                                {"close", gated<close_it<SelectOpObject>>, METH_NOARGS, nullptr},
-                                {}};
+PyMethodDef select_methods[] = {
+    {"send", gated<select_pysend>, METH_O, nullptr},
+    {"throw", method(gated<throw_in<SelectOpObject>>), METH_FASTCALL, nullptr},
+    {"close", gated<close_it<SelectOpObject>>, METH_NOARGS, nullptr},
+    {}};
 
 // In a thread or a greenlet.
 PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
@@ -388,11 +393,14 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
 
 PyObject* end_operation(PyObject* guard) {
   auto c = std::make_unique<Choice>();
-  if (c->fill(&guard, 1, Mode::priority, "wait for") < 0 || c->check("wait for") < 0) return nullptr;
+  if (c->fill(&guard, 1, Mode::priority, "wait for") < 0 || c->check("wait for") < 0)
+    return nullptr;
   return select_here(c.release(), Purpose::end);
 }
 
-void observe_selects(bool on) noexcept { select_async.am_send = on ? gated<select_send_observed> : gated<send<SelectOpObject>>; }
+void observe_selects(bool on) noexcept {
+  select_async.am_send = on ? gated<select_send_observed> : gated<send<SelectOpObject>>;
+}
 
 Facing facing(ProcessBase& p) noexcept {
   if (p.op == &held_op) return Facing::able;
@@ -407,7 +415,8 @@ Facing facing(ProcessBase& p) noexcept {
     p.op->undecided(p, any);
     return any.found ? Facing::blocked : Facing::able;
   }
-  if (p.op->withdraw != &withdraw_select) return p.status == Status::pending ? Facing::blocked : Facing::able;
+  if (p.op->withdraw != &withdraw_select)
+    return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
   return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;
 }

@@ -1,7 +1,8 @@
 // Numbers of lines: see sites.hpp.
 //
-// An end is made at the cost of few instructions, and its place is a part of that: of CPython 3.11 we look into the frame that runs, whose
-// layout its minor version fixes. Elsewhere the public calls tell, which take more.
+// An end is made at the cost of few instructions, and its place is a part of that: of CPython 3.11
+// we look into the frame that runs, whose layout its minor version fixes. Elsewhere the public
+// calls tell, which take more.
 #include "sites.hpp"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && !defined(PYPY_VERSION)
@@ -29,13 +30,14 @@ std::uint32_t number_of(PyCodeObject* code, int line) {
     PyErr_Clear();
     return 0;
   }
-  const auto [at, is_new] = numbers.try_emplace({file, static_cast<std::uint32_t>(line)}, static_cast<std::uint32_t>(sites.size()));
+  const auto [at, is_new] = numbers.try_emplace({file, static_cast<std::uint32_t>(line)},
+                                                static_cast<std::uint32_t>(sites.size()));
   if (is_new) sites.push_back({Py_NewRef(code->co_filename), static_cast<std::uint32_t>(line)});
   return at->second;
 }
 
-// The interpreter walks the table of all lines of a code to find one: the instructions that were asked for last are kept, with their
-// codes, so that none is another at the same address.
+// The interpreter walks the table of all lines of a code to find one: the instructions that were
+// asked for last are kept, with their codes, so that none is another at the same address.
 struct Place {
   PyCodeObject* code;  // owned
   const void* instruction;
@@ -55,7 +57,9 @@ const void* instruction_of(PyFrameObject* f, PyCodeObject* code) {
 }
 #endif
 
-Place& place_of(const void* instruction) noexcept { return places[reinterpret_cast<std::uintptr_t>(instruction) / 2 % std::size(places)]; }
+Place& place_of(const void* instruction) noexcept {
+  return places[reinterpret_cast<std::uintptr_t>(instruction) / 2 % std::size(places)];
+}
 
 [[gnu::noinline]] std::uint32_t look_up(const void* instruction) noexcept {
   PyFrameObject* const f = PyEval_GetFrame();
@@ -63,7 +67,8 @@ Place& place_of(const void* instruction) noexcept { return places[reinterpret_ca
   PyCodeObject* const code = PyFrame_GetCode(f);
   std::uint32_t number = 0;
 #if WEFT_FRAMES
-  if (f->f_frame->prev_instr != instruction) instruction = nullptr;  // that frame is still being entered: its caller stands for it
+  // that frame is still being entered: its caller stands for it
+  if (f->f_frame->prev_instr != instruction) instruction = nullptr;
 #else
   instruction = instruction_of(f, code);
   if (instruction && place_of(instruction).instruction == instruction) {
@@ -79,7 +84,8 @@ Place& place_of(const void* instruction) noexcept { return places[reinterpret_ca
     Py_DECREF(code);
     return number;
   }
-  PyCodeObject* const before = std::exchange(place_of(instruction), {code, instruction, number}).code;
+  PyCodeObject* const before =
+      std::exchange(place_of(instruction), {code, instruction, number}).code;
   Py_XDECREF(reinterpret_cast<PyObject*>(before));
   return number;
 }

@@ -16,8 +16,10 @@ TimerObject* tim(PyObject* o) noexcept { return reinterpret_cast<TimerObject*>(o
 PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"parties", nullptr};
   Py_ssize_t parties;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "n:Barrier", const_cast<char**>(names), &parties)) return nullptr;
-  if (parties < 0 || parties > 0x7fffffff) return bad_use("Barrier: parties must be from 0 to 2**31 - 1, not %zd", parties);
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "n:Barrier", const_cast<char**>(names), &parties))
+    return nullptr;
+  if (parties < 0 || parties > 0x7fffffff)
+    return bad_use("Barrier: parties must be from 0 to 2**31 - 1, not %zd", parties);
   auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
   if (!b) return nullptr;
   new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));
@@ -55,23 +57,30 @@ PyObject* barrier_when(PyObject* o, PyObject* c) {
   const int on = PyObject_IsTrue(c);
   return on < 0 ? nullptr : guard_on(o, GuardKind::barrier, on != 0);
 }
-PyObject* barrier_parties(PyObject* o, void*) { return PyLong_FromUnsignedLong(bar(o)->core.enrolled()); }
+PyObject* barrier_parties(PyObject* o, void*) {
+  return PyLong_FromUnsignedLong(bar(o)->core.enrolled());
+}
 PyMethodDef barrier_methods[] = {
     {"sync", gated<barrier_sync>, METH_NOARGS,
-     "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another arrival), BadUse."},
+     "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another "
+     "arrival), BadUse."},
     {"enrol", gated<barrier_enrol>, METH_NOARGS, "One party more."},
     {"resign", gated<barrier_resign>, METH_NOARGS,
-     "One party less; completes the phase if it was the last one missing. Raises BadUse below zero."},
-    {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords, "This barrier as a guard with a precondition."},
+     "One party less; completes the phase if it was the last one missing. Raises BadUse below "
+     "zero."},
+    {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords,
+     "This barrier as a guard with a precondition."},
     {}};
-PyGetSetDef barrier_getset[] = {{"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
+PyGetSetDef barrier_getset[] = {
+    {"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
 
 // --- Timer ---------------------------------------------------------------------------------------
 
 PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"period", nullptr};
   PyObject* seconds;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Timer", const_cast<char**>(names), &seconds)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Timer", const_cast<char**>(names), &seconds))
+    return nullptr;
   const auto ns = to_ns(seconds, "Timer");
   if (!ns) return nullptr;
   if (*ns <= 0) return bad_use("Timer: the period must be longer than 0 s, not %R", seconds);
@@ -90,11 +99,15 @@ PyObject* timer_when(PyObject* o, PyObject* c) {
   const int on = PyObject_IsTrue(c);
   return on < 0 ? nullptr : guard_on(o, GuardKind::timer, on != 0);
 }
-PyObject* timer_period(PyObject* o, void*) { return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9); }
+PyObject* timer_period(PyObject* o, void*) {
+  return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9);
+}
 PyMethodDef timer_methods[] = {
     {"tick", gated<timer_tick>, METH_NOARGS,
-     "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
-    {"when", method(gated<with_keyword<"when", "condition", timer_when>>), kKeywords, "This timer as a guard with a precondition."},
+     "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were "
+     "missed)."},
+    {"when", method(gated<with_keyword<"when", "condition", timer_when>>), kKeywords,
+     "This timer as a guard with a precondition."},
     {}};
 PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In seconds.", nullptr}, {}};
 
@@ -105,12 +118,15 @@ PyObject* f_sleep(PyObject*, PyObject* seconds) {
   const auto ns = to_ns(seconds, "sleep");
   return ns ? timed_operation(GuardKind::after, *ns, nullptr) : nullptr;
 }
-PyObject* f_now(PyObject*, PyObject*) { return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9); }
+PyObject* f_now(PyObject*, PyObject*) {
+  return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
+}
 
 PyMethodDef functions[] = {
     {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
      "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
-    {"now", gated<f_now>, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
+    {"now", gated<f_now>, METH_NOARGS,
+     "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
     {}};
 
 }  // namespace
@@ -125,7 +141,8 @@ std::int64_t now_ns() noexcept {
 
 std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
   double s = PyFloat_AsDouble(seconds);
-  if (s == -1.0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError) && PyLong_Check(seconds)) {
+  if (s == -1.0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError) &&
+      PyLong_Check(seconds)) {
     PyErr_Clear();
     int beyond = 0;
     PyLong_AsLongLongAndOverflow(seconds, &beyond);
@@ -133,7 +150,8 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
   }
   if (s == -1.0 && PyErr_Occurred()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError))
-      PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what, Py_TYPE(seconds)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what,
+                   Py_TYPE(seconds)->tp_name);
     return std::nullopt;
   }
   if (std::isnan(s)) {

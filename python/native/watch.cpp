@@ -1,4 +1,5 @@
-// A process's end as something to wait for (rule 7.11). A choice commits to it as to any other guard: it is a latch of the core's.
+// A process's end as something to wait for (rule 7.11). A choice commits to it as to any other
+// guard: it is a latch of the core's.
 //
 //   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
 #include "choice.hpp"
@@ -27,11 +28,14 @@ PyObject* f_watched(PyObject*, PyObject* o) {
   return Py_NewRef(o);
 }
 
-PyMethodDef functions[] = {{"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
-                            "The process, whose failure goes to those who watch it by ended(), not to its group (rule 7.11).\n\n"
-                            "Its result in a Parallel is None then. If no watcher is alive when it fails, its group fails (rule 7.2).\n\n"
-                            "Raises:\n    BadUse: it is no process, or was started already."},
-                           {}};
+PyMethodDef functions[] = {
+    {"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
+     "The process, whose failure goes to those who watch it by ended(), not to its group (rule "
+     "7.11).\n\n"
+     "Its result in a Parallel is None then. If no watcher is alive when it fails, its group fails "
+     "(rule 7.2).\n\n"
+     "Raises:\n    BadUse: it is no process, or was started already."},
+    {}};
 
 }  // namespace
 
@@ -44,14 +48,17 @@ PyObject* process_ended(PyObject* o, PyObject*) {
   if (!me) {
     w.beyond = true;
   } else if (!p->done && std::find(w.watchers.begin(), w.watchers.end(), me) == w.watchers.end()) {
-    w.watchers.push_back(reinterpret_cast<ProcessObject*>(Py_NewRef(reinterpret_cast<PyObject*>(me))));
+    w.watchers.push_back(
+        reinterpret_cast<ProcessObject*>(Py_NewRef(reinterpret_cast<PyObject*>(me))));
   }
   return end_guard(p);
 }
 
 void name_watch(ProcessObject* p) {
   Watch& w = *p->watch();
-  w.name = "the end of " + (p->started && !p->done ? runtime::path_of(base_of(p)) : std::string(p->base.function ? p->base.function : "?"));
+  w.name = "the end of " + (p->started && !p->done
+                                ? runtime::path_of(base_of(p))
+                                : std::string(p->base.function ? p->base.function : "?"));
   w.latch.name = w.name.c_str();
   w.latch.last_writer = p->started ? std::uint32_t(p->base.id) : 0;
 }
@@ -59,7 +66,8 @@ void name_watch(ProcessObject* p) {
 bool watched_by_others(ProcessObject* p) noexcept {
   const Watch* const w = p->watch();
   if (!w || !w->watched) return false;
-  return w->beyond || std::any_of(w->watchers.begin(), w->watchers.end(), [](ProcessObject* x) { return !x->done; });
+  return w->beyond || std::any_of(w->watchers.begin(), w->watchers.end(),
+                                  [](ProcessObject* x) { return !x->done; });
 }
 
 void tell_watchers(ProcessObject* p) noexcept {
@@ -77,15 +85,16 @@ void forget_watchers(ProcessObject* p) noexcept {
 
 PyObject* how_it_ended(ProcessObject* p) {
   static const char* const names[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
-  return PyObject_CallFunction(errors.Ended, "sOO", names[static_cast<int>(p->how)], p->failed ? Py_None : p->outcome,
-                               p->failed ? p->outcome : Py_None);
+  return PyObject_CallFunction(errors.Ended, "sOO", names[static_cast<int>(p->how)],
+                               p->failed ? Py_None : p->outcome, p->failed ? p->outcome : Py_None);
 }
 
 runtime::Run* run_of_end(const core::SyncObject& e) noexcept {
   const auto& latch = static_cast<const core::LatchEngine<Shared>&>(e);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-  const auto* w = reinterpret_cast<const Watch*>(reinterpret_cast<const char*>(&latch) - offsetof(Watch, latch));
+  const auto* w = reinterpret_cast<const Watch*>(reinterpret_cast<const char*>(&latch) -
+                                                 offsetof(Watch, latch));
 #pragma GCC diagnostic pop
   ProcessObject* const p = w->process;
   runtime::Group* const g = p->started && !p->done ? base_of(p).group : nullptr;

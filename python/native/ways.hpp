@@ -1,5 +1,5 @@
-// How an operation waits, is woken and is cancelled: one struct for each kind of caller. An operation
-// is written once, over any of the three (operation.cpp, select.cpp).
+// How an operation waits, is woken and is cancelled: one struct for each kind of caller. An
+// operation is written once, over any of the three (operation.cpp, select.cpp).
 //
 //                InProcess (coroutine)     InTask (of asyncio)       InCaller (thread, greenlet)
 //   wait()       await_in(): parked        TaskWaiter::await(): future    Caller::wait(): blocks
@@ -34,7 +34,9 @@ class InProcess {
   ProcessObject* object() const noexcept { return me_; }
   runtime::Run* run() const noexcept { return &me_->base.group->run; }
   Value& slot() const noexcept { return o_->value; }
-  bool cancelled() const noexcept { return me_->base.cancel().load(std::memory_order_relaxed) != 0; }
+  bool cancelled() const noexcept {
+    return me_->base.cancel().load(std::memory_order_relaxed) != 0;
+  }
   Status begin_read(Engine& c) const noexcept { return c.begin<Side::in>(me_->base); }
 
   bool wait(const runtime::OpKind& kind) const noexcept {
@@ -94,7 +96,8 @@ class InTask {
     result_ = o_->task_waiter->await(r_);
     return false;
   }
-  bool yield() noexcept {                                                  // asyncio's own: the other callbacks run
+  bool yield() noexcept {
+    // asyncio's own: the other callbacks run
     o_->value.o = PyLong_FromVoidPtr(const_cast<void*>(o_->task_waiter->task));  // whose it is
     delete std::exchange(o_->task_waiter, nullptr);
     *r_ = Py_NewRef(Py_None);

@@ -1,12 +1,14 @@
-// Links to other OS processes: ends go out and come in (WIRE.md). Values are in packed.cpp, starting the processes is Python's.
+// Links to other OS processes: ends go out and come in (WIRE.md). Values are in packed.cpp,
+// starting the processes is Python's.
 //
 //   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are guests at the channel
 //         └────take(name)───────► an end of a far channel: its parties are asked for at the peer
 //
 // Invariants
-//  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So cores over Value are touched under the GIL
-//    alone, and of the two locks the GIL comes first.
-//  2 A far channel keeps its session; who is asked for keeps the far channel, by the end that its operation refers to.
+//  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
+//    cores over Value are touched under the GIL alone, and of the two locks the GIL comes first.
+//  2 A far channel keeps its session; who is asked for keeps the far channel, by the end that its
+//    operation refers to.
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include <unordered_map>
 
@@ -100,9 +102,11 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
 
 namespace {
 
-// --- a channel is wired ---------------------------------------------------------------------------------------------------------------
+// --- a channel is wired
+// ---------------------------------------------------------------------------------------------------------------
 
-// A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a choice that spans. Borrowed; null: none.
+// A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a
+// choice that spans. Borrowed; null: none.
 Value* first_bare(Engine& c) {
   Value* found = nullptr;
   for (Abroad* a : abroads)
@@ -121,17 +125,22 @@ Value* first_bare(Engine& c) {
   return found;
 }
 }  // namespace
-// Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing was changed but for those before it.
+// Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing
+// was changed but for those before it.
 int wire_channel(ChannelObject* c, bool board) {
   if (is_wired(c) && is_board(c) != board) {
-    bad_use("give: channel %s has ends %s, where its values are packed differently: make another channel, and a process between the two",
-            channel_name(c).c_str(), board ? "in other OS processes" : "on a board");
+    bad_use(
+        "give: channel %s has ends %s, where its values are packed differently: make another "
+        "channel, and a process between the two",
+        channel_name(c).c_str(), board ? "in other OS processes" : "on a board");
     return -1;
   }
   if (is_wired(c)) return 0;
   if (is_native(c) && board) {
-    bad_use("channel %s has an end of a native component, and cannot have ends on a board yet: put a Python process between them",
-            channel_name(c).c_str());
+    bad_use(
+        "channel %s has an end of a native component, and cannot have ends on a board yet: put a "
+        "Python process between them",
+        channel_name(c).c_str());
     return -1;
   }
   if (is_native(c)) {
@@ -163,7 +172,8 @@ int wire_channel(ChannelObject* c, bool board) {
 
 namespace {
 
-// --- links ----------------------------------------------------------------------------------------------------------------------------
+// --- links
+// ----------------------------------------------------------------------------------------------------------------------------
 
 // A link of any kind.
 class AnyLink {
@@ -194,8 +204,10 @@ class LinkOf : public AnyLink {
 // In shared memory (WIRE.md 12.4). Without a GIL nobody has tried it.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-constexpr unsigned kSharedLinks = 24;                   // that a program makes; introductions make more, and there are 60 in all
-std::shared_ptr<wire::Attendant>* attendant = nullptr;  // lives as long as the program: it is never ended under the GIL
+// that a program makes; introductions make more, and there are 60 in all
+constexpr unsigned kSharedLinks = 24;
+// lives as long as the program: it is never ended under the GIL
+std::shared_ptr<wire::Attendant>* attendant = nullptr;
 class SharedLink final : public LinkOf<wire::ShmLink> {
  public:
   SharedLink(const std::shared_ptr<Space>& s, int fd) : LinkOf(s, fd, wire::ShmLink::kLater) {
@@ -214,7 +226,8 @@ struct WireObject {
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
 std::shared_ptr<Space> space;
 
-// Around the steps of a link's thread, and of one of Python's that serves links in shared memory while it waits.
+// Around the steps of a link's thread, and of one of Python's that serves links in shared memory
+// while it waits.
 thread_local PyThreadState* served = nullptr;  // of a thread of the wire's own
 thread_local PyThreadState* was_aside = nullptr;
 #ifdef Py_GIL_DISABLED
@@ -254,7 +267,8 @@ unsigned boards = 0;  // open links to boards
 std::shared_ptr<AnyLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
   if (w->link && w->generation == generation) return *w->link;
-  bad_use(w->link ? "this link was made before a fork, and this is the child" : "this link is closed");
+  bad_use(w->link ? "this link was made before a fork, and this is the child"
+                  : "this link is closed");
   return nullptr;
 }
 
@@ -277,7 +291,9 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   int board = 0;
   unsigned baud = 0;
   wire::LineOptions line;
-  if (!PyArg_ParseTuple(args, "is|ppIII", &fd, &name, &shared, &board, &baud, &line.lease_ms, &line.again_ms)) return nullptr;
+  if (!PyArg_ParseTuple(args, "is|ppIII", &fd, &name, &shared, &board, &baud, &line.lease_ms,
+                        &line.again_ms))
+    return nullptr;
   auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
   if (!w) return nullptr;
   w->generation = generation;
@@ -312,13 +328,15 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return reinterpret_cast<PyObject*>(w);
 }
 
-// In a GIVE stand the name by which the other asks for the end, which has no space, and behind a space the channel's.
+// In a GIVE stand the name by which the other asks for the end, which has no space, and behind a
+// space the channel's.
 std::string name_given(const char* key, ChannelObject* c) {
   const std::string plain = c->core.line == 0 ? std::string(c->core.name) : channel_name(c);
   return (std::string(key) + " " + plain).substr(0, 150);
 }
 bool is_named(const std::string& given, std::string_view key) noexcept {
-  return given.size() > key.size() && given[key.size()] == ' ' && given.compare(0, key.size(), key) == 0;
+  return given.size() > key.size() && given[key.size()] == ' ' &&
+         given.compare(0, key.size(), key) == 0;
 }
 
 template <Side S>
@@ -328,13 +346,15 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board) {
 }
 
 template <Side S>
-std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board, bool supervised, bool last, PyObject* in_hand) {
+std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board, bool supervised, bool last,
+                                    PyObject* in_hand) {
   if (supervised) return std::make_shared<SupervisedPort<S>>(c, last, in_hand);
   return port_of<S>(c, board);
 }
 
-// give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it moves if nobody will be started in that
-// one's place, and else is the peer's as well. `in_hand`: a list for the values of extended reads in which it dies; None: they go back.
+// give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it
+// moves if nobody will be started in that one's place, and else is the peer's as well. `in_hand`: a
+// list for the values of extended reads in which it dies; None: they go back.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr;
   const char* name;
@@ -349,12 +369,14 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (check_end(e, "give") < 0) return nullptr;
   if (is_far(e->channel) && link->board)
     return bad_use(
-        "give: the home of channel %s is another OS process, and a board reaches only this one: make a channel here, and a process between "
+        "give: the home of channel %s is another OS process, and a board reaches only this one: "
+        "make a channel here, and a process between "
         "the two",
         channel_name(e->channel).c_str());
   if (is_far(e->channel) && supervised)
     return bad_use(
-        "channel %s was made by another OS process, and a supervisor keeps only ends of channels that its own program made: supervise "
+        "channel %s was made by another OS process, and a supervisor keeps only ends of channels "
+        "that its own program made: supervise "
         "where "
         "the channel is made",
         channel_name(e->channel).c_str());
@@ -362,13 +384,16 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
     {
       const Space::Step step(*space);
-      if (const char* wrong = link->peer()->pass(f->end, !f->reads, kPickle, name_given(name, e->channel)))
+      if (const char* wrong =
+              link->peer()->pass(f->end, !f->reads, kPickle, name_given(name, e->channel)))
         return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
     }
     if (e->holders <= 1) close_end(e, EndState::sent);
     Py_RETURN_NONE;
   }
-  if (wire_channel(e->channel, link->board) < 0 || !(link = open_link(o)) || check_end(e, "give") < 0) return nullptr;
+  if (wire_channel(e->channel, link->board) < 0 || !(link = open_link(o)) ||
+      check_end(e, "give") < 0)
+    return nullptr;
   ChannelObject* const c = e->channel;
   std::shared_ptr<wire::Port> port;
   if (is_reader(end)) {
@@ -380,14 +405,17 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   }
   {
     const Space::Step step(*space);
-    link->peer()->home.give(std::move(port), link->board ? kCbor : kPickle, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
+    link->peer()->home.give(std::move(port), link->board ? kCbor : kPickle, name_given(name, c),
+                            c->core.ring ? c->core.ring->capacity : 0);
   }
-  if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
+  // else another process has it too
+  if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
   Py_RETURN_NONE;
 }
 
-// take(name): the end that the peer has handed to us by this name; waits for it. None: the session ended first. `keeps`: values of extended
-// reads in which this program dies are not lost (wire 4.7).
+// take(name): the end that the peer has handed to us by this name; waits for it. None: the session
+// ended first. `keeps`: values of extended reads in which this program dies are not lost (wire
+// 4.7).
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0;
@@ -403,14 +431,19 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
       for (Peer::Offered& at : link->peer()->offered) {
         if (!is_named(at.name, wanted)) continue;
         if (at.type != kPickle)
-          return bad_use("the end %R that was handed to us is of type %s, and no Python program's", name, at.type.c_str());
+          return bad_use("the end %R that was handed to us is of type %s, and no Python program's",
+                         name, at.type.c_str());
         // A space takes so many that wait to be asked for, and a session may last.
         const Peer::Offered got = std::move(at);
-        link->peer()->offered.erase(link->peer()->offered.begin() + (&at - link->peer()->offered.data()));
-        if (got.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
+        link->peer()->offered.erase(link->peer()->offered.begin() +
+                                    (&at - link->peer()->offered.data()));
+        if (got.got.here)
+          return bad_use("the end %R that was handed to us has its home in this process", name);
         PyObject* const mine =
-            far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
-                    got.name.substr(std::string_view(wanted).size() + 1));
+            far_end(got.got.there
+                        ? got.got.there
+                        : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name),
+                    got.writes, got.name.substr(std::string_view(wanted).size() + 1));
         if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
         return mine;
       }
@@ -444,7 +477,8 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our end from the system.
+  // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our
+  // end from the system.
   if (door_is_closed()) return;
   if ((*link)->board) --boards;
   (*link)->leave(why);
@@ -498,7 +532,8 @@ int init_wire(PyObject* m) {
   FarChannelType.tp_name = "weft.FarChannel";
   FarChannelType.tp_base = &ChannelType;
   FarChannelType.tp_basicsize = sizeof(FarChannelObject);
-  FarChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  FarChannelType.tp_flags =
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   FarChannelType.tp_dealloc = gated<far_dealloc>;
   FarChannelType.tp_traverse = ChannelType.tp_traverse;
   FarChannelType.tp_clear = ChannelType.tp_clear;
@@ -509,7 +544,8 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 || init_shared(m) < 0 || init_moved(m) < 0)
+  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
+      init_shared(m) < 0 || init_moved(m) < 0)
     return -1;
   return add_type(m, "_Link", &WireType);
 }

@@ -3,24 +3,30 @@
 //   a channel ──wire_channel(): an end of it is handed to a link──► wired: its values are packed, and unpacked by who reads here
 //   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_engine.hpp)
 //
-// A value that may leave is *packed* by its writer: pickled bytes, and the object for whoever gets it back when nothing was sent. So an
-// object that cannot be pickled is an error at the write, and no code of the user's runs within a step of the wire.
+// A value that may leave is *packed* by its writer: pickled bytes, and the object for whoever gets
+// it back when nothing was sent. So an object that cannot be pickled is an error at the write, and
+// no code of the user's runs within a step of the wire.
 #pragma once
 #include "native.hpp"
 
 namespace weft::py {
 
-// Marks in a channel's generation, beside kCarries, which a wired channel has too: its reads and writes take the long way round.
+// Marks in a channel's generation, beside kCarries, which a wired channel has too: its reads and
+// writes take the long way round.
 inline constexpr std::uint32_t kWired = 0x40000000;
 inline constexpr std::uint32_t kFar = 0x20000000;
-inline constexpr std::uint32_t kNative = 0x10000000;  // it has had an end of a component (cells.hpp)
-inline constexpr std::uint32_t kBoard = 0x08000000;   // wired to a board: its values are CBOR (WIRE.md 12.8)
+// it has had an end of a component (cells.hpp)
+inline constexpr std::uint32_t kNative = 0x10000000;
+// wired to a board: its values are CBOR (WIRE.md 12.8)
+inline constexpr std::uint32_t kBoard = 0x08000000;
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
 inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
 inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
 inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
 // What is written to it is packed first.
-inline bool packs(const ChannelObject* c) noexcept { return (c->generation & (kWired | kNative)) != 0; }
+inline bool packs(const ChannelObject* c) noexcept {
+  return (c->generation & (kWired | kNative)) != 0;
+}
 
 // `value` (owned) for a write to `c`, packed. Null with an exception; then it has been let go of.
 PyObject* pack(ChannelObject* c, PyObject* value);
@@ -29,12 +35,14 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed);
 // What a write was given that did not happen (owned).
 PyObject* unsent(PyObject* packed) noexcept;
 
-// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this says that a run here does.
+// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this
+// says that a run here does.
 bool links_are_asked() noexcept;
 void say_standing() noexcept;
 int init_network(PyObject* m);
 
-bool any_board() noexcept;     // is a link to a board open? Then whoever waits may be met from there
+// is a link to a board open? Then whoever waits may be met from there
+bool any_board() noexcept;
 void forget_links() noexcept;  // in the child of a fork: they are the parent's
 int init_wire(PyObject* m);
 

@@ -40,7 +40,9 @@ struct Turn {
 
 struct Requeue {
   bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<Turn::promise_type> h) noexcept { push(h.promise().ready); }
+  void await_suspend(std::coroutine_handle<Turn::promise_type> h) noexcept {
+    push(h.promise().ready);
+  }
   void await_resume() const noexcept {}
 };
 

@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
     }
     s.print();
     std::fflush(stdout);
-    std::_Exit(0);  // closing a channel on which fibers wait crashes Boost 1.74 now and then, so the others never end
+    std::_Exit(
+        0);  // closing a channel on which fibers wait crashes Boost 1.74 now and then, so the others never end
   });
   for (auto* f : {&prefix, &delta, &successor, &consumer}) f->join();
 }

@@ -19,7 +19,8 @@ std::atomic<int> turn{0};
 
 void wait_for(int mine) {
   for (int seen; (seen = turn.load(std::memory_order_acquire)) != mine;)
-    syscall(SYS_futex, reinterpret_cast<int*>(&turn), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<int*>(&turn), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr,
+            0);
 }
 
 void hand_to(int other) {

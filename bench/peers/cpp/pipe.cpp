@@ -27,8 +27,10 @@ void work(long us) {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const bool stream = what == "stream";
-  if (!(stream && argc == 4) && !(what == "int" && argc == 5)) bench::fail("usage: pipe int US SAMPLES PER | pipe stream SAMPLES PER");
-  const long us = stream ? 0 : std::atol(argv[2]), samples = bench::number(argv[argc - 2]), per = bench::number(argv[argc - 1]);
+  if (!(stream && argc == 4) && !(what == "int" && argc == 5))
+    bench::fail("usage: pipe int US SAMPLES PER | pipe stream SAMPLES PER");
+  const long us = stream ? 0 : std::atol(argv[2]), samples = bench::number(argv[argc - 2]),
+             per = bench::number(argv[argc - 1]);
   const bench::Placement place;
   int there[2], back[2];
   if (::pipe(there) != 0 || ::pipe(back) != 0) bench::fail("no pipe");
@@ -55,7 +57,8 @@ int main(int argc, char** argv) {
       get(back[0], v);
       if (v != (stream ? x : x + 1)) bench::fail("a wrong value");
     }
-    if (k > 0) s.end(static_cast<double>(per), 1e3 * static_cast<double>(us));  // stretch 0 warms up
+    if (k > 0)
+      s.end(static_cast<double>(per), 1e3 * static_cast<double>(us));  // stretch 0 warms up
   }
   s.print();
   std::fflush(stdout);

@@ -1,5 +1,5 @@
-// The workers of the thesis's design: threads of C++ that speak JSON over ZeroMQ PAIR sockets. Compiled and loaded by
-// ../py/thesis_design.py.
+// The workers of the thesis's design: threads of C++ that speak JSON over ZeroMQ PAIR sockets.
+// Compiled and loaded by ../py/thesis_design.py.
 #include <pthread.h>
 
 #include <nlohmann/json.hpp>
@@ -18,13 +18,19 @@ void worker(const std::string& address, const std::string& workload, std::uint64
   zmq::context_t context;  // one a worker, as in the thesis
   zmq::socket_t pair(context, zmq::socket_type::pair);
   pair.connect(address);
-  const auto say = [&](std::uint64_t value) { pair.send(zmq::buffer(nlohmann::json{{"value", value}}.dump()), zmq::send_flags::none); };
+  const auto say = [&](std::uint64_t value) {
+    pair.send(zmq::buffer(nlohmann::json{{"value", value}}.dump()), zmq::send_flags::none);
+  };
   std::uint64_t value = 0;
   for (std::uint64_t i = 0; i < messages; ++i) {  // the worker speaks first
     say(value);
     zmq::message_t m;
     if (!pair.recv(m)) return;
-    value = work(nlohmann::json::parse(m.to_string_view()).at("__value__").at("values").at(0).get<std::uint64_t>());
+    value = work(nlohmann::json::parse(m.to_string_view())
+                     .at("__value__")
+                     .at("values")
+                     .at(0)
+                     .get<std::uint64_t>());
   }
   say(value);
 }

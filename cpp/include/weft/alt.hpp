@@ -4,10 +4,11 @@
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};                         kept between selects: co_await alt.select()
 //   weft::StandingAlternative many{readers};                                 enrolled for good: costs the same for any number
 //
-// Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a Barrier. Each but a bare reader has
-// when(bool), and those of channels ends(): then it ends the select that the channel has retired. Without it such a guard falls silent, and
-// the select throws Retired once all that decide have (rule 5.6). select(…).ends() and alternative.ends() say it for all. A guard refers to
-// its end: keep the end while the select or the alternative lives.
+// Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a
+// Barrier. Each but a bare reader has when(bool), and those of channels ends(): then it ends the
+// select that the channel has retired. Without it such a guard falls silent, and the select throws
+// Retired once all that decide have (rule 5.6). select(…).ends() and alternative.ends() say it for
+// all. A guard refers to its end: keep the end while the select or the alternative lives.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -21,7 +22,8 @@ template <class T, class P>
 struct IsReaders<std::vector<Reader<T, P>>> : std::true_type {};
 }  // namespace detail
 
-// --- ad hoc ---------------------------------------------------------------------------------------------------------------------------
+// --- ad hoc
+// ---------------------------------------------------------------------------------------------------------------------------
 
 template <class Set>
 class SelectOp {
@@ -43,7 +45,8 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      detail::Rotations::next(key, engine.next_start());  // also if an end was chosen, which raises: the others have their turn
+      // also if an end was chosen, which raises: the others have their turn
+      detail::Rotations::next(key, engine.next_start());
       return inner->await_resume();
     }
   };
@@ -71,7 +74,8 @@ class SelectOp {
   }
 
  private:
-  static void prepare(Set& set, Mode mode, bool loud, runtime::ProcessBase& p, core::Select& engine, std::uint64_t& key) {
+  static void prepare(Set& set, Mode mode, bool loud, runtime::ProcessBase& p, core::Select& engine,
+                      std::uint64_t& key) {
     set.fill(p);
     if (loud) detail::all_end(set);
     detail::check_guards(set);
@@ -95,13 +99,17 @@ template <detail::GuardLike G, detail::GuardLike... Gs>
 }
 template <class... None>
   requires(sizeof...(None) == 0)
-void select() { static_assert(detail::never<std::tuple<None...>>, "weft: select needs at least one guard"); }
+void select() {
+  static_assert(detail::never<std::tuple<None...>>, "weft: select needs at least one guard");
+}
 // For its message alone.
 template <class G, class... Gs>
-  requires(!detail::GuardLike<G> && !std::is_same_v<std::remove_cvref_t<G>, Mode> && !detail::IsReaders<std::remove_cvref_t<G>>::value)
+  requires(!detail::GuardLike<G> && !std::is_same_v<std::remove_cvref_t<G>, Mode> &&
+           !detail::IsReaders<std::remove_cvref_t<G>>::value)
 void select(G&&, Gs&&...) {
   static_assert(detail::never<G>,
-                "weft: this is no guard: a reader end is one, a writer end becomes one by out(writer, value) or out_with, a "
+                "weft: this is no guard: a reader end is one, a writer end becomes one by "
+                "out(writer, value) or out_with, a "
                 "channel by its reader()");
 }
 template <class T, class P>
@@ -119,7 +127,8 @@ template <class T, class P = Shared>
   return SelectOp<Set>(mode, Set(std::move(gs)));
 }
 
-// --- kept between selects ---------------------------------------------------------------------------------------------------------------
+// --- kept between selects
+// ---------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -127,7 +136,8 @@ namespace detail {
 template <class Set, class Engine>
 class AlternativeBase {
   static_assert(Set::repeatable,
-                "an alternative that is kept sends a value each time: use out_with(writer, f) in place of out(writer, value)");
+                "an alternative that is kept sends a value each time: use out_with(writer, f) in "
+                "place of out(writer, value)");
 
  public:
   AlternativeBase(const AlternativeBase&) = delete;
@@ -157,14 +167,16 @@ class AlternativeBase {
     if (g.enabled == on) return;
     if (on) {
       if (at_odds_) raise_fault(set_, core::fault_with(set_.data(), set_.size(), i), "enable");
-      if (!g.where && g.kind <= core::Kind::output) closed_end("enable", g.kind == core::Kind::input ? "reader" : "writer");
+      if (!g.where && g.kind <= core::Kind::output)
+        closed_end("enable", g.kind == core::Kind::input ? "reader" : "writer");
     }
     on ? ++enabled_ : --enabled_;
     engine_->enable(i, on);
   }
   // Every guard's end is an outcome (rule 5.6). Before the first select.
   void ends() {
-    if (engine_) bad_use("ends() of an alternative that has selected already: say it before the first select");
+    if (engine_)
+      bad_use("ends() of an alternative that has selected already: say it before the first select");
     loud_ = true;
   }
 
@@ -204,7 +216,8 @@ class AlternativeBase {
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
-  bool at_odds_ = false;                               // some of its guards must not be on together (rule 5.5)
+  // some of its guards must not be on together (rule 5.5)
+  bool at_odds_ = false;
   std::vector<std::pair<std::uint32_t, bool>> early_;  // before there was an engine
 };
 
@@ -213,16 +226,19 @@ using FixedFor = FixedGuards<decltype(to_guard(std::declval<Gs>()))...>;
 
 }  // namespace detail
 
-// Guards kept between selects, enrolled for each; fair by rotation, so it needs no memory elsewhere.
+// Guards kept between selects, enrolled for each; fair by rotation, so it needs no memory
+// elsewhere.
 template <class Set>
 class Alternative : public detail::AlternativeBase<Set, core::Select> {
   using Base = detail::AlternativeBase<Set, core::Select>;
 
  public:
   template <detail::GuardLike... Gs>
-  explicit Alternative(Mode mode, Gs&&... gs) : Base(mode, Set(detail::to_guard(std::forward<Gs>(gs))...)) {}
+  explicit Alternative(Mode mode, Gs&&... gs)
+      : Base(mode, Set(detail::to_guard(std::forward<Gs>(gs))...)) {}
   template <class T, class P>
-  explicit Alternative(const std::vector<Reader<T, P>>& rs, Mode mode = Mode::fair) : Base(mode, Set(rs)) {}
+  explicit Alternative(const std::vector<Reader<T, P>>& rs, Mode mode = Mode::fair)
+      : Base(mode, Set(rs)) {}
 };
 template <detail::GuardLike... Gs>
 Alternative(Mode, Gs&&...) -> Alternative<detail::FixedFor<Gs...>>;
@@ -241,10 +257,13 @@ class StandingAlternative : public detail::AlternativeBase<Set, core::Standing> 
   explicit StandingAlternative(const std::vector<Reader<T, P>>& rs) : Base(Mode::fair, Set(rs)) {}
   template <detail::GuardLike G, detail::GuardLike... Gs>
   explicit StandingAlternative(G&& g, Gs&&... gs)
-      : Base(Mode::fair, Set(detail::to_guard(std::forward<G>(g)), detail::to_guard(std::forward<Gs>(gs))...)) {}
+      : Base(Mode::fair,
+             Set(detail::to_guard(std::forward<G>(g)), detail::to_guard(std::forward<Gs>(gs))...)) {
+  }
 };
 template <class T, class P>
-StandingAlternative(const std::vector<Reader<T, P>>&) -> StandingAlternative<detail::ManyReaders<T, P>>;
+StandingAlternative(const std::vector<Reader<T, P>>&)
+    -> StandingAlternative<detail::ManyReaders<T, P>>;
 template <detail::GuardLike G, detail::GuardLike... Gs>
 StandingAlternative(G&&, Gs&&...) -> StandingAlternative<detail::FixedFor<G, Gs...>>;
 

@@ -1,4 +1,5 @@
-// Calls that block (rule 15.9): co_await weft::blocking(f) in a coroutine, weft::blocking(f)() elsewhere.
+// Calls that block (rule 15.9): co_await weft::blocking(f) in a coroutine, weft::blocking(f)()
+// elsewhere.
 #pragma once
 #include "compose.hpp"
 #include "runtime/blocking.hpp"
@@ -8,7 +9,8 @@ namespace weft::inline WEFT_ABI {
 template <class F>
 class BlockingOp {
   using R = std::invoke_result_t<F&>;
-  static_assert(!std::is_reference_v<R>, "blocking: the function must return a value, not a reference");
+  static_assert(!std::is_reference_v<R>,
+                "blocking: the function must return a value, not a reference");
 
  public:
   explicit BlockingOp(F f) : f_(std::move(f)) {}
@@ -62,7 +64,8 @@ class BlockingOp {
       run.leave_outside();
       return true;
     }
-    static constexpr runtime::OpKind kind{"blocking call", &withdraw, [](runtime::ProcessBase&, runtime::WaitVisitor&) {}};
+    static constexpr runtime::OpKind kind{"blocking call", &withdraw,
+                                          [](runtime::ProcessBase&, runtime::WaitVisitor&) {}};
   };
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(std::move(f_), p); }
   // In a thread, also outside any process.
@@ -76,7 +79,8 @@ class BlockingOp {
   F f_;
 };
 
-// Call f, which may block, without holding up other processes. What it returns or throws is what the operation returns or throws.
+// Call f, which may block, without holding up other processes. What it returns or throws is what
+// the operation returns or throws.
 template <class F>
 [[nodiscard]] BlockingOp<std::decay_t<F>> blocking(F&& f) {
   return BlockingOp<std::decay_t<F>>(std::forward<F>(f));

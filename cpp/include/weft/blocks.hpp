@@ -1,6 +1,7 @@
 // Blocks of processes, reading like occam's:
 //
-//   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c), weft::seq{ first(x), second(y) } }();
+//   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c), weft::seq{
+//   first(x), second(y) } }();
 //
 // What may stand in a block
 //   a process                                    Process, thread(…), another par or seq
@@ -8,7 +9,8 @@
 //   a function object that returns a process     its captures live as long as that process does
 //   any other function object                    it runs on a thread; weft::proc(f, args…) binds arguments
 //
-// A block is a process itself. () runs it from main or inside a thread process; co_await runs it inside a coroutine. It runs once.
+// A block is a process itself. () runs it from main or inside a thread process; co_await runs it
+// inside a coroutine. It runs once.
 #pragma once
 #include <functional>
 
@@ -38,7 +40,8 @@ struct IsProcess<BasicProcess<R>> : std::true_type {};
 template <class R>
 struct IsProcess<seq<R>> : std::true_type {};
 
-// The process that a coroutine-returning closure makes, and the closure: what ends the one ends the other.
+// The process that a coroutine-returning closure makes, and the closure: what ends the one ends the
+// other.
 template <class F, class R = typename std::invoke_result_t<F&>::result_type>
 BasicProcess<R> keeping(F f) {
   if constexpr (std::is_void_v<R>)
@@ -60,18 +63,22 @@ template <class X>
 auto to_process(X&& x) {
   using D = std::remove_cvref_t<X>;
   if constexpr (IsBlock<D>::value) {
-    static_assert(!std::is_lvalue_reference_v<X>, "weft: a block runs once: move it into the block around it, std::move(p)");
+    static_assert(!std::is_lvalue_reference_v<X>,
+                  "weft: a block runs once: move it into the block around it, std::move(p)");
     return nested(std::move(x)).named("par");
   } else if constexpr (Startable<D>) {
-    static_assert(!std::is_lvalue_reference_v<X>, "weft: a process is started once: move it into the block, std::move(p)");
+    static_assert(!std::is_lvalue_reference_v<X>,
+                  "weft: a process is started once: move it into the block, std::move(p)");
     return D(std::forward<X>(x));
   } else if constexpr (IsVector<D>::value) {
-    static_assert(!std::is_lvalue_reference_v<X> || std::is_copy_constructible_v<typename D::value_type>,
-                  "weft: processes are started once: move the vector into the block, std::move(v)");
+    static_assert(
+        !std::is_lvalue_reference_v<X> || std::is_copy_constructible_v<typename D::value_type>,
+        "weft: processes are started once: move the vector into the block, std::move(v)");
     return nested(par(std::forward<X>(x))).named("par");
   } else {
     static_assert(std::is_invocable_v<std::decay_t<X>&>,
-                  "weft: only processes, vectors of processes, blocks and functions without parameters can stand in par and seq; "
+                  "weft: only processes, vectors of processes, blocks and functions without "
+                  "parameters can stand in par and seq; "
                   "bind arguments with weft::proc(f, args...)");
     using F = std::decay_t<X>;
     using R = std::remove_cvref_t<std::invoke_result_t<F&>>;
@@ -105,8 +112,8 @@ class Runs {
 
 }  // namespace detail
 
-// The attribute of the class is for functions that return a block; g++ sees that of the constructor only.
-// clang-format takes a class with an attribute and bases for an expression.
+// The attribute of the class is for functions that return a block; g++ sees that of the constructor
+// only. clang-format takes a class with an attribute and bases for an expression.
 // clang-format off
 
 // In parallel: starts in order, ends when all have ended, has their results (rules 7.1, 7.2).
@@ -168,7 +175,8 @@ Process one_by_one_of(std::vector<P> ps) {
 
 // clang-format off
 
-// One after another; stops at the first failure (rule 7.3). Without results nothing, else a tuple of them, as par's.
+// One after another; stops at the first failure (rule 7.3). Without results nothing, else a tuple
+// of them, as par's.
 template <class R>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] seq
     : public BasicProcess<R>, public detail::Runs<seq<R>> {
@@ -187,7 +195,8 @@ seq(Xs&&...) -> seq<detail::ParResult<typename detail::AsProcess<Xs>::result_typ
 template <class X>
 seq(std::vector<X>) -> seq<void>;
 
-// --- processes of functions -------------------------------------------------------------------------------------------------------------
+// --- processes of functions
+// -------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 template <class F>
@@ -207,7 +216,8 @@ struct Parameters<R (C::*)(A...) noexcept> : Parameters<R (*)(A...)> {};
 template <class R, class C, class... A>
 struct Parameters<R (C::*)(A...) const noexcept> : Parameters<R (*)(A...)> {};
 
-// The arguments as the function takes them: a channel that stands for an end becomes that end now, when the process is made (rule 2.3).
+// The arguments as the function takes them: a channel that stands for an end becomes that end now,
+// when the process is made (rule 2.3).
 template <class F, class... A>
 struct BoundFor {
   using type = std::tuple<std::decay_t<A>...>;
@@ -218,23 +228,28 @@ struct BoundFor<F, A...> : std::type_identity<typename Parameters<F>::Bound> {
 };
 template <class F, class... A>
   requires requires { &F::operator(); }
-struct BoundFor<F, A...> : std::type_identity<typename Parameters<decltype(&F::operator())>::Bound> {};
+struct BoundFor<F, A...>
+    : std::type_identity<typename Parameters<decltype(&F::operator())>::Bound> {};
 }  // namespace detail
 
-// A process of f(args…). If f returns a process this is the call; else f runs on a thread, with the arguments bound.
+// A process of f(args…). If f returns a process this is the call; else f runs on a thread, with the
+// arguments bound.
 template <class F, class... A>
 auto proc(F f, A&&... args) {
-  static_assert(std::is_invocable_v<F&, A&&...>, "weft: proc(f, args...): f cannot be called with these arguments");
+  static_assert(std::is_invocable_v<F&, A&&...>,
+                "weft: proc(f, args...): f cannot be called with these arguments");
   if constexpr (detail::IsProcess<std::remove_cvref_t<std::invoke_result_t<F&, A&&...>>>::value) {
     if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>) {
       return f(std::forward<A>(args)...);
     } else {
-      return detail::keeping([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(std::forward<A>(args)...)]() mutable {
+      return detail::keeping([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(
+                                                    std::forward<A>(args)...)]() mutable {
         return std::apply(f, std::move(t));
       });
     }
   } else {
-    return thread([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(std::forward<A>(args)...)]() mutable {
+    return thread([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(
+                                         std::forward<A>(args)...)]() mutable {
       return std::apply([&f](auto&... a) { return f(std::move(a)...); }, t);
     });
   }
@@ -242,12 +257,14 @@ auto proc(F f, A&&... args) {
 
 // A coroutine process on an OS thread of its own.
 template <class R>
-auto thread(BasicProcess<R> p, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+auto thread(BasicProcess<R> p, const char* file = __builtin_FILE(),
+            std::uint32_t line = __builtin_LINE()) {
   auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };
   return detail::ThreadTask<decltype(f)>(std::move(f), "thread", file, line);
 }
 
-// --- replicated -------------------------------------------------------------------------------------------------------------------------
+// --- replicated
+// -------------------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 template <class A>
@@ -270,9 +287,10 @@ auto replica(F& f, X&& x) {
 }
 }  // namespace detail
 
-// The block of f(x) for each x of [first, last), which are iterators or whole numbers. f returns a process, or an operation
-// (`[&](auto& w) { return w.write(v); }`: no process is written for it); any other f runs on a thread for each x. f and what it refers to
-// must live until the block has ended.
+// The block of f(x) for each x of [first, last), which are iterators or whole numbers. f returns a
+// process, or an operation (`[&](auto& w) { return w.write(v); }`: no process is written for it);
+// any other f runs on a thread for each x. f and what it refers to must live until the block has
+// ended.
 template <class I, class F>
 [[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f) {
   auto at = [](I i) -> decltype(auto) {

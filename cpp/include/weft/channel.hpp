@@ -20,7 +20,8 @@
 namespace weft::inline WEFT_ABI {
 
 // How many ends each side may have open at a time (rule 1.8).
-enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };  // bit 0: one writer, bit 1: one reader
+// bit 0: one writer, bit 1: one reader
+enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };
 
 struct ChannelOptions {
   std::uint32_t capacity = 0;  // values; 0: rendezvous
@@ -39,7 +40,9 @@ struct ChannelOptions {
 inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
   return {capacity, overflow, 0, nullptr, ChannelKind::any2any};
 }
-inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name, ChannelKind::any2any}; }
+inline ChannelOptions named(const char* name) {
+  return {0, Overflow::block, 0, name, ChannelKind::any2any};
+}
 
 template <class T, class P>
 class Reader;
@@ -54,21 +57,25 @@ namespace detail {
 const char* intern(const char* name);
 
 template <class T, class P>
-using EngineOf = std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<T, P>, core::ChannelEngine<T, P>>;
+using EngineOf =
+    std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<T, P>, core::ChannelEngine<T, P>>;
 struct Unpooled {};  // what is aligned to cache lines is not
 template <class T, class P>
-struct PooledEngine final : EngineOf<T, P>, std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
+struct PooledEngine final : EngineOf<T, P>,
+                            std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an operation there looks closer (begin_operation).
+// Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an
+// operation there looks closer (begin_operation).
 inline constinit core::SyncObject closed_place{};
 template <class U>
 inline constexpr bool kNumber = std::is_arithmetic_v<U> || std::is_enum_v<U>;
 template <class>
 inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
 
-// What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
+// What an end does when it goes: poison if an uncaught poison is on its way through the process
+// (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
@@ -76,7 +83,8 @@ inline std::uint8_t poison_under_way() noexcept {
   if (c->dying) return c->dying;
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
-// Values that a buffer drops are undelivered, not held by the process that happens to drop them: ends among them are retired (rule 2.4).
+// Values that a buffer drops are undelivered, not held by the process that happens to drop them:
+// ends among them are retired (rule 2.4).
 class NobodysValues {
  public:
   NobodysValues() noexcept {
@@ -117,11 +125,17 @@ struct HeapRing : core::Ring<T> {
   ~HeapRing() {
     if (this->data) this->discard(*this);
   }
-  static T* allocate(std::uint32_t n) { return static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)))); }
-  static void free(T* data) noexcept { ::operator delete(static_cast<void*>(data), std::align_val_t(alignof(T))); }
+  static T* allocate(std::uint32_t n) {
+    return static_cast<T*>(
+        ::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T))));
+  }
+  static void free(T* data) noexcept {
+    ::operator delete(static_cast<void*>(data), std::align_val_t(alignof(T)));
+  }
   static bool double_it(Ring& r) noexcept {
     const std::uint32_t n = r.capacity ? r.capacity * 2 : 8;
-    T* to = static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
+    T* to = static_cast<T*>(
+        ::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
     if (!to) return false;
     const std::uint32_t size = r.size;
     for (std::uint32_t i = 0; i < size; ++i) r.pop_into(to + i);
@@ -134,17 +148,21 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
-// A one-to-one ring this big is expected to pass many values between two sleeps; a smaller one learns it.
+// A one-to-one ring this big is expected to pass many values between two sleeps; a smaller one
+// learns it.
 inline constexpr std::uint32_t kLightFrom = 256;
 
 // A new core with its buffer, if any. Throws BadUse if that channel cannot have such a buffer.
 template <class T, class P>
 EngineOf<T, P>* make_core(const ChannelOptions& o) {
   const bool buffered = o.capacity > 0 || o.overflow == Overflow::unbounded;
-  if (!buffered && o.overflow != Overflow::block) bad_use("a channel that drops values needs a capacity of at least 1");
+  if (!buffered && o.overflow != Overflow::block)
+    bad_use("a channel that drops values needs a capacity of at least 1");
   if constexpr (core::one_to_one<P>) {
     if (o.capacity == 0 || o.overflow != Overflow::block || o.capacity > (1u << 31))
-      bad_use("a one-to-one channel is a blocking buffer: give it a capacity of at least 1, weft::buffer(n), or use weft::Channel<T>");
+      bad_use(
+          "a one-to-one channel is a blocking buffer: give it a capacity of at least 1, "
+          "weft::buffer(n), or use weft::Channel<T>");
     T* const data = HeapRing<T>::allocate(EngineOf<T, P>::slots_for(o.capacity));
     PooledEngine<T, P>* c;
     try {
@@ -162,7 +180,9 @@ EngineOf<T, P>* make_core(const ChannelOptions& o) {
     };
     return c;
   } else {
-    auto ring = buffered ? std::make_unique<HeapRing<T>>(o.capacity > 0 ? o.capacity : 8, o.overflow) : nullptr;
+    auto ring = buffered
+                    ? std::make_unique<HeapRing<T>>(o.capacity > 0 ? o.capacity : 8, o.overflow)
+                    : nullptr;
     auto* c = new PooledEngine<T, P>;
     if (buffered) c->set_ring(ring.release());
     return c;
@@ -188,11 +208,13 @@ void release(EngineOf<T, P>* c) noexcept {
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
 
 template <class C>
-[[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1, bool met = true) {
+[[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1,
+                                          bool met = true) {
   throw_end(s, *c, c->poison_strength(), verb, guard, {}, met);
 }
 template <class C, class T>
-[[noreturn, gnu::cold]] void throw_end_with(C* c, Status s, const char* verb, T&& v, int guard = -1) {
+[[noreturn, gnu::cold]] void throw_end_with(C* c, Status s, const char* verb, T&& v,
+                                            int guard = -1) {
   throw_end(s, *c, c->poison_strength(), verb, guard, Error::Carried::of(std::forward<T>(v)));
 }
 
@@ -211,7 +233,8 @@ union Slot {
 
 template <class C, core::Side S>
 bool withdraw_plain(runtime::ProcessBase& p) noexcept {
-  if (!static_cast<C*>(static_cast<core::SyncObject*>(p.place))->template withdraw<S>(p)) return false;
+  if (!static_cast<C*>(static_cast<core::SyncObject*>(p.place))->template withdraw<S>(p))
+    return false;
   p.status = Status::cancelled;
   return true;
 }
@@ -230,10 +253,12 @@ void passed_plain(runtime::ProcessBase& p, runtime::Passed& v) {
   v.at(*static_cast<C*>(static_cast<core::SyncObject*>(p.place)), Writing);
 }
 template <class C>
-inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>, &visit_plain<false>, &undecided_plain<C, false>,
+inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>,
+                                         &visit_plain<false>, &undecided_plain<C, false>,
                                          &passed_plain<C, false>};
 template <class C>
-inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>, &visit_plain<true>, &undecided_plain<C, true>,
+inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>,
+                                          &visit_plain<true>, &undecided_plain<C, true>,
                                           &passed_plain<C, true>};
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
@@ -251,8 +276,8 @@ template <core::Side S, class C>
   return c->template begin<S>(self);
 }
 
-// A thread's read or write begins. At a buffer that does not let it through at once it lingers first, out of the line: those in line are
-// served one by one, each with a wake-up.
+// A thread's read or write begins. At a buffer that does not let it through at once it lingers
+// first, out of the line: those in line are served one by one, each with a wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
@@ -264,7 +289,8 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   return begin_waiting<S>(c, self, slot);
 }
 
-// What a reader end and a writer end share: one count of the channel, given up once (rule 2.3). To read and to write is theirs alone.
+// What a reader end and a writer end share: one count of the channel, given up once (rule 2.3). To
+// read and to write is theirs alone.
 template <class T, class P, core::Side S>
 class EndOf {
  public:
@@ -348,8 +374,9 @@ class EndOf {
 
 }  // namespace detail
 
-// What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what to do there: g++ keeps a slot of the
-// frame for every object of class type in an await expression, and none for a pointer.
+// What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what
+// to do there: g++ keeps a slot of the frame for every object of class type in an await expression,
+// and none for a pointer.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -362,7 +389,8 @@ struct WriteOp {
 template <class T, class P>
 struct ExtendedOp;  // extended.hpp
 
-// A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or spreads a poison that is under way).
+// A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or
+// spreads a poison that is under way).
 template <class T, class P = Shared>
 class Reader : public detail::EndOf<T, P, core::Side::in> {
   using End = detail::EndOf<T, P, core::Side::in>;
@@ -380,7 +408,9 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   // co_await: the next value, or nothing once the channel has retired (rule 3.4).
   [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(place_); }
   // co_await: an Extended<T>; the writer goes on when it is destroyed (rule 1.6).
-  [[nodiscard]] auto extended() const requires(!core::one_to_one<P>) { return ExtendedOp<T, P>{checked("extended read")}; }
+  [[nodiscard]] auto extended() const requires(!core::one_to_one<P>) {
+    return ExtendedOp<T, P>{checked("extended read")};
+  }
 
   // In a thread: read, blocking it.
   T operator()() const {
@@ -424,7 +454,9 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
 
   template <class U = T>
   void write(U&&) const {
-    static_assert(detail::never<U>, "weft: this is a reader end, it cannot write: take a writer end of the channel, c.writer()");
+    static_assert(detail::never<U>,
+                  "weft: this is a reader end, it cannot write: take a writer end of the channel, "
+                  "c.writer()");
   }
 };
 
@@ -441,21 +473,28 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   Writer() noexcept = default;
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes over one count
 
-  // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
+  // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the
+  // value back: e.value<T>().
   template <class U = T>
-  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(U&& value) const
-      requires(!detail::kNumber<std::remove_cvref_t<U>>) {
+  [[nodiscard(
+      "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
+                                                                                                 P>
+  write(U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
     static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "weft: this value cannot be written to this channel: it does not convert to the "
+                  "channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");
     return {place_, T(std::forward<U>(value))};
   }
   // The same by value: to refer to a number it would have to be in memory.
   template <class U = T>
-  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(
-      U value) const requires detail::kNumber<U> {
+  [[nodiscard(
+      "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
+                                                                                                 P>
+  write(U value) const requires detail::kNumber<U> {
     static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "weft: this value cannot be written to this channel: it does not convert to the "
+                  "channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");
     return {place_, T(std::move(value))};
   }
@@ -464,7 +503,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   template <class U = T>
   void operator()(U&& v) const {
     static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "weft: this value cannot be written to this channel: it does not convert to the "
+                  "channel's type, or it can "
                   "only be moved (then say w(std::move(value)))");
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     T value(std::forward<U>(v));
@@ -483,7 +523,9 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
 
   template <class X = T>
   void read() const {
-    static_assert(detail::never<X>, "weft: this is a writer end, it cannot read: take a reader end of the channel, c.reader()");
+    static_assert(
+        detail::never<X>,
+        "weft: this is a writer end, it cannot read: take a reader end of the channel, c.reader()");
   }
 
  private:
@@ -499,7 +541,8 @@ class Channel {
   using policy = P;
   using Engine = detail::EngineOf<T, P>;
 
-  explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+  explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+                   std::uint32_t line = __builtin_LINE())
       : core_(detail::make_core<T, P>(o)) {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
@@ -515,7 +558,8 @@ class Channel {
   }
   ~Channel() { detail::release<T, P>(core_); }
 
-  // A new end. Throws how the channel has ended, if it has (rule 2.5); uncaught, that is a failure of the process (rule 3.5).
+  // A new end. Throws how the channel has ended, if it has (rule 2.5); uncaught, that is a failure
+  // of the process (rule 3.5).
   Reader<T, P> reader() const { return new_reader(false); }
   Writer<T, P> writer() const { return new_writer(false); }
   Reader<T, P> operator+() const { return reader(); }
@@ -565,30 +609,36 @@ class Channel {
   template <core::Side S>
   [[noreturn]] void no_more(const char* what, bool met) const {
     Status how = core_->template how_ended<S>();
-    if (!is_end(how)) how = core_->template how_ended < S == core::Side::in ? core::Side::out : core::Side::in > ();
+    if (!is_end(how))
+      how = core_->template how_ended < S == core::Side::in ? core::Side::out : core::Side::in > ();
     detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what, -1, met);
   }
   Engine* core_;
 };
 
-// Channels of which a side has one end at a time; a second one is BadUse (rule 1.8). `one2one<int>()`, `one2one<int, Local>(buffer(8))`.
+// Channels of which a side has one end at a time; a second one is BadUse (rule 1.8).
+// `one2one<int>()`, `one2one<int, Local>(buffer(8))`.
 template <class T, class P = Shared>
-Channel<T, P> one2one(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> one2one(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+                      std::uint32_t line = __builtin_LINE()) {
   o.kind = ChannelKind::one2one;
   return Channel<T, P>(o, file, line);
 }
 template <class T, class P = Shared>
-Channel<T, P> one2any(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> one2any(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+                      std::uint32_t line = __builtin_LINE()) {
   o.kind = ChannelKind::one2any;
   return Channel<T, P>(o, file, line);
 }
 template <class T, class P = Shared>
-Channel<T, P> any2one(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> any2one(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+                      std::uint32_t line = __builtin_LINE()) {
   o.kind = ChannelKind::any2one;
   return Channel<T, P>(o, file, line);
 }
 template <class T, class P = Shared>
-Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+                      std::uint32_t line = __builtin_LINE()) {
   o.kind = ChannelKind::any2any;
   return Channel<T, P>(o, file, line);
 }

@@ -1,5 +1,6 @@
-// Processes in C++ for a Python program: a source declares them, is built into a shared library, and `weft.native.load()` makes process
-// functions of it. They run on threads, without the interpreter's lock, and meet Python's processes on ordinary channels.
+// Processes in C++ for a Python program: a source declares them, is built into a shared library,
+// and `weft.native.load()` makes process functions of it. They run on threads, without the
+// interpreter's lock, and meet Python's processes on ordinary channels.
 //
 //   #include <weft/component.hpp>
 //   using namespace weft::native;
@@ -8,16 +9,19 @@
 //     for (double x : samples) scaled.write(factor * x);
 //   }
 //   WEFT_COMPONENT(filter, "Filters for streams of numbers.") {
-//     component.process<&scale>("scale", "Each sample times `factor`.").argument("samples").argument("scaled").argument("factor", 2.0);
+//     component.process<&scale>("scale", "Each sample times
+//     `factor`.").argument("samples").argument("scaled").argument("factor", 2.0);
 //   }
 //
-// This header stands on component_abi.h alone: a component has nothing of the extension's (namespace weft::native, so that a source may
-// include weft/weft.hpp too, for networks of its own).
+// This header stands on component_abi.h alone: a component has nothing of the extension's
+// (namespace weft::native, so that a source may include weft/weft.hpp too, for networks of its
+// own).
 //
 // Invariants
-//  1 No exception leaves Declaration's run functions: what a process throws is told by a weft_status and a weft_failure.
-//  2 An end is closed by retire(), or by the host when its process has ended: then it knows whether a poison spreads (rule 4.3). So
-//    destructors of ends do nothing.
+//  1 No exception leaves Declaration's run functions: what a process throws is told by a
+//    weft_status and a weft_failure.
+//  2 An end is closed by retire(), or by the host when its process has ended: then it knows whether
+//    a poison spreads (rule 4.3). So destructors of ends do nothing.
 #pragma once
 #include <cxxabi.h>
 
@@ -41,18 +45,22 @@ struct End {
 
 }  // namespace detail
 
-// --- ends -------------------------------------------------------------------------------------------------------------------------------
+// --- ends
+// -------------------------------------------------------------------------------------------------------------------------------
 
 struct Written {};  // what a select gives for an output
 
 // The time on the clock of the run.
-inline std::chrono::nanoseconds now() { return std::chrono::nanoseconds(detail::running.api->now(detail::running.process)); }
+inline std::chrono::nanoseconds now() {
+  return std::chrono::nanoseconds(detail::running.api->now(detail::running.process));
+}
 
 // What was read, while its writer waits: it goes on when this goes (rule 1.6).
 template <class T>
 class Extended {
  public:
-  Extended(std::uint32_t end, void* held, T value) : end_(end), held_(held), value_(std::move(value)) {}
+  Extended(std::uint32_t end, void* held, T value)
+      : end_(end), held_(held), value_(std::move(value)) {}
   Extended(const Extended&) = delete;
   Extended& operator=(const Extended&) = delete;
   ~Extended() { detail::running.api->end_extended(detail::running.process, end_, held_); }
@@ -67,7 +75,8 @@ class Extended {
 
 template <class T>
 class Reader {
-  static_assert(detail::Crosses<T>, "no channel to Python carries values of this type: see weft/component.hpp, Codec");
+  static_assert(detail::Crosses<T>,
+                "no channel to Python carries values of this type: see weft/component.hpp, Codec");
 
  public:
   using value_type = T;
@@ -78,14 +87,19 @@ class Reader {
   // The next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   T read(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
-    detail::check(detail::running.api->read(detail::running.process, end_, &b.value, detail::place(file, line)), end_);
+    detail::check(detail::running.api->read(detail::running.process, end_, &b.value,
+                                            detail::place(file, line)),
+                  end_);
     return detail::decode<T>(b);
   }
-  // At least one value, and those that are there without waiting, up to `most`. Throws as read() does.
-  std::vector<T> read_many(std::size_t most, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  // At least one value, and those that are there without waiting, up to `most`. Throws as read()
+  // does.
+  std::vector<T> read_many(std::size_t most, const char* file = __builtin_FILE(),
+                           int line = __builtin_LINE()) {
     std::vector<weft_value> raw(most);
     std::size_t n = 0;
-    const weft_status s = detail::running.api->read_many(detail::running.process, end_, raw.data(), most, &n, detail::place(file, line));
+    const weft_status s = detail::running.api->read_many(detail::running.process, end_, raw.data(),
+                                                         most, &n, detail::place(file, line));
     std::vector<T> all;
     std::exception_ptr failed;
     for (std::size_t i = 0; i < n; ++i) {
@@ -106,7 +120,9 @@ class Reader {
     detail::Block b;
     void* held = nullptr;
     const weft_api& api = *detail::running.api;
-    detail::check(api.begin_extended(detail::running.process, end_, &b.value, &held, detail::place(file, line)), end_);
+    detail::check(api.begin_extended(detail::running.process, end_, &b.value, &held,
+                                     detail::place(file, line)),
+                  end_);
     try {
       return Extended<T>(end_, held, detail::decode<T>(b));
     } catch (...) {
@@ -115,7 +131,9 @@ class Reader {
     }
   }
   void retire() { detail::check(detail::running.api->retire(detail::running.process, end_), end_); }
-  void poison(std::uint8_t strength = 1) { detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_); }
+  void poison(std::uint8_t strength = 1) {
+    detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_);
+  }
 
   // for (T x : reader): until the other side has retired.
   class iterator {
@@ -157,7 +175,8 @@ class Reader {
 
 template <class T>
 class Writer {
-  static_assert(detail::Crosses<T>, "no channel to Python carries values of this type: see weft/component.hpp, Codec");
+  static_assert(detail::Crosses<T>,
+                "no channel to Python carries values of this type: see weft/component.hpp, Codec");
 
  public:
   using value_type = T;
@@ -166,10 +185,12 @@ class Writer {
   Writer& operator=(Writer&&) noexcept = default;
 
   // Arrays in it go to the reader, and those here are empty then; what was not written is here yet.
-  void write(T&& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires detail::kParts<T> {
+  void write(T&& v, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE()) requires detail::kParts<T> {
     detail::Block b;
     detail::encode(v, b, detail::running.api->allocate);
-    const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value, detail::place(file, line));
+    const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value,
+                                                     detail::place(file, line));
     if (s == WEFT_OK) {
       b.value.block = nullptr;
       return;
@@ -177,16 +198,20 @@ class Writer {
     v = detail::decode<T>(b);
     detail::fail(s, end_);
   }
-  // Done when a reader (or the buffer) has the value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
-  void write(const T& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kParts<T>) {
+  // Done when a reader (or the buffer) has the value. Throws Retired, Poisoned, PeerDied,
+  // Cancelled, BadUse.
+  void write(const T& v, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     detail::Block b;
     detail::encode(v, b, detail::running.api->allocate);
-    const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value, detail::place(file, line));
+    const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value,
+                                                     detail::place(file, line));
     if (s == WEFT_OK) b.value.block = nullptr;
     detail::check(s, end_);
   }
   // All of them, in order, as so many writes. Throws as write() does.
-  void write_many(std::span<const T> all, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kParts<T>) {
+  void write_many(std::span<const T> all, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     struct Rest {
       std::vector<weft_value> raw;
       std::size_t done = 0;
@@ -201,19 +226,23 @@ class Writer {
       detail::encode(v, b, detail::running.api->allocate);
       rest.raw.push_back(std::exchange(b.value, {}));
     }
-    const weft_status s = detail::running.api->write_many(detail::running.process, end_, rest.raw.data(), rest.raw.size(), &rest.done,
-                                                          detail::place(file, line));
+    const weft_status s =
+        detail::running.api->write_many(detail::running.process, end_, rest.raw.data(),
+                                        rest.raw.size(), &rest.done, detail::place(file, line));
     detail::check(s, end_);
   }
   void retire() { detail::check(detail::running.api->retire(detail::running.process, end_), end_); }
-  void poison(std::uint8_t strength = 1) { detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_); }
+  void poison(std::uint8_t strength = 1) {
+    detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_);
+  }
   std::uint32_t number() const noexcept { return end_; }
 
  private:
   std::uint32_t end_;
 };
 
-// --- choice -----------------------------------------------------------------------------------------------------------------------------
+// --- choice
+// -----------------------------------------------------------------------------------------------------------------------------
 
 // Of what has arrays in it `value` is the caller's: it is there yet if it was not written.
 template <class T>
@@ -239,11 +268,16 @@ struct Output {
 };
 template <class T>
   requires(!detail::kParts<T>)
-Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) { return {w.number(), std::move(v)}; }
+Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) {
+  return {w.number(), std::move(v)};
+}
 template <class T>
-  requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) { return {w.number(), v}; }
+  requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) {
+    return {w.number(), v};
+  }
 
-// Its value is made when it has been chosen, before the reader goes on; the function does nothing with channels (rule 5.8).
+// Its value is made when it has been chosen, before the reader goes on; the function does nothing
+// with channels (rule 5.8).
 //   select(in, output(w, [&] { return next(); }))
 template <class T, class F>
 struct Computed {
@@ -279,7 +313,8 @@ class Barrier {
 
   // Until every enrolled party has come. Throws Cancelled, BadUse.
   void sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    detail::check(detail::running.api->sync(detail::running.process, number_, detail::place(file, line)), 0);
+    detail::check(
+        detail::running.api->sync(detail::running.process, number_, detail::place(file, line)), 0);
   }
   void enrol() { detail::check(detail::running.api->enrol(detail::running.process, number_), 0); }
   void resign() { detail::check(detail::running.api->resign(detail::running.process, number_), 0); }
@@ -295,7 +330,9 @@ class Barrier {
 struct After {
   std::chrono::nanoseconds span;
   using chosen_type = std::monostate;
-  weft_guard guard(std::int64_t now) const noexcept { return {WEFT_TIMER, 0, 1, 0, now + span.count(), {}}; }
+  weft_guard guard(std::int64_t now) const noexcept {
+    return {WEFT_TIMER, 0, 1, 0, now + span.count(), {}};
+  }
   std::monostate chosen(weft_guard&) const noexcept { return {}; }
 };
 template <class Rep, class Period>
@@ -322,7 +359,8 @@ weft_guard off(const G& g) {
 }
 }  // namespace detail
 
-// A guard with a precondition, when(open, reader), or one for which the retirement of its channel is an outcome, loud(reader) (rule 5.6).
+// A guard with a precondition, when(open, reader), or one for which the retirement of its channel
+// is an outcome, loud(reader) (rule 5.6).
 template <class G>
 struct Guarded {
   const G& inner;
@@ -336,7 +374,9 @@ struct Guarded {
   }
   chosen_type chosen(weft_guard& g) const { return inner.chosen(g); }
   weft_guard off() const noexcept requires detail::kWrites<G> { return inner.off(); }
-  const void* lends() const noexcept requires detail::kWrites<G> { return on ? inner.lends() : nullptr; }
+  const void* lends() const noexcept requires detail::kWrites<G> {
+    return on ? inner.lends() : nullptr;
+  }
   void restore(weft_guard& g) const requires detail::kWrites<G> { inner.restore(g); }
 };
 template <class G>
@@ -361,7 +401,8 @@ class Guards {
   }
   std::uint32_t select(bool fair, weft_place at) {
     std::uint32_t chosen = 0;
-    const weft_status s = running.api->select(running.process, all.data(), static_cast<std::uint32_t>(all.size()), fair, &chosen, at);
+    const weft_status s = running.api->select(
+        running.process, all.data(), static_cast<std::uint32_t>(all.size()), fair, &chosen, at);
     check(s, chosen < all.size() ? all[chosen].end : 0);
     return chosen;
   }
@@ -384,7 +425,9 @@ auto select(bool fair, weft_place at, std::index_sequence<I...>, const G&... g) 
   const void* const lent[] = {lends(g)..., nullptr};
   for (std::size_t k = 0; k < sizeof...(G); ++k)
     if (lent[k] && std::find(lent, lent + k, lent[k]) != lent + k)
-      throw BadUse("select: two outputs are given the same arrays, which can be written once: give each its own");
+      throw BadUse(
+          "select: two outputs are given the same arrays, which can be written once: give each its "
+          "own");
   std::uint32_t i = 0;
   try {
     (guards.all.push_back(g.guard(time)), ...);
@@ -395,15 +438,19 @@ auto select(bool fair, weft_place at, std::index_sequence<I...>, const G&... g) 
   }
   ((i != I ? restore(g, guards.all[I]) : static_cast<void>(0)), ...);
   std::optional<Result> r;
-  ((i == I ? static_cast<void>(r.emplace(std::in_place_index<I>, g.chosen(guards.all[I]))) : static_cast<void>(0)), ...);
+  ((i == I ? static_cast<void>(r.emplace(std::in_place_index<I>, g.chosen(guards.all[I])))
+           : static_cast<void>(0)),
+   ...);
   return *std::move(r);
 }
 }  // namespace detail
 
-// Waits until one of the guards is ready (rule 5): a std::variant whose index() is the guard's, with what was read, Written or monostate.
+// Waits until one of the guards is ready (rule 5): a std::variant whose index() is the guard's,
+// with what was read, Written or monostate.
 //   auto got = select(numbers, commands, after(1s));
 //   if (got.index() == 0) use(std::get<0>(got));
-// Fair; select_first() takes the first that is ready. Throws as read() and write() do, for the guard that was chosen.
+// Fair; select_first() takes the first that is ready. Throws as read() and write() do, for the
+// guard that was chosen.
 template <class... G>
 auto select(const G&... g) {
   return detail::select(true, {"", 0}, std::index_sequence_for<G...>{}, g...);
@@ -413,19 +460,23 @@ auto select_first(const G&... g) {
   return detail::select(false, {"", 0}, std::index_sequence_for<G...>{}, g...);
 }
 
-inline void sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+inline void sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   detail::Guards guards(1);
   guards.all.push_back(After{span}.guard(now().count()));
   guards.select(true, detail::place(file, line));
 }
 
-// --- declaring --------------------------------------------------------------------------------------------------------------------------
+// --- declaring
+// --------------------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
 template <class P>
 struct Parameter {  // a value
-  static_assert(Crosses<P>, "a parameter is a Reader<T>, a Writer<T> or a value of a type that crosses to Python");
+  static_assert(
+      Crosses<P>,
+      "a parameter is a Reader<T>, a Writer<T> or a value of a type that crosses to Python");
   static constexpr std::uint32_t kRole = WEFT_VALUE;
   using value_type = P;
   static P of(weft_argument& a) {
@@ -462,7 +513,8 @@ inline char* copy_text(const weft_api* api, const char* text) noexcept {
 inline char* failure_text(const weft_api* api, const char* message) noexcept {
   try {
     const std::string stack = thrown_at();
-    if (!stack.empty()) return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
+    if (!stack.empty())
+      return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
   } catch (const std::bad_alloc&) {  // without the stack, then
   }
   return copy_text(api, message);
@@ -508,7 +560,8 @@ class Process;
 
 class Component {
  public:
-  Component(const char* name, const char* doc, void (*declare)(Component&)) : name_(name), doc_(doc) {
+  Component(const char* name, const char* doc, void (*declare)(Component&))
+      : name_(name), doc_(doc) {
     try {
       declare(*this);
     } catch (const std::exception& e) {
@@ -518,10 +571,12 @@ class Component {
   Component(const Component&) = delete;
   Component& operator=(const Component&) = delete;
 
-  // A process: a function whose parameters are ends and values. F is told as a constant, process<&scale>("scale", "…"), or by the macro
-  // WEFT_PROCESS(scale, "…"), which names it as the function is named.
+  // A process: a function whose parameters are ends and values. F is told as a constant,
+  // process<&scale>("scale", "…"), or by the macro WEFT_PROCESS(scale, "…"), which names it as the
+  // function is named.
   template <auto F>
-  Process& process(const char* name, const char* doc = "", const char* file = __builtin_FILE(), int line = __builtin_LINE());
+  Process& process(const char* name, const char* doc = "", const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE());
 
   const weft_component* info();
 
@@ -564,7 +619,8 @@ class Process {
 
   Made& next(const char* name, const char* doc) {
     if (named_ == parameters_.size())
-      throw std::logic_error(std::string("process ") + info_.name + ": argument(\"" + name + "\") is one more than its function has");
+      throw std::logic_error(std::string("process ") + info_.name + ": argument(\"" + name +
+                             "\") is one more than its function has");
     Made& m = parameters_[named_++];
     m.parameter.name = name;
     m.parameter.doc = doc;
@@ -573,7 +629,8 @@ class Process {
   template <class T>
   void give(Made& m, const T& v) {
     if (m.parameter.role != WEFT_VALUE)
-      throw std::logic_error(std::string("process ") + info_.name + ": an end or a barrier has no default, but " + m.parameter.name +
+      throw std::logic_error(std::string("process ") + info_.name +
+                             ": an end or a barrier has no default, but " + m.parameter.name +
                              " is given one");
     m.parameter.has_default = 1;
     if (m.type == "i") {
@@ -583,7 +640,8 @@ class Process {
     } else if (m.type == detail::Codec<T>::name()) {
       return set(m, v);
     }
-    throw std::logic_error(std::string("process ") + info_.name + ": the default of " + m.parameter.name + " is not of its type");
+    throw std::logic_error(std::string("process ") + info_.name + ": the default of " +
+                           m.parameter.name + " is not of its type");
   }
   template <class T>
   void set(Made& m, const T& v) {
@@ -604,8 +662,9 @@ class Process {
   const weft_process_info& info(std::string& error) {
     made_.clear();
     if (named_ < parameters_.size())
-      error = std::string("process ") + info_.name + ": its function has " + std::to_string(parameters_.size()) + " parameters, and " +
-              std::to_string(named_) + " are named: .argument(\"name\") for each";
+      error = std::string("process ") + info_.name + ": its function has " +
+              std::to_string(parameters_.size()) + " parameters, and " + std::to_string(named_) +
+              " are named: .argument(\"name\") for each";
     for (Made& m : parameters_) {
       m.parameter.type = m.type.c_str();
       if (!m.parameter.name) m.parameter.name = "";
@@ -641,7 +700,8 @@ template <auto F>
 struct Run;
 template <class... A, void (*F)(A...)>
 struct Run<F> {
-  static weft_status run(const weft_api* api, weft_process* process, weft_argument* arguments, weft_failure* failure) {
+  static weft_status run(const weft_api* api, weft_process* process, weft_argument* arguments,
+                         weft_failure* failure) {
     running = {api, process};
     return guarded(api, failure, [&] { call(arguments, std::index_sequence_for<A...>{}); });
   }
@@ -690,8 +750,9 @@ inline const weft_component* Component::info() {
 
 }  // namespace weft::native
 
-// WEFT_COMPONENT(name, "what it is for") { component.process<&f>("f", "what it does").argument("in").argument("n", 8); }
-// Once in a library. What it declares is looked at when the library is loaded.
+// WEFT_COMPONENT(name, "what it is for") { component.process<&f>("f", "what it
+// does").argument("in").argument("n", 8); } Once in a library. What it declares is looked at when
+// the library is loaded.
 #define WEFT_COMPONENT(NAME, DOC)                                                                  \
   static void weft_declare_##NAME(weft::native::Component& component);                             \
   extern "C" __attribute__((visibility("default"))) const weft_component* weft_component_entry() { \

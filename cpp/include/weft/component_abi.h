@@ -1,30 +1,40 @@
-// What a native component and its host (the extension module of the Python package) agree on: C types and one table of C functions. No
-// C++ object, no exception and no symbol of Python's crosses here, so compilers, their flags and versions of Python may differ.
+// What a native component and its host (the extension module of the Python package) agree on: C
+// types and one table of C functions. No C++ object, no exception and no symbol of Python's crosses
+// here, so compilers, their flags and versions of Python may differ.
 //
 //   host ──dlopen──► weft_component_entry() ──► weft_component: its processes, their parameters
 //   host ──a thread for a process──► weft_process_info.run(api, process, arguments, failure) ──► how it ended (a weft_status)
 //          component ──api->read, write, select, …──► the host's channels, by the number of the end among the arguments
 //
 // Invariants
-//  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a function is never taken out of the table. A
-//    component says how large each was when it was compiled. The host takes what is missing in a shorter one as zeros, and refuses a
-//    library for which one of its own is too short: that was compiled for a newer host. All other structures stay as they are. What
-//    changes else has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
-//  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes, made by api->allocate() or the host,
-//    owned by who has the value, and given back by api->release(), which knows what it is. A write that returns WEFT_OK has taken the
-//    value over; after any other status it is the caller's yet.
-//  3 The functions of the table are called by the thread of the process alone, and without any lock of the host's language.
+//  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a
+//    function is never taken out of the table. A component says how large each was when it was
+//    compiled. The host takes what is missing in a shorter one as zeros, and refuses a library for
+//    which one of its own is too short: that was compiled for a newer host. All other structures
+//    stay as they are. What changes else has another WEFT_COMPONENT_ABI: the host refuses a library
+//    of another number.
+//  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes,
+//    made by api->allocate() or the host, owned by who has the value, and given back by
+//    api->release(), which knows what it is. A write that returns WEFT_OK has taken the value over;
+//    after any other status it is the caller's yet.
+//  3 The functions of the table are called by the thread of the process alone, and without any lock
+//    of the host's language.
 //
-// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any of these or a list or map of such values,
-// [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing, <NAME F T F T …> an aggregate with its fields' names and types.
-// A block is the text or the bytes as they are; else one item after another without padding, in the byte order of the machine: i d as
-// 8 bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8 bytes and the items, ?T as a byte, 1
-// or 0, and T; v as a byte that is i, d, b, n, s, y, [ or {, and then as those, with items that are v.
+// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any
+// of these or a list or map of such values, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing,
+// <NAME F T F T …> an aggregate with its fields' names and types. A block is the text or the bytes
+// as they are; else one item after another without padding, in the byte order of the machine: i d
+// as
+// 8 bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8
+//   bytes and the items, ?T as a byte, 1
+// or 0, and T; v as a byte that is i, d, b, n, s, y, [ or {, and then as those, with items that are
+// v.
 //
-// aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of N dimensions, 2 to 6, in C's order; r:
-// not to be written to. Its block begins with a weft_array, which says where the numbers are; `bits` is how many. They may be the host's,
-// lent until the block is given back. Within another type: that number and the address of the block, 8 bytes each; the outer block keeps
-// it (api->keep), until who decodes it takes it out (api->take).
+// aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of
+// N dimensions, 2 to 6, in C's order; r: not to be written to. Its block begins with a weft_array,
+// which says where the numbers are; `bits` is how many. They may be the host's, lent until the
+// block is given back. Within another type: that number and the address of the block, 8 bytes each;
+// the outer block keeps it (api->keep), until who decodes it takes it out (api->take).
 #ifndef WEFT_COMPONENT_ABI_H
 #define WEFT_COMPONENT_ABI_H
 #include <stddef.h>
@@ -43,8 +53,9 @@ typedef enum weft_status {
   WEFT_POISONED = 2,   // the channel was poisoned (rule 4)
   WEFT_DIED = 3,       // the other side died (rule 4.5)
   WEFT_CANCELLED = 4,  // the process is asked to end (rule 6)
-  WEFT_BAD_USE = 5,    // an end that is closed, a select without guards, …: weft_api.last_error says what (rule 11)
-  WEFT_FAILED = 6      // of run() alone: the failure says what
+  // an end that is closed, a select without guards, …: weft_api.last_error says what (rule 11)
+  WEFT_BAD_USE = 5,
+  WEFT_FAILED = 6  // of run() alone: the failure says what
 } weft_status;
 
 typedef struct weft_value {
@@ -73,8 +84,9 @@ typedef enum weft_guard_kind {
   WEFT_OUTPUT = 1,
   WEFT_TIMER = 2,
   WEFT_SKIP = 3,
-  WEFT_SYNC = 4,     // of a barrier
-  WEFT_COMPUTED = 5  // an output without a value: who chose it makes it, and calls api->deliver (rule 5.8)
+  WEFT_SYNC = 4,  // of a barrier
+  // an output without a value: who chose it makes it, and calls api->deliver (rule 5.8)
+  WEFT_COMPUTED = 5
 } weft_guard_kind;
 
 typedef struct weft_guard {
@@ -95,13 +107,16 @@ typedef struct weft_api {
   void (*release)(void* block);     // of null: nothing
   weft_status (*read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
-  // At least one value, and those that are there without waiting, up to `most`; *n: how many. (No value is lost by an end that comes
-  // after.)
-  weft_status (*read_many)(weft_process*, uint32_t end, weft_value* to, size_t most, size_t* n, weft_place at);
+  // At least one value, and those that are there without waiting, up to `most`; *n: how many. (No
+  // value is lost by an end that comes after.)
+  weft_status (*read_many)(weft_process*, uint32_t end, weft_value* to, size_t most, size_t* n,
+                           weft_place at);
   // All of them; *n: how many were written before an end or a cancellation came.
-  weft_status (*write_many)(weft_process*, uint32_t end, weft_value* from, size_t count, size_t* n, weft_place at);
+  weft_status (*write_many)(weft_process*, uint32_t end, weft_value* from, size_t count, size_t* n,
+                            weft_place at);
   // `fair`: else by priority, the first that is ready. *chosen: the guard, also where it has ended.
-  weft_status (*select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair, uint32_t* chosen, weft_place at);
+  weft_status (*select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
+                        uint32_t* chosen, weft_place at);
   weft_status (*retire)(weft_process*, uint32_t end);
   weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
   int64_t (*now)(weft_process*);  // ns, on the clock of the run
@@ -113,13 +128,20 @@ typedef struct weft_api {
   weft_status (*enrol)(weft_process*, uint32_t barrier);
   weft_status (*resign)(weft_process*, uint32_t barrier);
   // The writer goes on at the end of the block: what *held is, is the host's (rule 1.6).
-  weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held, weft_place at);
+  weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held,
+                                weft_place at);
   void (*end_extended)(weft_process*, uint32_t end, void* held);
-  // After a select that chose a WEFT_COMPUTED, before anything else: the value, or null: there is none.
+  // After a select that chose a WEFT_COMPUTED, before anything else: the value, or null: there is
+  // none.
   weft_status (*deliver)(weft_process*, weft_value* from);
 } weft_api;
 
-typedef enum weft_role { WEFT_VALUE = 0, WEFT_READER = 1, WEFT_WRITER = 2, WEFT_BARRIER = 3 } weft_role;
+typedef enum weft_role {
+  WEFT_VALUE = 0,
+  WEFT_READER = 1,
+  WEFT_WRITER = 2,
+  WEFT_BARRIER = 3
+} weft_role;
 
 typedef struct weft_parameter {
   const char* name;
@@ -139,8 +161,9 @@ typedef struct weft_argument {
 typedef struct weft_failure {
   uint32_t end;  // of WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: where
   char* type;    // of WEFT_FAILED: of the exception; by api->allocate()
-  // Its message; by api->allocate(). Behind WEFT_THROWN_AT, if that is in it, where it was thrown: a line for each frame, innermost
-  // first, the library's file, a space and the return address in it, in hex.
+  // Its message; by api->allocate(). Behind WEFT_THROWN_AT, if that is in it, where it was thrown:
+  // a line for each frame, innermost first, the library's file, a space and the return address in
+  // it, in hex.
   char* text;
 } weft_failure;
 #define WEFT_THROWN_AT "\x1E"

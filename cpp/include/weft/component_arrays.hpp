@@ -1,11 +1,13 @@
-// Arrays of numbers that cross without a copy (rule 16.6): a numpy array, an array.array, anything with the buffer protocol or DLPack, lent
-// by Python until it goes here; or memory made here, which Python gets as a memoryview.
+// Arrays of numbers that cross without a copy (rule 16.6): a numpy array, an array.array, anything
+// with the buffer protocol or DLPack, lent by Python until it goes here; or memory made here, which
+// Python gets as a memoryview.
 //
 //   Array<double>            one dimension; one of Python's of any shape, as its numbers lie
 //   Array<double, 2>         two, in C's order: a(i, j), a[i] is a row, a.extent(0)
 //   Array<const double>      of Python's, which need not be writable
 //
-// Invariant: a block has one owner: an Array is moved, never copied, and one that was written is the reader's.
+// Invariant: a block has one owner: an Array is moved, never copied, and one that was written is
+// the reader's.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,11 +16,14 @@
 
 namespace weft::native {
 
-// Numbers in N dimensions that somebody else has: as std::mdspan, which C++20 has not. v[i] has a dimension less, or is the number.
+// Numbers in N dimensions that somebody else has: as std::mdspan, which C++20 has not. v[i] has a
+// dimension less, or is the number.
 template <class T, std::size_t N>
 class View {
  public:
-  View(T* data, const std::size_t* extents) noexcept : data_(data) { std::copy_n(extents, N, extents_.begin()); }
+  View(T* data, const std::size_t* extents) noexcept : data_(data) {
+    std::copy_n(extents, N, extents_.begin());
+  }
   std::size_t extent(std::size_t i) const noexcept { return extents_[i]; }
   std::size_t size() const noexcept {
     std::size_t n = 1;
@@ -52,7 +57,8 @@ class View {
 
 template <class T, std::size_t N = 1>
 class Array {
-  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<std::remove_const_t<T>, bool> && sizeof(T) <= 8,
+  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<std::remove_const_t<T>, bool> &&
+                    sizeof(T) <= 8,
                 "an array has numbers of at most 64 bits");
   static_assert(N >= 1 && N <= 6, "an array has one to six dimensions");
 
@@ -70,12 +76,14 @@ class Array {
     value_ = {count, block};
     char* const data = static_cast<char*>(block) + sizeof(weft_array);
     std::memset(data, 0, count * sizeof(T));
-    *static_cast<weft_array*>(block) = {{data, count * sizeof(T)}, {static_cast<std::uint64_t>(extents)...}};
+    *static_cast<weft_array*>(block) = {{data, count * sizeof(T)},
+                                        {static_cast<std::uint64_t>(extents)...}};
   }
   explicit Array(weft_value taken_over) noexcept : value_(taken_over) {}
   Array(Array&& x) noexcept : value_(std::exchange(x.value_, {})) {}
   // What need not be written to may be what could have been.
-  Array(Array<std::remove_const_t<T>, N>&& x) noexcept requires std::is_const_v<T> : value_(x.give()) {}
+  Array(Array<std::remove_const_t<T>, N>&& x) noexcept requires std::is_const_v<T>
+      : value_(x.give()) {}
   Array& operator=(Array&& x) noexcept {
     std::swap(value_, x.value_);
     return *this;
@@ -87,9 +95,14 @@ class Array {
   std::size_t size() const noexcept { return static_cast<std::size_t>(value_.bits); }
   std::size_t extent(std::size_t i) const noexcept {
     if constexpr (N == 1) return size();
-    return value_.block ? static_cast<std::size_t>(static_cast<const weft_array*>(value_.block)->extents[i]) : 0;
+    return value_.block
+               ? static_cast<std::size_t>(static_cast<const weft_array*>(value_.block)->extents[i])
+               : 0;
   }
-  T* data() const noexcept { return value_.block ? static_cast<T*>(static_cast<weft_array*>(value_.block)->buffer.data) : nullptr; }
+  T* data() const noexcept {
+    return value_.block ? static_cast<T*>(static_cast<weft_array*>(value_.block)->buffer.data)
+                        : nullptr;
+  }
   T* begin() const noexcept { return data(); }
   T* end() const noexcept { return data() + size(); }
   // Until it is moved, or goes.
@@ -130,8 +143,11 @@ struct Codec<Array<T, N>> {
     if (N > 1) s += static_cast<char>('0' + N);
     return s + kCode;
   }
-  // Who writes what has arrays in it gives it by a reference that is not const: Writer::write(T&&), output(writer, value).
-  static weft_value leave(const Array<T, N>& v) noexcept { return const_cast<Array<T, N>&>(v).give(); }
+  // Who writes what has arrays in it gives it by a reference that is not const: Writer::write(T&&),
+  // output(writer, value).
+  static weft_value leave(const Array<T, N>& v) noexcept {
+    return const_cast<Array<T, N>&>(v).give();
+  }
   static void put(Out& to, const Array<T, N>& v) {
     Block b(leave(v));
     to.part(b.value);

@@ -14,7 +14,8 @@ class Value {
  public:
   using List = std::vector<Value>;
   using Dict = std::vector<std::pair<Value, Value>>;  // in Python's order
-  using Any = std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, List, Dict>;
+  using Any =
+      std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, List, Dict>;
 
   Value() = default;  // None
   Value(std::nullptr_t) {}
@@ -37,22 +38,26 @@ class Value {
       Any& any() noexcept { return any_; }
       // As Python names its type.
       const char* type() const noexcept {
-        constexpr const char* names[] = {"None", "bool", "int", "float", "str", "bytes", "list", "dict"};
+        constexpr const char* names[] = {"None", "bool",  "int",  "float",
+                                         "str",  "bytes", "list", "dict"};
         return names[any_.index()];
       }
       bool is_none() const noexcept { return any_.index() == 0; }
-      // T: bool, an integer type, double or float (also of an int), std::string, Bytes, List, Dict. BadUse: it is of another type.
+      // T: bool, an integer type, double or float (also of an int), std::string, Bytes, List, Dict.
+      // BadUse: it is of another type.
       template <class T>
       T as() const {
         if constexpr (std::is_floating_point_v<T>) {
           if (const auto* const d = std::get_if<double>(&any_)) return static_cast<T>(*d);
           if (const auto* const i = std::get_if<std::int64_t>(&any_)) return static_cast<T>(*i);
         } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-          if (const auto* const i = std::get_if<std::int64_t>(&any_)) return detail::Codec<T>::of(static_cast<std::uint64_t>(*i));
+          if (const auto* const i = std::get_if<std::int64_t>(&any_))
+            return detail::Codec<T>::of(static_cast<std::uint64_t>(*i));
         } else if (const T* const v = std::get_if<T>(&any_)) {
           return *v;
         }
-        throw BadUse(std::string("a Value is ") + type() + ", and " + Value(T{}).type() + " is asked of it");
+        throw BadUse(std::string("a Value is ") + type() + ", and " + Value(T{}).type() +
+                     " is asked of it");
       }
       const List& list() const { return of<List>("list"); }
       const Dict& dict() const { return of<Dict>("dict"); }
@@ -65,7 +70,8 @@ class Value {
       const Value& at(const Value& key) const {
         if (const Value* const v = find(key)) return *v;
         const auto* const text = std::get_if<std::string>(&key.any_);
-        throw BadUse(text ? "a Value is a dict without the key \"" + *text + "\"" : "a Value is a dict without that key");
+        throw BadUse(text ? "a Value is a dict without the key \"" + *text + "\""
+                          : "a Value is a dict without that key");
       }
       // Not of what is alike: 1 is not 1.0.
       friend bool operator==(const Value& a, const Value& b) { return a.any_ == b.any_; }
@@ -91,7 +97,8 @@ struct Codec<Value> {
 
  private:
   static void check_depth(int depth) {
-    if (depth > kDeepest) throw BadUse("a Value holds lists and dicts up to 100 deep: this one is deeper");
+    if (depth > kDeepest)
+      throw BadUse("a Value holds lists and dicts up to 100 deep: this one is deeper");
   }
   static void put_at(Out& to, const Value& value, int depth) {
     check_depth(depth);

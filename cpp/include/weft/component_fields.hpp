@@ -3,11 +3,13 @@
 //   struct Sample { double time; std::int64_t value; };
 //   WEFT_FIELDS(Sample, time, value)
 //
-// in the namespace of the struct. From then on it crosses as any type does: Reader<Sample>, std::vector<Sample>, a field of another. Python
-// gets objects of a dataclass of that name, which the loaded component has; what it writes is one of those, or any dataclass or NamedTuple
-// with the same fields.
+// in the namespace of the struct. From then on it crosses as any type does: Reader<Sample>,
+// std::vector<Sample>, a field of another. Python gets objects of a dataclass of that name, which
+// the loaded component has; what it writes is one of those, or any dataclass or NamedTuple with the
+// same fields.
 //
-// Invariant: what is told of a struct is told once, by weft_fields(), which is found by its namespace.
+// Invariant: what is told of a struct is told once, by weft_fields(), which is found by its
+// namespace.
 #pragma once
 #include "component_values.hpp"
 
@@ -53,7 +55,10 @@ struct Codec<T> {
   }
   static std::string name() {
     const auto told = weft_fields(static_cast<const T*>(nullptr));
-    return std::string("<") + told.first + std::apply([](const auto&... f) { return (std::string() + ... + one(f)); }, told.second) + ">";
+    return std::string("<") + told.first +
+           std::apply([](const auto&... f) { return (std::string() + ... + one(f)); },
+                      told.second) +
+           ">";
   }
   template <class S, class F>
   static void put_one(Out& to, const T& v, const Field<S, F>& f) {
@@ -78,13 +83,20 @@ struct Codec<T> {
 }  // namespace weft::native
 
 // Each of up to 64 fields.
-#define WEFT_DETAIL_EXPAND(...) WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(__VA_ARGS__))))
-#define WEFT_DETAIL_EXPAND_2(...) WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(__VA_ARGS__))))
-#define WEFT_DETAIL_EXPAND_1(...) WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(__VA_ARGS__))))
+#define WEFT_DETAIL_EXPAND(...) \
+  WEFT_DETAIL_EXPAND_2(         \
+      WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(__VA_ARGS__))))
+#define WEFT_DETAIL_EXPAND_2(...) \
+  WEFT_DETAIL_EXPAND_1(           \
+      WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(__VA_ARGS__))))
+#define WEFT_DETAIL_EXPAND_1(...) \
+  WEFT_DETAIL_EXPAND_0(           \
+      WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(__VA_ARGS__))))
 #define WEFT_DETAIL_EXPAND_0(...) __VA_ARGS__
 #define WEFT_DETAIL_PARENTHESES ()
 #define WEFT_DETAIL_FIELDS(T, F, ...) \
-  ::weft::native::Field{#F, &T::F} __VA_OPT__(, WEFT_DETAIL_AGAIN WEFT_DETAIL_PARENTHESES(T, __VA_ARGS__))
+  ::weft::native::Field{              \
+      #F, &T::F} __VA_OPT__(, WEFT_DETAIL_AGAIN WEFT_DETAIL_PARENTHESES(T, __VA_ARGS__))
 #define WEFT_DETAIL_AGAIN() WEFT_DETAIL_FIELDS
 
 #define WEFT_FIELDS(T, ...)                                                                   \

@@ -1,11 +1,14 @@
-// Where an exception of a component was thrown: in a debug build (`weft build --debug`, weft_add_component in Debug), which has
-// WEFT_COMPONENT_STACKS and the linker's --wrap=__cxa_throw.
+// Where an exception of a component was thrown: in a debug build (`weft build --debug`,
+// weft_add_component in Debug), which has WEFT_COMPONENT_STACKS and the linker's
+// --wrap=__cxa_throw.
 //
 //   throw ──__wrap___cxa_throw: the addresses on the stack are kept──► the runtime's own ──caught: thrown_at()──► text for weft.native
 //
-// What the standard library throws itself, from its own library, is not seen: such an exception has no stack.
+// What the standard library throws itself, from its own library, is not seen: such an exception has
+// no stack.
 //
-// Invariant: what is kept is of the last exception that this thread threw; it counts only for that exception.
+// Invariant: what is kept is of the last exception that this thread threw; it counts only for that
+// exception.
 #pragma once
 #include <exception>
 #include <string>
@@ -31,7 +34,9 @@ inline thread_local Thrown thrown;
 
 extern "C" {
 [[noreturn]] void __real___cxa_throw(void* exception, std::type_info* type, void (*destroy)(void*));
-[[noreturn, gnu::weak, gnu::visibility("hidden")]] void __wrap___cxa_throw(void* exception, std::type_info* type, void (*destroy)(void*)) {
+[[noreturn, gnu::weak, gnu::visibility("hidden")]] void __wrap___cxa_throw(void* exception,
+                                                                           std::type_info* type,
+                                                                           void (*destroy)(void*)) {
   weft::native::detail::Thrown& t = weft::native::detail::thrown;
   t.exception = exception;
   t.count = ::backtrace(t.frames, 64);
@@ -42,20 +47,23 @@ extern "C" {
 
 namespace weft::native::detail {
 
-// For the exception that is being handled: a line for each frame, innermost first: a library's file, a space, where in it, in hex.
+// For the exception that is being handled: a line for each frame, innermost first: a library's
+// file, a space, where in it, in hex.
 inline std::string thrown_at() {
   std::string text;
 #ifdef WEFT_COMPONENT_STACKS
   const std::exception_ptr now = std::current_exception();
   void* exception = nullptr;
-  std::memcpy(&exception, &now, sizeof exception);  // an exception_ptr is that pointer, in libstdc++
+  // an exception_ptr is that pointer, in libstdc++
+  std::memcpy(&exception, &now, sizeof exception);
   if (exception != thrown.exception) return text;
   for (int i = 1; i < thrown.count; ++i) {  // but for our own
     Dl_info info;
     if (!::dladdr(thrown.frames[i], &info) || !info.dli_fname) continue;
     char line[32];
     std::snprintf(line, sizeof line, " %zx\n",
-                  static_cast<std::size_t>(static_cast<char*>(thrown.frames[i]) - static_cast<char*>(info.dli_fbase)));
+                  static_cast<std::size_t>(static_cast<char*>(thrown.frames[i]) -
+                                           static_cast<char*>(info.dli_fbase)));
     text.append(info.dli_fname).append(line);
   }
 #endif

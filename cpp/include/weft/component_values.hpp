@@ -1,5 +1,6 @@
-// What crosses between a component and Python: the errors that operations throw, and the conversion of C++ values to those of
-// component_abi.h and back. Codec says for each type its text there, and how it is written and read.
+// What crosses between a component and Python: the errors that operations throw, and the conversion
+// of C++ values to those of component_abi.h and back. Codec says for each type its text there, and
+// how it is written and read.
 //
 // Invariant: what is read from a block is never read beyond its end: what is cut short is BadUse.
 #pragma once
@@ -20,7 +21,8 @@
 
 namespace weft::native {
 
-// --- what operations throw --------------------------------------------------------------------------------------------------------------
+// --- what operations throw
+// --------------------------------------------------------------------------------------------------------------
 
 class Error : public std::runtime_error {
  public:
@@ -63,7 +65,9 @@ struct Running {
 };
 inline thread_local Running running;
 
-inline weft_place place(const char* file, int line) noexcept { return {file, static_cast<std::uint32_t>(line)}; }
+inline weft_place place(const char* file, int line) noexcept {
+  return {file, static_cast<std::uint32_t>(line)};
+}
 
 [[noreturn]] inline void fail(weft_status s, std::uint32_t end) {
   switch (s) {
@@ -79,7 +83,8 @@ inline void check(weft_status s, std::uint32_t end) {
     fail(s, end);
 }
 
-// --- values -----------------------------------------------------------------------------------------------------------------------------
+// --- values
+// -----------------------------------------------------------------------------------------------------------------------------
 
 // A block under way: released unless it was given away.
 class Block {
@@ -120,7 +125,8 @@ class Out {  // a block under way, and the blocks of arrays that go with it
 };
 class In {  // of a block; what is cut short is bad use, never read beyond
  public:
-  In(void* block, std::size_t size) noexcept : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
+  In(void* block, std::size_t size) noexcept
+      : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
   const char* take(std::size_t n) {
     if (n > left_) throw BadUse("a value came that is none: its block is too short");
     const char* const p = at_;
@@ -177,7 +183,8 @@ template <class T>
 struct Codec<T> : Scalar<T, 8, 'i'> {
   static std::uint64_t bits(T v) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8)
-      if (v > static_cast<T>(INT64_MAX)) throw BadUse("an unsigned integer beyond 2**63 - 1: channels carry int64");
+      if (v > static_cast<T>(INT64_MAX))
+        throw BadUse("an unsigned integer beyond 2**63 - 1: channels carry int64");
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(v));
   }
   static T of(std::uint64_t b) {
@@ -186,8 +193,10 @@ struct Codec<T> : Scalar<T, 8, 'i'> {
       bool fits = static_cast<std::int64_t>(static_cast<T>(v)) == v;
       if constexpr (std::is_unsigned_v<T>) fits = fits && v >= 0;
       if (!fits)
-        throw BadUse("the integer " + std::to_string(v) + " does not fit into the C++ type of the process, of " +
-                     std::to_string(8 * sizeof(T)) + (std::is_unsigned_v<T> ? " bits, unsigned" : " bits"));
+        throw BadUse("the integer " + std::to_string(v) +
+                     " does not fit into the C++ type of the process, of " +
+                     std::to_string(8 * sizeof(T)) +
+                     (std::is_unsigned_v<T> ? " bits, unsigned" : " bits"));
     }
     return static_cast<T>(v);
   }
@@ -296,7 +305,8 @@ struct Codec<std::tuple<T...>> {
   static void put(Out& to, const std::tuple<T...>& v) {
     std::apply([&](const T&... x) { (Codec<T>::put(to, x), ...); }, v);
   }
-  static std::tuple<T...> get(In& from) { return std::tuple<T...>{Codec<T>::get(from)...}; }  // braces: from left to right
+  // braces: from left to right
+  static std::tuple<T...> get(In& from) { return std::tuple<T...>{Codec<T>::get(from)...}; }
 };
 template <class A, class B>
 inline constexpr bool kParts<std::pair<A, B>> = kParts<A> || kParts<B>;
@@ -308,7 +318,9 @@ struct Codec<std::pair<A, B>> {
     Codec<A>::put(to, v.first);
     Codec<B>::put(to, v.second);
   }
-  static std::pair<A, B> get(In& from) { return std::pair<A, B>{Codec<A>::get(from), Codec<B>::get(from)}; }
+  static std::pair<A, B> get(In& from) {
+    return std::pair<A, B>{Codec<A>::get(from), Codec<B>::get(from)};
+  }
 };
 template <class K, class V>
 inline constexpr bool kParts<std::map<K, V>> = kParts<V>;

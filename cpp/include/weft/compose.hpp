@@ -1,4 +1,5 @@
-// Composition (rule 7): threads as processes, spawn, groups, and run, which starts the outermost network. par and seq are in blocks.hpp.
+// Composition (rule 7): threads as processes, spawn, groups, and run, which starts the outermost
+// network. par and seq are in blocks.hpp.
 //
 //   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));       or shorter   weft::run(producer(…), consumer(…));
 //   co_await weft::par(a(), b());      auto [x, y] = co_await weft::par(f(), g());      co_await weft::seq(a(), b());
@@ -33,7 +34,8 @@ struct RoomFor<void> {
 template <class R>
 using Room = typename RoomFor<R>::type;
 
-// --- a thread as a process ------------------------------------------------------------------------------------------------------------
+// --- a thread as a process
+// ------------------------------------------------------------------------------------------------------------
 
 // What is the same for all functions.
 class Runner : public runtime::ThreadProcess {
@@ -41,7 +43,8 @@ class Runner : public runtime::ThreadProcess {
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
-  // Begins, in a group that it was added to. Owns itself from here on. A thread that the system does not give is a failure of this process.
+  // Begins, in a group that it was added to. Owns itself from here on. A thread that the system
+  // does not give is a failure of this process.
   void launch();
 
  private:
@@ -55,7 +58,8 @@ class Runner : public runtime::ThreadProcess {
 template <class F, class R>
 class ThreadRunner final : public Runner {
  public:
-  ThreadRunner(runtime::Run& r, F&& f, int cpu, Room<R>* result) : Runner(r, cpu), f_(std::move(f)), result_(result) {}
+  ThreadRunner(runtime::Run& r, F&& f, int cpu, Room<R>* result)
+      : Runner(r, cpu), f_(std::move(f)), result_(result) {}
 
  private:
   void call() override {
@@ -118,7 +122,8 @@ class ThreadTask {
 
 [[noreturn]] void raise_all(std::vector<std::exception_ptr> failures);
 
-// --- waiting for a group ----------------------------------------------------------------------------------------------------------------
+// --- waiting for a group
+// ----------------------------------------------------------------------------------------------------------------
 
 // A cancelled wait cancels the children and goes on waiting: nothing outlives its group (rule 7.6).
 bool withdraw_wait(runtime::ProcessBase& p) noexcept;
@@ -167,7 +172,8 @@ void may_start(const P& p, runtime::Group& g) {
   if constexpr (requires { p.check(g); }) p.check(g);
 }
 
-// What several processes give: nothing if none has a result, else a tuple of Results (of one that has none, std::monostate).
+// What several processes give: nothing if none has a result, else a tuple of Results (of one that
+// has none, std::monostate).
 template <class... Rs>
 using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<Room<Rs>...>>;
 
@@ -200,7 +206,9 @@ class Par {
   void start(runtime::Group& g) {
     if (!std::apply([](const auto&... p) { return (p.startable() && ...); }, ps_)) started_twice();
     std::apply([&g](const auto&... p) { (may_start(p, g), ...); }, ps_);
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...); }
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...);
+    }
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
@@ -259,13 +267,15 @@ class ParVector {
  public:
   using R = typename P::result_type;
   using Result = std::conditional_t<std::is_void_v<R>, void, std::vector<Room<R>>>;
-  explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
+  explicit ParVector(std::vector<P>&& ps)
+      : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
   void start(runtime::Group& g) {
     for (const P& p : ps_) {
       if (!p.startable()) started_twice();
       may_start(p, g);
     }
-    for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
+    for (std::size_t i = 0; i < ps_.size(); ++i)
+      ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
     std::vector<P>().swap(ps_);  // they are the group's now; a million empty handles are 8 MB
   }
   Result result() {
@@ -282,13 +292,15 @@ class ParVector {
 
 }  // namespace detail
 
-// A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait(); in a thread process g.wait()().
-// The first failure cancels the others, and the owner until it waits: its operation raises Cancelled (rule 7.5). wait() raises what failed.
-// Left without having waited (by an exception), it cancels its processes; the owner's own group waits for them and fails with them: they
-// must not refer to the owner's frame then.
+// A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait();
+// in a thread process g.wait()(). The first failure cancels the others, and the owner until it
+// waits: its operation raises Cancelled (rule 7.5). wait() raises what failed. Left without having
+// waited (by an exception), it cancels its processes; the owner's own group waits for them and
+// fails with them: they must not refer to the owner's frame then.
 class Group {
  public:
-  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, &runtime::executor_of(owner), &owner)) {
+  explicit Group(runtime::ProcessBase& owner)
+      : group_(new runtime::Group(owner.group->run, &runtime::executor_of(owner), &owner)) {
     group_->open_block();
   }
   Group() : Group(current()) {}
@@ -340,12 +352,14 @@ class Group {
 };
 
 namespace detail {
-// One process, awaited. Who awaits a value gets it, or what left the process that was to give it; one without a result is a step, as in
-// seq.
-template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>, Alone<P>>>
+// One process, awaited. Who awaits a value gets it, or what left the process that was to give it;
+// one without a result is a step, as in seq.
+template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>,
+                                                    Alone<P>>>
 struct One : BlockAwaiter<Block> {
   Block owned;
-  One(P&& c, runtime::ProcessBase* owner) : BlockAwaiter<Block>(owned, owner), owned(std::move(c)) {}
+  One(P&& c, runtime::ProcessBase* owner)
+      : BlockAwaiter<Block>(owned, owner), owned(std::move(c)) {}
 };
 template <class R>
 auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
@@ -360,7 +374,8 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 
 namespace detail {
 
-// How many cores. Whoever names a number refers to what runs on several; a program that never does compiles nothing of that.
+// How many cores. Whoever names a number refers to what runs on several; a program that never does
+// compiles nothing of that.
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
@@ -388,7 +403,8 @@ class StopBy {
   }
 
  private:
-  static void listen(const std::stop_token& t, runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) {
+  static void listen(const std::stop_token& t, runtime::Group& a, runtime::Group& b,
+                     void (*f)(void*), void* x) {
     const std::stop_callback asked(t, [&]() noexcept {
       a.cancel();
       b.cancel();
@@ -396,25 +412,28 @@ class StopBy {
     f(x);
   }
   const std::stop_token* token_ = nullptr;
-  void (*listen_)(const std::stop_token&, runtime::Group&, runtime::Group&, void (*)(void*), void*) = nullptr;
+  void (*listen_)(const std::stop_token&, runtime::Group&, runtime::Group&, void (*)(void*),
+                  void*) = nullptr;
 };
 
 }  // namespace detail
 
-// How a network is run: its clock, and on what. cores > 1: on so many cores, this thread being one; `on`: as that executor says.
-// `deadlocked`, of the outermost run: told of a deadlock (Deadlock's text) before its processes are cancelled, from any thread; it must not
-// use Weft.
+// How a network is run: its clock, and on what. cores > 1: on so many cores, this thread being one;
+// `on`: as that executor says. `deadlocked`, of the outermost run: told of a deadlock (Deadlock's
+// text) before its processes are cancelled, from any thread; it must not use Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
   detail::CoreCount cores = {};  // a number
   const Executor* on = nullptr;
-  // A stop that is asked for cancels the processes of this network (rule 7.12). request_stop() is not for a signal's handler:
-  // weft::signals.
+  // A stop that is asked for cancels the processes of this network (rule 7.12). request_stop() is
+  // not for a signal's handler: weft::signals.
   detail::StopBy stop = {};  // a const std::stop_token*
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
 // run(on(pool), p, q): the whole network on that executor, which must live as long as the call.
-[[nodiscard]] inline RunOptions on(const Executor& e) noexcept { return {Clock::steady, {}, &e, {}, nullptr}; }
+[[nodiscard]] inline RunOptions on(const Executor& e) noexcept {
+  return {Clock::steady, {}, &e, {}, nullptr};
+}
 
 namespace detail {
 
@@ -423,7 +442,8 @@ struct StartOf {
   void (*f)(void* x, runtime::Group&);
   void* x;
 };
-// From main, or any thread that is no process: the outermost run. In a thread process: a network inside the same run.
+// From main, or any thread that is no process: the outermost run. In a thread process: a network
+// inside the same run.
 void execute(const RunOptions& o, StartOf start);
 template <class Ps>
 void execute(const RunOptions& o, Ps& p) {
@@ -432,7 +452,8 @@ void execute(const RunOptions& o, Ps& p) {
 
 }  // namespace detail
 
-// Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it cannot go on.
+// Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it
+// cannot go on.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
   detail::execute(o, p);
@@ -477,13 +498,17 @@ runtime::Run* current_run() noexcept;
 template <Startable P>
 void spawn(P p) {
   runtime::Run* r = detail::current_run();
-  if (!r || !r->spawned) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
+  if (!r || !r->spawned)
+    detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
   auto* const nowhere = static_cast<detail::Room<typename P::result_type>*>(nullptr);
-  if constexpr (requires(runtime::Executor & e) { p.start(*r->spawned, nowhere, runtime::RunsAt::group, e); }) {
+  if constexpr (requires(runtime::Executor & e) {
+                  p.start(*r->spawned, nowhere, runtime::RunsAt::group, e);
+                }) {
     // Where the one that starts it runs, if that is an executor of the run's own (rule 15.5).
     if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
       runtime::Executor& e = runtime::executor_of(*me);
-      if (const runtime::RunsAt at = r->which_executor(e); at != runtime::RunsAt::group) return p.start(*r->spawned, nowhere, at, e);
+      if (const runtime::RunsAt at = r->which_executor(e); at != runtime::RunsAt::group)
+        return p.start(*r->spawned, nowhere, at, e);
     }
   }
   p.start(*r->spawned, nowhere);
@@ -494,7 +519,9 @@ struct YieldOp {
   struct Awaiter {
     runtime::ProcessBase* p;
     bool await_ready() const;
-    void await_suspend(std::coroutine_handle<>) const noexcept { runtime::this_context->executor->post(p); }
+    void await_suspend(std::coroutine_handle<>) const noexcept {
+      runtime::this_context->executor->post(p);
+    }
     void await_resume() const noexcept {}
   };
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }

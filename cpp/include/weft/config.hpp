@@ -10,9 +10,10 @@
 //   -DWEFT_NO_FUTEX     the standard library's condition variables where Linux has its futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
-// All of these change what the library's types are made of, and so do the sanitizers. So everything stands in an inline namespace
-// whose name tells them, WEFT_ABI: files that were compiled differently have different types, and do not link with each other; the
-// name of what the linker misses says where they differ (weft::v0_1_compiled_checks::…).
+// All of these change what the library's types are made of, and so do the sanitizers. So everything
+// stands in an inline namespace whose name tells them, WEFT_ABI: files that were compiled
+// differently have different types, and do not link with each other; the name of what the linker
+// misses says where they differ (weft::v0_1_compiled_checks::…).
 #pragma once
 
 #if defined(WEFT_COMPILED)
@@ -80,9 +81,11 @@
 #define WEFT_TSAN 0
 #endif
 
-#define WEFT_ABI_JOINED(major, minor, form, checks, futex, bias, sanitizer) v##major##_##minor##form##checks##futex##bias##sanitizer
+#define WEFT_ABI_JOINED(major, minor, form, checks, futex, bias, sanitizer) \
+  v##major##_##minor##form##checks##futex##bias##sanitizer
 #define WEFT_ABI_JOIN(...) WEFT_ABI_JOINED(__VA_ARGS__)
-#define WEFT_ABI \
-  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_FORM, WEFT_ABI_CHECKS, WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
+#define WEFT_ABI                                                                        \
+  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_FORM, WEFT_ABI_CHECKS, \
+                WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
 
 #include "version.hpp"

@@ -1,11 +1,12 @@
-// Coroutine processes: a process is a function that returns weft::Process (or weft::ProcessOf<R>) and co_awaits its operations.
+// Coroutine processes: a process is a function that returns weft::Process (or weft::ProcessOf<R>)
+// and co_awaits its operations.
 //
 //   weft::Process successor(weft::Reader<int> in, weft::Writer<int> out) {
 //     while (auto v = co_await in.next()) co_await out.write(*v + 1);
 //   }
 //
-// The promise is the process: waiter, name, place in its group. One node per process serves all its plain operations, so that an awaiter
-// is a pointer and a value.
+// The promise is the process: waiter, name, place in its group. One node per process serves all its
+// plain operations, so that an awaiter is a pointer and a value.
 #pragma once
 #include <array>
 #include <coroutine>
@@ -91,17 +92,22 @@ inline bool may_begin(runtime::ProcessBase* p) noexcept {
   return false;
 }
 
-// Stands in for a process whose operation is done and went well: a constant, so that an awaiter that refers to it has nothing to test.
+// Stands in for a process whose operation is done and went well: a constant, so that an awaiter
+// that refers to it has nothing to test.
 struct Done final : runtime::ProcessBase {
   constexpr Done() noexcept { status = Status::ok; }
 };
 inline constexpr Done done;
 
-// An operation in full: the end may be closed, the process cancelled, another one may have used the channel last. Of process
-// this_process(): what a call like this takes from the way that is often taken is a register for each argument.
+// An operation in full: the end may be closed, the process cancelled, another one may have used the
+// channel last. Of process this_process(): what a call like this takes from the way that is often
+// taken is a register for each argument.
 template <class Engine, core::Side S>
-[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place, void* slot, std::uint32_t at) {
-  if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
+[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place,
+                                                                       void* slot,
+                                                                       std::uint32_t at) {
+  if (place == &closed_place)
+    closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
   p->line = at;
   p->place = place;
@@ -130,17 +136,19 @@ template <class Engine, class T>
   throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
-// An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is the
-// process, or `done`; so that what most often happens is written, and tested, once. One test of the last user finds closed ends too.
-// (`op` is null if the process does not park: a scheduler clears it, or begin_in_full(). `room` is named where it is needed: an address
-// that is known everywhere would be computed on every way.)
+// An operation begins where its awaiter is made, with the line at hand that a report will want if
+// it parks. What the awaiter keeps is the process, or `done`; so that what most often happens is
+// written, and tested, once. One test of the last user finds closed ends too. (`op` is null if the
+// process does not park: a scheduler clears it, or begin_in_full(). `room` is named where it is
+// needed: an address that is known everywhere would be computed on every way.)
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
   using Engine = EngineOf<T, P>;
 
-  // Never copied, and not defined: where it is made its room's address is told to others. Not `= delete`: with all of them deleted g++ 12
-  // for aarch64 hands so small an object back in registers, which is a copy.
+  // Never copied, and not defined: where it is made its room's address is told to others. Not `=
+  // delete`: with all of them deleted g++ 12 for aarch64 hands so small an object back in
+  // registers, which is a copy.
   PlainAwaiter(const PlainAwaiter&) noexcept;
   PlainAwaiter& operator=(const PlainAwaiter&) = delete;
   [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
@@ -150,13 +158,15 @@ class PlainAwaiter {
   [[gnu::always_inline]] PlainAwaiter() noexcept {}
   [[gnu::always_inline]] explicit PlainAwaiter(T&& v) noexcept : room(std::move(v)) {}
   ~PlainAwaiter() = default;
-  [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::SyncObject* place, std::uint32_t at) {
+  [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::SyncObject* place,
+                                    std::uint32_t at) {
 #if WEFT_CHECK_LOCAL
     if constexpr (!P::shared)
       if (place != &closed_place && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
-    if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer)) [[unlikely]] {
+    if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer))
+        [[unlikely]] {
       p = begin_in_full<Engine, S>(place, &room, at);
       return;
     }
@@ -178,7 +188,10 @@ class PlainAwaiter {
 
 template <class T, class P>
 struct ReadAwaiter : PlainAwaiter<T, P, core::Side::in> {
-  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* me, core::SyncObject* place, std::uint32_t at) { this->begin(me, place, at); }
+  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* me, core::SyncObject* place,
+                                     std::uint32_t at) {
+    this->begin(me, place, at);
+  }
   [[gnu::always_inline]] T await_resume() {
     if (this->p->status != Status::ok) [[unlikely]]
       read_failed<EngineOf<T, P>>();
@@ -198,7 +211,8 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 
 template <class T, class P>
 struct WriteAwaiter : PlainAwaiter<T, P, core::Side::out> {
-  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* me, core::SyncObject* place, T&& v, std::uint32_t at)
+  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* me, core::SyncObject* place, T&& v,
+                                      std::uint32_t at)
       : PlainAwaiter<T, P, core::Side::out>(std::move(v)) {
     this->begin(me, place, at);
   }
@@ -225,7 +239,9 @@ class Executor;
 template <class R>
 class Placed;
 template <class R>
-class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
+class [[nodiscard(
+    "a process does nothing until it is started: give it to run, par, seq, spawn or co_await "
+    "it")]] BasicProcess;
 
 namespace detail {
 
@@ -276,15 +292,18 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   void unhandled_exception() noexcept;
 
   template <class T, class P>
-  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o,
+                                                           std::uint32_t at = __builtin_LINE()) {
     return {this, reinterpret_cast<core::SyncObject*>(o), at};
   }
   template <class T, class P>
-  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o,
+                                                           std::uint32_t at = __builtin_LINE()) {
     return {this, reinterpret_cast<core::SyncObject*>(o), at};
   }
   template <class T, class P>
-  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) {
+  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o,
+                                                            std::uint32_t at = __builtin_LINE()) {
     return {this, o.place, std::move(o.value), at};
   }
   template <Operation A>
@@ -295,8 +314,11 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
 
-  // Every promise has this alignment and begins with this base (asserted where they are made), so the frame is found from here.
-  std::coroutine_handle<PromiseBase> handle() noexcept { return std::coroutine_handle<PromiseBase>::from_promise(*this); }
+  // Every promise has this alignment and begins with this base (asserted where they are made), so
+  // the frame is found from here.
+  std::coroutine_handle<PromiseBase> handle() noexcept {
+    return std::coroutine_handle<PromiseBase>::from_promise(*this);
+  }
 
  private:
   template <class... A>
@@ -304,14 +326,16 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     static constinit runtime::FunctionInfos known{nullptr};
     const char* const frame = static_cast<const char*>(handle().address());
     const runtime::LastFrame last = runtime::last_frame;
-    if (last.begin != frame) return;  // it is not on the heap, or an argument's copying made another frame
+    // it is not on the heap, or an argument's copying made another frame
+    if (last.begin != frame) return;
     std::array<runtime::HeldAt, sizeof...(A)> at;
     std::size_t n = 0;
     const auto one = [&]<class X>(const X& a) {
       if constexpr (kHolds<X>) {
         const auto* const x = reinterpret_cast<const char*>(&a);
         if (x >= frame && x < frame + last.size)
-          at[n++] = {x - reinterpret_cast<const char*>(static_cast<ProcessBase*>(this)), &visit_held<X>};
+          at[n++] = {x - reinterpret_cast<const char*>(static_cast<ProcessBase*>(this)),
+                     &visit_held<X>};
       }
     };
     (one(args), ...);
@@ -325,7 +349,9 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       if constexpr (holds_local<A>()) at = runtime::RunsAt::holds_local;
     }
   }
-  static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
+  static PromiseBase* self(core::Waker* w) noexcept {
+    return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w));
+  }
   static void wake(core::Waker* w) noexcept { runtime::executor_of(*self(w)).post(w); }
   static void run(core::Waker* w) {
     PromiseBase* p = self(w);
@@ -333,22 +359,30 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     p->op = nullptr;
     p->handle().resume();
   }
-  static runtime::Executor* home(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
+  static runtime::Executor* home(runtime::ProcessBase& p) noexcept {
+    return &runtime::executor_of(p);
+  }
 
-  // After the last operation the node's slot is free: what left the process, if that is to be raised, waits there until the frame is gone.
-  static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
-  std::exception_ptr& left() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
+  // After the last operation the node's slot is free: what left the process, if that is to be
+  // raised, waits there until the frame is gone.
+  static_assert(sizeof(std::exception_ptr) == sizeof(void*) &&
+                alignof(std::exception_ptr) == alignof(void*));
+  std::exception_ptr& left() noexcept {
+    return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot));
+  }
 };
 
-inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
+inline const runtime::ProcessOps PromiseBase::kOps{
+    {&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
 
 // The ops of a promise: where its frame begins is known once its type is complete.
 template <class Promise>
 const runtime::ProcessOps& ops_of(Promise& p) {
   static const runtime::ProcessOps ops = [&] {
     runtime::ProcessOps o = PromiseBase::kOps;
-    const std::ptrdiff_t frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
-                                 static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    const std::ptrdiff_t frame =
+        reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
+        static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
     o.frame = frame == core::kFrame ? frame : 0;
     return o;
   }();
@@ -363,7 +397,8 @@ class Promise : public PromiseBase {
 
   template <class... A>
   explicit Promise(const A&... args) : PromiseBase(args...) {}
-  BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
+  BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(),
+                                    const char* in = __builtin_FILE(),
                                     std::uint32_t at = __builtin_LINE()) noexcept;
   template <class V>
   void return_value(V&& v) {
@@ -381,7 +416,8 @@ class Promise<void> : public PromiseBase {
   const runtime::ProcessOps& ops_with_frame() { return ops_of(*this); }
   template <class... A>
   explicit Promise(const A&... args) : PromiseBase(args...) {}
-  BasicProcess<void> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
+  BasicProcess<void> get_return_object(const char* f = __builtin_FUNCTION(),
+                                       const char* in = __builtin_FILE(),
                                        std::uint32_t at = __builtin_LINE()) noexcept;
   void return_void() noexcept { ended_well(); }
 };
@@ -391,7 +427,8 @@ class ThreadTask;  // compose.hpp
 
 }  // namespace detail
 
-// A process that has not been started. It holds the ends in its arguments already; dropped unstarted, it lets go of them.
+// A process that has not been started. It holds the ends in its arguments already; dropped
+// unstarted, it lets go of them.
 template <class R>
 class BasicProcess {
  public:
@@ -404,7 +441,8 @@ class BasicProcess {
   template <class F>
   BasicProcess(detail::ThreadTask<F>) {
     static_assert(detail::never<F>,
-                  "weft: a thread(...) is no weft::Process: each has a type of its own, that of its function. Keep it by auto, several of "
+                  "weft: a thread(...) is no weft::Process: each has a type of its own, that of "
+                  "its function. Keep it by auto, several of "
                   "one function in a std::vector of decltype(thread(f)); weft::par takes both");
   }
   BasicProcess& operator=(BasicProcess o) noexcept {
@@ -432,7 +470,8 @@ class BasicProcess {
   }
   // The same, on an executor of the run, where it is at `at`.
   template <class Slot>
-  [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at, runtime::Executor& home) {
+  [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at,
+                                    runtime::Executor& home) {
     check(home);
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
@@ -445,7 +484,8 @@ class BasicProcess {
   void check(runtime::Group& g) const { check(*g.executor); }
   void check(const runtime::Executor& home) const {
     if (!h_) detail::started_twice();
-    if (h_.promise().at == runtime::RunsAt::holds_local && home.multi()) detail::local_on_cores(h_.promise());
+    if (h_.promise().at == runtime::RunsAt::holds_local && home.multi())
+      detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
   // Its name in its path, for reports; null if it was started.
@@ -463,7 +503,8 @@ using ProcessOf = BasicProcess<R>;
 
 namespace detail {
 template <class R>
-BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std::uint32_t at) noexcept {
+BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in,
+                                              std::uint32_t at) noexcept {
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise) == alignof(PromiseBase));
   function = f;
@@ -471,7 +512,8 @@ BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std
   line = at;
   return BasicProcess<R>(h);
 }
-inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const char* in, std::uint32_t at) noexcept {
+inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const char* in,
+                                                           std::uint32_t at) noexcept {
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise<void>) == alignof(PromiseBase));
   function = f;

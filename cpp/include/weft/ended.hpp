@@ -1,6 +1,8 @@
-// The end of a process as a guard (rule 7.11): what a Watch (watch.hpp) gives, and what lists of guards may hold.
+// The end of a process as a guard (rule 7.11): what a Watch (watch.hpp) gives, and what lists of
+// guards may hold.
 //
-// A WatchState is shared by all copies of a Watch and by its guards; what is under its mutex is who runs.
+// A WatchState is shared by all copies of a Watch and by its guards; what is under its mutex is who
+// runs.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -33,20 +35,27 @@ struct WatchState {
   }
   // It is that of this process, which was given here.
   void is_of(const char* process, const char* file, std::uint32_t line) {
-    const core::SyncObject given_at{.name = file, .line = line, .last_reader = {}, .last_writer = {}};
-    name = std::string("the end of ") + (process ? process : "a process") + " (" + runtime::name_of(given_at) + ")";
+    const core::SyncObject given_at{
+        .name = file, .line = line, .last_reader = {}, .last_writer = {}};
+    name = std::string("the end of ") + (process ? process : "a process") + " (" +
+           runtime::name_of(given_at) + ")";
     latch.name = name.c_str();
   }
 };
 
 inline bool withdraw_end(runtime::ProcessBase& p) noexcept {
-  if (!static_cast<core::LatchEngine<Shared>*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;
+  if (!static_cast<core::LatchEngine<Shared>*>(static_cast<core::SyncObject*>(p.place))
+           ->withdraw(p))
+    return false;
   p.status = Status::cancelled;
   return true;
 }
-inline void visit_end(runtime::ProcessBase& p, runtime::WaitVisitor& v) { v.end(*static_cast<core::SyncObject*>(p.place)); }
+inline void visit_end(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+  v.end(*static_cast<core::SyncObject*>(p.place));
+}
 inline void undecided_end(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
-  if (!static_cast<core::LatchEngine<Shared>*>(static_cast<core::SyncObject*>(p.place))->ready()) visit_end(p, v);
+  if (!static_cast<core::LatchEngine<Shared>*>(static_cast<core::SyncObject*>(p.place))->ready())
+    visit_end(p, v);
 }
 inline constexpr runtime::OpKind end_op{"wait for", &withdraw_end, &visit_end, &undecided_end};
 

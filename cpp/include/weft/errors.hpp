@@ -22,10 +22,12 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 
-  // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is of another type.
+  // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is
+  // of another type.
   template <class T>
   T* value() const noexcept {
-    return carried_.value && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get()) : nullptr;
+    return carried_.value && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
+                                                         : nullptr;
   }
   // A value of any type, and which.
   struct Carried {
@@ -45,7 +47,8 @@ class Error : public std::runtime_error {
 // A channel has ended: the common base of the three ways.
 class ChannelEnd : public Error {
  public:
-  ChannelEnd(const std::string& what, int guard_index, bool by_operation = false) : Error(what), guard(guard_index), met(by_operation) {}
+  ChannelEnd(const std::string& what, int guard_index, bool by_operation = false)
+      : Error(what), guard(guard_index), met(by_operation) {}
   const int guard;  // of the select that chose it; -1 for a plain operation (rule 5.6)
   const bool met;   // an operation made it; only such an end is quiet (rule 3.5)
 };
@@ -61,7 +64,8 @@ class Poisoned final : public ChannelEnd {
   }
   const std::uint8_t strength;
 
-  // It is thrown in the process that runs: what that holds and lets go while it passes is poisoned (rule 4.3).
+  // It is thrown in the process that runs: what that holds and lets go while it passes is poisoned
+  // (rule 4.3).
   void under_way() const noexcept {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
@@ -76,7 +80,8 @@ class Poisoned final : public ChannelEnd {
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
-  bool in_doubt = false;  // of a write to another address space: the value may have been taken (WIRE.md 8)
+  // of a write to another address space: the value may have been taken (WIRE.md 8)
+  bool in_doubt = false;
 };
 
 class Cancelled final : public Error {
@@ -84,7 +89,8 @@ class Cancelled final : public Error {
   Cancelled() : Error("cancelled") {}
 };
 
-// The time limit of the process's own scope has come (rule 7.12): thrown by its operations in place of Cancelled.
+// The time limit of the process's own scope has come (rule 7.12): thrown by its operations in place
+// of Cancelled.
 class TimedOut final : public Error {
  public:
   explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}
@@ -102,7 +108,8 @@ class BadUse final : public Error {
 
 class Deadlock final : public Error {
  public:
-  Deadlock(const std::string& report, std::vector<std::string> k) : Error(report), knot(std::move(k)) {}
+  Deadlock(const std::string& report, std::vector<std::string> k)
+      : Error(report), knot(std::move(k)) {}
   const std::vector<std::string> knot;  // the paths of the processes in it
 };
 
@@ -121,8 +128,9 @@ namespace detail {
 // The path of the process that runs here, and a colon; nothing if none does.
 std::string who();
 
-// What is being handled, if it is an E and nothing derived from it: to throw it again, for a handler to tell, would take as long as its
-// whole way here. Null: it is none, or there is no way to tell.
+// What is being handled, if it is an E and nothing derived from it: to throw it again, for a
+// handler to tell, would take as long as its whole way here. Null: it is none, or there is no way
+// to tell.
 template <class E>
 const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)
@@ -138,19 +146,25 @@ const E* handled() noexcept {
 #endif
 }
 
-// How what is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6, 6.5), and the strength of a poison.
+// How what is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6, 6.5), and the
+// strength of a poison.
 struct Left {
   Ending how;
   std::uint8_t poison = 0;
 };
-inline Left left_by(const Retired& e) noexcept { return {e.met ? Ending::retired : Ending::failed}; }
-inline Left left_by(const Poisoned& e) noexcept { return {e.met ? Ending::poisoned : Ending::failed, e.strength}; }
+inline Left left_by(const Retired& e) noexcept {
+  return {e.met ? Ending::retired : Ending::failed};
+}
+inline Left left_by(const Poisoned& e) noexcept {
+  return {e.met ? Ending::poisoned : Ending::failed, e.strength};
+}
 Left left_by_handled() noexcept;
 
 // What left one process leaves another, which runs now.
 [[noreturn]] void raise_again(const std::exception_ptr& e);
 
-// The process meets what it was asked (rule 6.1). `not_done`: the value of a write, for the exception.
+// The process meets what it was asked (rule 6.1). `not_done`: the value of a write, for the
+// exception.
 [[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done = {});
 [[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
   if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -161,8 +175,9 @@ Left left_by_handled() noexcept;
 [[noreturn]] void started_twice();
 
 // `met`: by an operation (rule 3.5).
-[[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength, const char* verb, int guard,
-                                       Error::Carried not_done = {}, bool met = true);
+[[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
+                                       const char* verb, int guard, Error::Carried not_done = {},
+                                       bool met = true);
 
 }  // namespace detail
 }  // namespace weft::inline WEFT_ABI

@@ -1,4 +1,5 @@
-// Executors to be asked for (rules 15.5 to 15.8): weft::Cores and weft::Core say what is wanted; a run makes it at its first use.
+// Executors to be asked for (rules 15.5 to 15.8): weft::Cores and weft::Core say what is wanted; a
+// run makes it at its first use.
 //
 //   weft::Cores pool(2);   p().on(pool)      weft::Core io;   p().on(io)      p().pinned(1)      weft::run(weft::on(pool), p(), q())
 #pragma once
@@ -13,12 +14,14 @@ struct RunOptions;
 namespace detail {
 struct Where;
 struct StartOf;
-// How executors of a kind are made. Only who asks for one refers to it: a program that never does compiles nothing of it.
+// How executors of a kind are made. Only who asks for one refers to it: a program that never does
+// compiles nothing of it.
 struct Kind {
   bool multi;
   std::unique_ptr<runtime::RunExecutor> (*hire)(runtime::Run&, const Where&);
   // Run a network, this thread being the executor's or one of its.
-  void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
+  void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
+                  const std::shared_ptr<const Where>&, const StartOf&);
 };
 struct Where {
   const Kind* kind;
@@ -27,8 +30,10 @@ struct Where {
 };
 std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w);
 std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
-void execute_solo(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
-void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
+void execute_solo(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
+                  const std::shared_ptr<const Where>&, const StartOf&);
+void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
+                   const std::shared_ptr<const Where>&, const StartOf&);
 inline constexpr Kind single{false, &hire_own_thread, &execute_solo};
 inline constexpr Kind multi{true, &hire_cores, &execute_cores};
 // Throws BadUse if this program may not use that CPU.
@@ -48,8 +53,9 @@ class Executor {
   std::shared_ptr<const detail::Where> where_;
 };
 
-// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus`: where to hold them, one for each (a CPU may come
-// twice); left out: wherever the system puts them. BadUse for other numbers, and for CPUs that this program may not use.
+// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus`: where to
+// hold them, one for each (a CPU may come twice); left out: wherever the system puts them. BadUse
+// for other numbers, and for CPUs that this program may not use.
 class Cores : public Executor {
  public:
   explicit Cores(unsigned n, std::vector<int> cpus = {}) : Executor(checked(n, std::move(cpus))) {}
@@ -58,7 +64,8 @@ class Cores : public Executor {
   static detail::Where checked(unsigned n, std::vector<int> cpus);
 };
 
-// A single-core executor: a thread of its own, on which local channels work; held on `cpu` if one is given.
+// A single-core executor: a thread of its own, on which local channels work; held on `cpu` if one
+// is given.
 class Core : public Executor {
  public:
   Core() : Executor(detail::Where{&detail::single, 1, {}}) {}
@@ -79,7 +86,8 @@ template <class R>
 class Placed {
  public:
   using result_type = R;
-  Placed(BasicProcess<R>&& p, std::shared_ptr<const detail::Where> w) noexcept : p_(std::move(p)), where_(std::move(w)) {}
+  Placed(BasicProcess<R>&& p, std::shared_ptr<const detail::Where> w) noexcept
+      : p_(std::move(p)), where_(std::move(w)) {}
 
   Placed&& named(const char* name) && {
     p_ = std::move(p_).named(name);

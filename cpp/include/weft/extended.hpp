@@ -1,7 +1,8 @@
 // Extended reads (rule 1.6):   { auto x = co_await r.extended(); log(*x); }      the writer goes on when x is destroyed
 //
-// The reader's node must outlive the read (it holds the writer), and its process does other things meanwhile: so it is the node of a
-// one-guard choice inside the scope object, not the process's own.
+// The reader's node must outlive the read (it holds the writer), and its process does other things
+// meanwhile: so it is the node of a one-guard choice inside the scope object, not the process's
+// own.
 #pragma once
 #include "alt.hpp"
 
@@ -49,12 +50,15 @@ class Extended {
     [[noreturn]] void raise(std::size_t, Status s) { detail::throw_end_of(c, s, "extended read"); }
   };
   Extended(Extended&& o) noexcept : core_(o.core_), state_(std::move(o.state_)) {}
-  Extended(Engine* c, std::unique_ptr<State> s) noexcept : core_(c), state_(std::move(s)) { core_->references.up(); }
+  Extended(Engine* c, std::unique_ptr<State> s) noexcept : core_(c), state_(std::move(s)) {
+    core_->references.up();
+  }
 
   struct Awaiter {
     std::unique_ptr<State> state;
     detail::SelectAwaiter<State, core::Select> inner;
-    Awaiter(Engine* c, runtime::ProcessBase* p) : state(prepared(c, p)), inner(*state, state->engine, p) {}
+    Awaiter(Engine* c, runtime::ProcessBase* p)
+        : state(prepared(c, p)), inner(*state, state->engine, p) {}
     bool await_ready() { return inner.await_ready(); }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     Extended await_resume() {

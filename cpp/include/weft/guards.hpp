@@ -1,8 +1,9 @@
 // The guards of a choice (rule 5.2), and the sets of guards that a select works on.
 //
-// A set has: size(), data() (the core's guards), fill(process) once before it is used, refill_timers(process) before each further use,
-// take(i) the value that came, compute(i) for an output that makes its value after the commit, raise(i, status) for a guard that has
-// ended, passed(i, …) for what measures.
+// A set has: size(), data() (the core's guards), fill(process) once before it is used,
+// refill_timers(process) before each further use, take(i) the value that came, compute(i) for an
+// output that makes its value after the commit, raise(i, status) for a guard that has ended,
+// passed(i, …) for what measures.
 #pragma once
 #include <array>
 #include <functional>
@@ -34,7 +35,8 @@ struct GuardBase {
 };
 template <class D>
 struct Conditional : GuardBase {
-  // With a precondition: if c is false it is off and takes no part (rule 5.2), and its end may be closed.
+  // With a precondition: if c is false it is off and takes no part (rule 5.2), and its end may be
+  // closed.
   D when(bool c) && {
     this->enabled = c;
     return std::move(static_cast<D&>(*this));
@@ -42,7 +44,8 @@ struct Conditional : GuardBase {
 };
 template <class D>
 struct OfChannel : Conditional<D> {
-  // That its channel has retired is ready at once, as poison is: the select raises Retired with this guard (rule 5.6).
+  // That its channel has retired is ready at once, as poison is: the select raises Retired with
+  // this guard (rule 5.6).
   D ends() && {
     this->loud = true;
     return std::move(static_cast<D&>(*this));
@@ -73,8 +76,10 @@ struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;  // else the value is gone after the first time
-  Engine* c;                                                             // null: its end is closed, which is bad use if it is on
+  // else the value is gone after the first time
+  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
+  // null: its end is closed, which is bad use if it is on
+  Engine* c;
   T value;
   Out(Engine* core, T v) : c(core), value(std::move(v)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
@@ -155,7 +160,9 @@ Out<T, P> out(const Writer<T, P>& w, V&& v) {
 }
 template <class T, class P, class F>
 OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
-  static_assert(!core::one_to_one<P>, "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
+  static_assert(
+      !core::one_to_one<P>,
+      "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.core(), std::move(f));
 }
 inline DeadlineGuard after(Span s) { return DeadlineGuard(true, s.count()); }
@@ -175,7 +182,8 @@ struct EndOf;  // ended.hpp
 namespace detail {
 
 template <class G>
-concept GuardLike = IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
+concept GuardLike =
+    IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
     std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
 
 template <GuardLike G>
@@ -197,7 +205,8 @@ struct Unique<std::variant<Us...>> {
 };
 template <class... Us, class T, class... Ts>
 struct Unique<std::variant<Us...>, T, Ts...> {
-  using type = typename std::conditional_t<std::is_void_v<T> || (std::is_same_v<T, Us> || ...), Unique<std::variant<Us...>, Ts...>,
+  using type = typename std::conditional_t<std::is_void_v<T> || (std::is_same_v<T, Us> || ...),
+                                           Unique<std::variant<Us...>, Ts...>,
                                            Unique<std::variant<Us..., T>, Ts...>>::type;
 };
 template <class V>
@@ -240,7 +249,8 @@ struct FixedGuards {
   }
   void refill_timers(runtime::ProcessBase& p) {
     each([&](auto& g, std::size_t i) {
-      if constexpr (std::is_same_v<std::remove_reference_t<decltype(g)>, DeadlineGuard>) g.fill(guards[i], p);
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(g)>, DeadlineGuard>)
+        g.fill(guards[i], p);
     });
   }
   void passed(std::size_t at, runtime::Passed& v) noexcept {
@@ -317,13 +327,17 @@ struct ManyReaders {
   void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
-  [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
+  [[noreturn]] void raise(std::size_t i, Status s) {
+    throw_end_of(cores[i], s, "select", static_cast<int>(i));
+  }
 };
 
-// Any number of guards of any kinds, over channels of one type: what a program puts together as it runs.
+// Any number of guards of any kinds, over channels of one type: what a program puts together as it
+// runs.
 template <class T, class P>
 struct ManyGuards {
-  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard, Skip, Meet, weft::EndOf>;
+  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
+                           Skip, Meet, weft::EndOf>;
   using Value = std::optional<T>;
   static constexpr bool computes = true;
   static constexpr bool shared = P::shared;
@@ -352,7 +366,9 @@ struct ManyGuards {
     });
   }
   Value take(std::size_t i) { return Value(std::get<In<T, P>>(gs[i]).slot.take()); }
-  Status compute(std::size_t i) { return std::get<OutWith<std::function<T()>, T, P>>(gs[i]).compute(guards[i]); }
+  Status compute(std::size_t i) {
+    return std::get<OutWith<std::function<T()>, T, P>>(gs[i]).compute(guards[i]);
+  }
   [[noreturn]] void raise(std::size_t i, Status s) {
     on(i, [&](auto& g) {
       if constexpr (requires { g.value; }) {
@@ -371,12 +387,17 @@ struct ManyGuards {
   }
 };
 
-[[noreturn]] inline void none_holds() { bad_use("select: no guard's precondition holds, it would wait for ever"); }
+[[noreturn]] inline void none_holds() {
+  bad_use("select: no guard's precondition holds, it would wait for ever");
+}
 
 // Bad use by the core's word (rule 5.5).
 template <class Set>
 void raise_fault(Set& set, const core::Fault& f, const char* verb) {
-  const auto both = [&] { return std::string(verb) + ": guards " + std::to_string(f.a) + " and " + std::to_string(f.b) + " are "; };
+  const auto both = [&] {
+    return std::string(verb) + ": guards " + std::to_string(f.a) + " and " + std::to_string(f.b) +
+           " are ";
+  };
   switch (f.what) {
     case core::Fault::none: return;
     case core::Fault::no_guard: bad_use("select needs at least one guard");
@@ -384,7 +405,8 @@ void raise_fault(Set& set, const core::Fault& f, const char* verb) {
     case core::Fault::both_ends:
       bad_use(both() + "both ends of channel " + runtime::name_of(*set.data()[f.a].where) +
               ": a process cannot talk to itself; give one end to another process");
-    case core::Fault::barrier_twice: bad_use(both() + "the same barrier: a process is one party; give each barrier once");
+    case core::Fault::barrier_twice:
+      bad_use(both() + "the same barrier: a process is one party; give each barrier once");
   }
 }
 
@@ -394,7 +416,8 @@ void check_guard(Set& set, std::uint32_t i, const char* verb) {
   const core::Guard& g = set.data()[i];
   if (!g.enabled) return;
   if (g.kind == core::Kind::barrier && static_cast<Barrier::Engine*>(g.where)->enrolled() == 0)
-    bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " + std::to_string(i));
+    bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " +
+            std::to_string(i));
   if (g.kind > core::Kind::output) return;
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }

@@ -1,15 +1,18 @@
-// ChannelHandle<T>: a channel that closures capture by copy, each process taking its ends when it first uses them.
+// ChannelHandle<T>: a channel that closures capture by copy, each process taking its ends when it
+// first uses them.
 //
 //   weft::ChannelHandle<int> a, b;
-//   weft::par{ [=] { for (int i = 0; i < 3; ++i) a(i); }, [=] { for (;;) b(2 * a()); }, [=] { for (int v : b.reader()) print(v); } }();
+//   weft::par{ [=] { for (int i = 0; i < 3; ++i) a(i); }, [=] { for (;;) b(2 * a()); }, [=] { for
+//   (int v : b.reader()) print(v); } }();
 //
 //   made ──copied──► a copy: undecided, holds a reader end and a writer end
 //                      ├──first read──► holds the reader end alone      ├──first write──► holds the writer end alone
 //                      └──destroyed, with its closure──► holds nothing
 //
-// So the ends are counted as if each process had been given its own (rule 2.3), and a network of such closures closes down by itself. The
-// handle that was made (not copied) holds nothing until it is used. A copy belongs to one process; copies made of a copy are undecided
-// again. An undecided copy that is never used keeps both sides open until it is destroyed.
+// So the ends are counted as if each process had been given its own (rule 2.3), and a network of
+// such closures closes down by itself. The handle that was made (not copied) holds nothing until it
+// is used. A copy belongs to one process; copies made of a copy are undecided again. An undecided
+// copy that is never used keeps both sides open until it is destroyed.
 #pragma once
 #include "blocks.hpp"
 
@@ -21,11 +24,13 @@ class ChannelHandle {
   using value_type = T;
   using policy = P;
 
-  explicit ChannelHandle(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+  explicit ChannelHandle(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+                         std::uint32_t line = __builtin_LINE())
       : channel_(sides_of_many(o), file, line) {}
   ChannelHandle(const Channel<T, P>& c) : channel_(c) {}
   ChannelHandle(const ChannelHandle& o) : channel_(o.channel_) { hold(); }
-  ChannelHandle(ChannelHandle&& o) noexcept : channel_(o.channel_), reader_(std::move(o.reader_)), writer_(std::move(o.writer_)) {}
+  ChannelHandle(ChannelHandle&& o) noexcept
+      : channel_(o.channel_), reader_(std::move(o.reader_)), writer_(std::move(o.writer_)) {}
   ChannelHandle& operator=(const ChannelHandle&) = delete;
   ~ChannelHandle() = default;
 
@@ -39,7 +44,10 @@ class ChannelHandle {
   [[nodiscard]] auto read() const { return reading().read(); }
   [[nodiscard]] auto next() const { return reading().next(); }
   template <class U = T>
-  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(U&& value) const {
+  [[nodiscard(
+      "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
+                                                                                                 P>
+  write(U&& value) const {
     return writing().write(std::forward<U>(value));
   }
   // The end that this process has from here on; as a guard, in a range-for.
@@ -53,10 +61,12 @@ class ChannelHandle {
 
  private:
   static ChannelOptions sides_of_many(ChannelOptions o) {
-    if (o.kind != ChannelKind::any2any) detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
+    if (o.kind != ChannelKind::any2any)
+      detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
     return o;
   }
-  // A copy made when a side has ended has only the other; using the missing one raises how it ended.
+  // A copy made when a side has ended has only the other; using the missing one raises how it
+  // ended.
   void hold() {
     try {
       reader_ = channel_.reader();
@@ -84,7 +94,8 @@ class ChannelHandle {
   Channel<T, P> channel_;
   mutable Reader<T, P> reader_;
   mutable Writer<T, P> writer_;
-  mutable bool reading_ = false;  // it has been used for reading: the ends it holds are those it uses
+  // it has been used for reading: the ends it holds are those it uses
+  mutable bool reading_ = false;
   mutable bool writing_ = false;
 };
 

@@ -1,5 +1,6 @@
-// Mobile<T>: a value that has one owner at a time (occam-pi's MOBILE). It moves into a channel and out at the other end, is never copied,
-// and is gone where it came from: touching it there is BadUse, not a null pointer.
+// Mobile<T>: a value that has one owner at a time (occam-pi's MOBILE). It moves into a channel and
+// out at the other end, is never copied, and is gone where it came from: touching it there is
+// BadUse, not a null pointer.
 #pragma once
 #include <memory>
 
@@ -30,7 +31,9 @@ class Mobile {
  private:
   T* checked() const {
     if (!p_) [[unlikely]]
-      detail::bad_use("this Mobile holds nothing: it was sent or moved away (a second one is made by clone() before that)");
+      detail::bad_use(
+          "this Mobile holds nothing: it was sent or moved away (a second one is made by clone() "
+          "before that)");
     return p_.get();
   }
   std::unique_ptr<T> p_;

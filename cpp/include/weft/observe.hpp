@@ -1,4 +1,5 @@
-// Seeing a program at work (rule 14): who is stuck for ever, who hogs a scheduler, where time is lost in waiting. Off, it costs nothing.
+// Seeing a program at work (rule 14): who is stuck for ever, who hogs a scheduler, where time is
+// lost in waiting. Off, it costs nothing.
 //
 //   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());        from within any process
 //   weft::watching_deadlocks w([](const weft::PartialDeadlock& d) { … });      whenever a scheduler has nothing to do
@@ -25,7 +26,8 @@
 
 namespace weft::inline WEFT_ABI {
 
-// --- partial deadlock ---------------------------------------------------------------------------------------------------------------
+// --- partial deadlock
+// ---------------------------------------------------------------------------------------------------------------
 
 // One process that is stuck.
 struct Stuck {
@@ -46,11 +48,13 @@ class PartialDeadlock {
   std::string text() const {
     const std::size_t n = processes.size();
     if (n == 0) return "no process is stuck";
-    std::string s = std::to_string(n) + (n == 1 ? " process is" : " processes are") + " stuck: nothing that can run holds an end there";
+    std::string s = std::to_string(n) + (n == 1 ? " process is" : " processes are") +
+                    " stuck: nothing that can run holds an end there";
     for (std::size_t i = 0; i < n; ++i) {
       if (i == runtime::Report::kLines) return s + "\n  … and " + std::to_string(n - i) + " more";
       const Stuck& p = processes[i];
-      s += "\n  " + p.path + ": " + p.operation + (p.places.empty() ? "" : " ") + list(p.places, ", ") + " at " + p.at;
+      s += "\n  " + p.path + ": " + p.operation + (p.places.empty() ? "" : " ") +
+           list(p.places, ", ") + " at " + p.at;
       if (p.places.empty()) continue;  // it waits for nobody
       s += "; held by ";
       s += p.waits_for.empty() ? "nobody" : list(p.waits_for, " and ");
@@ -62,7 +66,8 @@ class PartialDeadlock {
   static std::string list(const std::vector<std::string>& names, const char* between) {
     std::string s;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (i == runtime::Report::kNames) return s + between + std::to_string(names.size() - i) + " more";
+      if (i == runtime::Report::kNames)
+        return s + between + std::to_string(names.size() - i) + " more";
       s += (i ? between : "") + names[i];
     }
     return s;
@@ -72,11 +77,13 @@ class PartialDeadlock {
 namespace detail {
 
 // Of the processes on `here`, the calling process's executor. `ids`: of those found, if asked for.
-inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here, std::set<std::uint32_t>* ids = nullptr) {
+inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
+                            std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
   for (runtime::StuckProcess& s : runtime::Partial::look(run, here, wait_op)) {
     if (ids) ids->insert(s.id);
-    d.processes.push_back({std::move(s.path), std::move(s.operation), std::move(s.at), std::move(s.places), std::move(s.waits_for)});
+    d.processes.push_back({std::move(s.path), std::move(s.operation), std::move(s.at),
+                           std::move(s.places), std::move(s.waits_for)});
   }
   return d;
 }
@@ -98,20 +105,23 @@ inline PartialDeadlock look_from_thread() {
 
 }  // namespace detail
 
-// The processes of this run that are stuck at this moment, on this process's executor. In a thread process: on the one where its children
-// run, which it waits for. BadUse outside any process.
+// The processes of this run that are stuck at this moment, on this process's executor. In a thread
+// process: on the one where its children run, which it waits for. BadUse outside any process.
 [[nodiscard]] inline PartialDeadlock deadlocks() {
   const runtime::Context* const c = runtime::this_context;
-  if (!c || !c->running || !c->running->group) detail::bad_use("weft::deadlocks() is for use inside a process");
+  if (!c || !c->running || !c->running->group)
+    detail::bad_use("weft::deadlocks() is for use inside a process");
   if (c->executor) return detail::look(c->running->group->run, *c->executor);
   return detail::look_from_thread();
 }
 
-// --- what is told ---------------------------------------------------------------------------------------------------------------------
+// --- what is told
+// ---------------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
-// One that watches: of everything that happens, on the thread where it does, under the lock of the watchers but for idle().
+// One that watches: of everything that happens, on the thread where it does, under the lock of the
+// watchers but for idle().
 class Tool {
  public:
   virtual ~Tool() = default;
@@ -201,8 +211,8 @@ class IdleLook final : public Tool {
 
 }  // namespace detail
 
-// While it lives, looks whenever a single-core scheduler has nothing to do, and calls the function, on that scheduler's thread, if somebody
-// is stuck who was not reported before.
+// While it lives, looks whenever a single-core scheduler has nothing to do, and calls the function,
+// on that scheduler's thread, if somebody is stuck who was not reported before.
 class watching_deadlocks {
  public:
   explicit watching_deadlocks(std::function<void(const PartialDeadlock&)> tell)
@@ -217,20 +227,23 @@ class watching_deadlocks {
   std::shared_ptr<detail::Tool> tool_;
 };
 
-// --- watchdog -------------------------------------------------------------------------------------------------------------------------
+// --- watchdog
+// -------------------------------------------------------------------------------------------------------------------------
 
 // A process that keeps its scheduler from others.
 struct Hog {
   std::string path;
-  Span seconds;    // so long already, at least
-  std::string at;  // file:line of the last operation at which it waited; of its function, if there was none
+  Span seconds;  // so long already, at least
+  // file:line of the last operation at which it waited; of its function, if there was none
+  std::string at;
 };
 
 namespace detail {
 
 class Dog final : public Tool {
  public:
-  Dog(Span limit, std::function<void(const Hog&)> f) : limit_(limit.count()), tell_(std::move(f)), thread_([this] { watch(); }) {}
+  Dog(Span limit, std::function<void(const Hog&)> f)
+      : limit_(limit.count()), tell_(std::move(f)), thread_([this] { watch(); }) {}
   // Waits for a call that is under way.
   void stop() {
     {
@@ -270,7 +283,8 @@ class Dog final : public Tool {
       if (steps_.empty())
         changed_.wait(g, [&] { return stopping_ || !steps_.empty(); });
       else
-        changed_.wait_for(g, std::chrono::nanoseconds(std::max<std::int64_t>(limit_ / 4, 100'000)), [&] { return stopping_; });
+        changed_.wait_for(g, std::chrono::nanoseconds(std::max<std::int64_t>(limit_ / 4, 100'000)),
+                          [&] { return stopping_; });
       std::vector<Hog> hogs;
       const std::int64_t now = prim::now();
       for (auto& [where, s] : steps_)
@@ -295,8 +309,9 @@ class Dog final : public Tool {
 
 }  // namespace detail
 
-// While it lives, calls the function, on a thread of its own, for each step of a coroutine process that takes longer than the limit; once
-// for a step, while it goes on. BadUse if the limit is not positive.
+// While it lives, calls the function, on a thread of its own, for each step of a coroutine process
+// that takes longer than the limit; once for a step, while it goes on. BadUse if the limit is not
+// positive.
 class watchdog {
  public:
   watchdog(Span limit, std::function<void(const Hog&)> tell) {
@@ -315,15 +330,18 @@ class watchdog {
   std::shared_ptr<detail::Dog> dog_;
 };
 
-// --- measuring ------------------------------------------------------------------------------------------------------------------------
+// --- measuring
+// ------------------------------------------------------------------------------------------------------------------------
 
 // What was measured of the channels of one name.
 struct ChannelCounts {
   std::string name;
   std::uint64_t channels = 0;
-  std::uint64_t transfers = 0, dropped = 0;           // values, as of the last time that somebody who had waited there went on
+  // values, as of the last time that somebody who had waited there went on
+  std::uint64_t transfers = 0, dropped = 0;
   std::uint64_t parked_reads = 0, parked_writes = 0;  // operations that had to wait and went on
-  Span blocked_readers{0}, blocked_writers{0};        // of all of them together, from waiting to going on
+  // of all of them together, from waiting to going on
+  Span blocked_readers{0}, blocked_writers{0};
 };
 
 namespace detail {
@@ -367,7 +385,8 @@ class Measure final : public Tool {
     std::vector<ChannelCounts> all;
     for (auto& [name, r] : by_name) all.push_back(std::move(r));
     std::stable_sort(all.begin(), all.end(), [](const ChannelCounts& a, const ChannelCounts& b) {
-      return a.blocked_readers.count() + a.blocked_writers.count() > b.blocked_readers.count() + b.blocked_writers.count();
+      return a.blocked_readers.count() + a.blocked_writers.count() >
+             b.blocked_readers.count() + b.blocked_writers.count();
     });
     return all;
   }
@@ -379,14 +398,16 @@ class Measure final : public Tool {
     std::int64_t readers = 0, writers = 0;  // ns
   };
   using Key = std::pair<const void*, std::pair<const char*, std::uint32_t>>;
-  std::unordered_map<std::uint32_t, std::int64_t> since_;  // when a process parked; under the lock of the watchers
+  // when a process parked; under the lock of the watchers
+  std::unordered_map<std::uint32_t, std::int64_t> since_;
   mutable std::mutex mutex_;
   std::map<Key, One> channels_;
 };
 
 }  // namespace detail
 
-// While it lives, or until stop(): how often and how long operations wait, for each channel at which one does.
+// While it lives, or until stop(): how often and how long operations wait, for each channel at
+// which one does.
 class measuring {
  public:
   measuring() : tool_(std::make_shared<detail::Measure>()) { detail::Watchers::all().add(tool_); }
@@ -401,12 +422,16 @@ class measuring {
   std::vector<ChannelCounts> rows() const { return tool_->rows(); }
   // For people.
   std::string table() const {
-    std::string s = "  blocked readers     reads   blocked writers    writes    transfers      dropped  channel\n";
+    std::string s =
+        "  blocked readers     reads   blocked writers    writes    transfers      dropped  "
+        "channel\n";
     for (const ChannelCounts& r : rows()) {
       char line[160];
-      std::snprintf(line, sizeof line, "%15.6f s %9llu %15.6f s %9llu %12llu %12llu  ", seconds(r.blocked_readers), number(r.parked_reads),
-                    seconds(r.blocked_writers), number(r.parked_writes), number(r.transfers), number(r.dropped));
-      s += line + r.name + (r.channels > 1 ? " (" + std::to_string(r.channels) + " channels)\n" : "\n");
+      std::snprintf(line, sizeof line, "%15.6f s %9llu %15.6f s %9llu %12llu %12llu  ",
+                    seconds(r.blocked_readers), number(r.parked_reads), seconds(r.blocked_writers),
+                    number(r.parked_writes), number(r.transfers), number(r.dropped));
+      s += line + r.name +
+           (r.channels > 1 ? " (" + std::to_string(r.channels) + " channels)\n" : "\n");
     }
     return s;
   }
@@ -416,10 +441,12 @@ class measuring {
     for (const ChannelCounts& r : rows()) {
       char line[320];
       std::snprintf(line, sizeof line,
-                    ", \"channels\": %llu, \"transfers\": %llu, \"dropped\": %llu, \"parked_reads\": %llu, \"parked_writes\": %llu, "
+                    ", \"channels\": %llu, \"transfers\": %llu, \"dropped\": %llu, "
+                    "\"parked_reads\": %llu, \"parked_writes\": %llu, "
                     "\"blocked_readers\": %.9f, \"blocked_writers\": %.9f}",
-                    number(r.channels), number(r.transfers), number(r.dropped), number(r.parked_reads), number(r.parked_writes),
-                    seconds(r.blocked_readers), seconds(r.blocked_writers));
+                    number(r.channels), number(r.transfers), number(r.dropped),
+                    number(r.parked_reads), number(r.parked_writes), seconds(r.blocked_readers),
+                    seconds(r.blocked_writers));
       s += (s.size() > 1 ? ",\n {\"name\": " : "{\"name\": ") + quoted(r.name) + line;
     }
     return s + "]";

@@ -4,12 +4,13 @@
 //   co_await weft::par_write(w1, 1, w2, 2);                       or of pairs: par_write(std::pair(w1, 1), std::pair(w2, 2), …)
 //   co_await weft::par_write(writers, values);                vectors of the same length; par_write_all(writers, value): one value to all
 //
-// In a thread they are called: par_read(r1, r2)(). All are offered at once and each communicates once, in whatever order their partners are
-// ready, as `par` of them would; but no process is made.
+// In a thread they are called: par_read(r1, r2)(). All are offered at once and each communicates
+// once, in whatever order their partners are ready, as `par` of them would; but no process is made.
 //
-// When an end has ended, or the process is cancelled, those that have not communicated are withdrawn, and the exception leaves the
-// operation (the first end's, by position). It carries a std::vector<std::optional<T>>: the values read, or the values not written.
-// An extended reader (rule 1.6) holds the whole operation. The ends must live until it is over.
+// When an end has ended, or the process is cancelled, those that have not communicated are
+// withdrawn, and the exception leaves the operation (the first end's, by position). It carries a
+// std::vector<std::optional<T>>: the values read, or the values not written. An extended reader
+// (rule 1.6) holds the whole operation. The ends must live until it is over.
 #pragma once
 #include <array>
 #include <span>
@@ -20,9 +21,11 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-// All are decided. Throws what ended the first that has ended, or Cancelled; `partial` makes what it carries.
+// All are decided. Throws what ended the first that has ended, or Cancelled; `partial` makes what
+// it carries.
 template <class Engine, core::Side S, std::size_t N, bool Shared, class Partial>
-void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb, Partial&& partial) {
+void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb,
+            Partial&& partial) {
   runtime::ProcessBase& p = all.process();
   p.op = nullptr;
   bool withdrawn = false;
@@ -36,7 +39,8 @@ void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb
   throw_cancelled(p, Error::Carried::of(partial()));
 }
 
-// What of both is the same for a coroutine and a thread. Work: set(together), and result() / what is left in partial().
+// What of both is the same for a coroutine and a thread. Work: set(together), and result() / what
+// is left in partial().
 template <class Work>
 struct TogetherOp {
   Work work;
@@ -71,13 +75,15 @@ struct ReadingAll {
   std::conditional_t<N == 0, std::vector<Engine*>, std::array<Engine*, N>> cores;
   std::conditional_t<N == 0, std::unique_ptr<Slot<T>[]>, std::array<Slot<T>, N>> slots;
 
-  explicit ReadingAll(std::span<const Reader<T, P>> rs) requires(N == 0) : slots(new Slot<T>[rs.size()]) {
+  explicit ReadingAll(std::span<const Reader<T, P>> rs) requires(N == 0)
+      : slots(new Slot<T>[rs.size()]) {
     for (const auto& r : rs) cores.push_back(r.checked("par_read"));
   }
   template <class... Rs>
     requires(N != 0)
   explicit ReadingAll(const Rs&... rs) : cores{rs.checked("par_read")...}, slots{} {}
-  ReadingAll(ReadingAll&& o) noexcept : cores(std::move(o.cores)), slots(moved(o)) {}  // before it has begun
+  // before it has begun
+  ReadingAll(ReadingAll&& o) noexcept : cores(std::move(o.cores)), slots(moved(o)) {}
 
   std::size_t size() const noexcept { return cores.size(); }
   void set(All& all) noexcept {
@@ -96,7 +102,9 @@ struct ReadingAll {
       for (std::size_t i = 0; i < size(); ++i) r.push_back(slots[i].take());
       return r;
     } else {
-      return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::array<T, N>{slots[I].take()...}; }
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return std::array<T, N>{slots[I].take()...};
+      }
       (std::make_index_sequence<N>());
     }
   }
@@ -147,7 +155,8 @@ std::vector<EngineOf<T, P>*> cores_of(std::span<const Writer<T, P>> ws) {
 template <class T, class P, class... More>
 [[nodiscard]] auto par_read(const Reader<T, P>& r, const More&... more) {
   static_assert((std::is_same_v<More, Reader<T, P>> && ...),
-                "weft: par_read reads one type from ends of one kind; for several types put reads into weft::par");
+                "weft: par_read reads one type from ends of one kind; for several types put reads "
+                "into weft::par");
   using Work = detail::ReadingAll<T, P, 1 + sizeof...(More)>;
   return detail::TogetherOp<Work>{Work(r, more...)};
 }
@@ -163,31 +172,38 @@ template <class T, class P>
 
 // To each its value. The vectors must have the same length, or it is BadUse.
 template <class T, class P>
-[[nodiscard]] auto par_write(std::span<const Writer<T, P>> ws, std::type_identity_t<std::vector<T>> values) {
+[[nodiscard]] auto par_write(std::span<const Writer<T, P>> ws,
+                             std::type_identity_t<std::vector<T>> values) {
   if (ws.size() != values.size())
-    detail::bad_use("par_write: " + std::to_string(ws.size()) + " writers and " + std::to_string(values.size()) + " values");
+    detail::bad_use("par_write: " + std::to_string(ws.size()) + " writers and " +
+                    std::to_string(values.size()) + " values");
   using Work = detail::WritingAll<T, P, 0>;
   return detail::TogetherOp<Work>{Work{detail::cores_of<T, P>(ws), std::move(values)}};
 }
 template <class T, class P>
-[[nodiscard]] auto par_write(const std::vector<Writer<T, P>>& ws, std::type_identity_t<std::vector<T>> values) {
+[[nodiscard]] auto par_write(const std::vector<Writer<T, P>>& ws,
+                             std::type_identity_t<std::vector<T>> values) {
   return par_write(std::span<const Writer<T, P>>(ws), std::move(values));
 }
 template <class T, class P, class V, class... More>
 [[nodiscard]] auto par_write(const std::pair<Writer<T, P>, V>& first, const More&... more) {
   using Work = detail::WritingAll<T, P, 1 + sizeof...(More)>;
   return detail::TogetherOp<Work>{
-      Work{{first.first.checked("par_write"), more.first.checked("par_write")...}, {T(first.second), T(more.second)...}}};
+      Work{{first.first.checked("par_write"), more.first.checked("par_write")...},
+           {T(first.second), T(more.second)...}}};
 }
 // To two, without copying their ends: x to a, y to b.
 template <class T, class P>
-[[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x, const Writer<T, P>& b, std::type_identity_t<T> y) {
+[[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x,
+                             const Writer<T, P>& b, std::type_identity_t<T> y) {
   using Work = detail::WritingAll<T, P, 2>;
-  return detail::TogetherOp<Work>{Work{{a.checked("par_write"), b.checked("par_write")}, {std::move(x), std::move(y)}}};
+  return detail::TogetherOp<Work>{
+      Work{{a.checked("par_write"), b.checked("par_write")}, {std::move(x), std::move(y)}}};
 }
 // The same value to each.
 template <class T, class P>
-[[nodiscard]] auto par_write_all(const std::vector<Writer<T, P>>& ws, const std::type_identity_t<T>& value) {
+[[nodiscard]] auto par_write_all(const std::vector<Writer<T, P>>& ws,
+                                 const std::type_identity_t<T>& value) {
   return par_write(ws, std::vector<T>(ws.size(), value));
 }
 

@@ -1,7 +1,9 @@
-// The plug-and-play processes, in weft::plugnplay. Each is a coroutine process; weft::thread(identity<int>(a, b)) runs it on a thread.
+// The plug-and-play processes, in weft::plugnplay. Each is a coroutine process;
+// weft::thread(identity<int>(a, b)) runs it on a thread.
 //
-//   and_ black_hole delta demultiplex deparaplex dynamic_delta fixed_delay generate identity merge mult multiplex nand nor numbers or_
-//   pairs paraplex plex plus prefix printer regular regulate sequential_delta sign substitute successor tail times transform xor_
+//   and_ black_hole delta demultiplex deparaplex dynamic_delta fixed_delay generate identity merge
+//   mult multiplex nand nor numbers or_ pairs paraplex plex plus prefix printer regular regulate
+//   sequential_delta sign substitute successor tail times transform xor_
 //
 // The set is JCSP's (jcsp.plugNplay; Welch and others), as C++CSP has it.
 #pragma once

@@ -1,9 +1,11 @@
 // The primitives on which everything stands: atomics, pausing, parking.
 //
-// This is the only header that touches the machine. A checker takes its place by -DWEFT_PRIM_HEADER='"…"': a header that defines the
-// same names, so that the production code itself runs under schedule exploration (as tokio's code does under loom).
+// This is the only header that touches the machine. A checker takes its place by
+// -DWEFT_PRIM_HEADER='"…"': a header that defines the same names, so that the production code
+// itself runs under schedule exploration (as tokio's code does under loom).
 //
-// -DWEFT_NO_FUTEX takes the standard library's condition variables where Linux has its futex, as on every other system.
+// -DWEFT_NO_FUTEX takes the standard library's condition variables where Linux has its futex, as on
+// every other system.
 //
 // Names to supply, in weft::prim:
 //   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
@@ -76,7 +78,9 @@ inline void pause(unsigned round) noexcept {
 }
 
 inline void yield() noexcept { std::this_thread::yield(); }
-[[gnu::always_inline]] inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+[[gnu::always_inline]] inline void light_fence() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
 template <class T>
 [[gnu::always_inline]] inline void light_store(atomic<T>& a, T v) noexcept {
   a.store(v, std::memory_order_relaxed);
@@ -89,7 +93,9 @@ template <class T>
 }
 
 inline std::int64_t now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 [[noreturn]] inline void fatal(const char* message) noexcept {
@@ -108,9 +114,12 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
     limit = &t;
   }
   // The bitset form takes an absolute CLOCK_MONOTONIC time, which is what steady_clock reads here.
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
+          FUTEX_BITSET_MATCH_ANY);
 }
-inline void unpark(atomic<std::uint32_t>& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+inline void unpark(atomic<std::uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
 
 namespace detail {
 inline bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
@@ -121,18 +130,21 @@ inline bool asymmetric() noexcept {
   return works;
 }
 inline void heavy_fence() noexcept {
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // the system call is a full fence for its caller too
+  // the system call is a full fence for its caller too
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   // A child of a fork may have to register anew; it worked in the parent.
-  if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) || !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+  if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ||
+      !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
     fatal("membarrier worked at first and then failed");
 }
 #else
 inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
-// The stand-in, of the standard library alone: condition variables that words share by their address, since std::atomic::wait knows no time
-// limit. Who shares one may wake early. Never destroyed: threads may park while the program ends.
+// The stand-in, of the standard library alone: condition variables that words share by their
+// address, since std::atomic::wait knows no time limit. Who shares one may wake early. Never
+// destroyed: threads may park while the program ends.
 struct ParkingPlace {
   std::mutex mutex;
   std::condition_variable changed;
@@ -145,12 +157,15 @@ struct ParkingPlace {
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
   ParkingPlace& place = ParkingPlace::of(&word);
   std::unique_lock lock(place.mutex);
-  if (word.load(std::memory_order_seq_cst) != expected) return;  // from here on unpark() waits for the lock, so no wake-up is missed
+  // from here on unpark() waits for the lock, so no wake-up is missed
+  if (word.load(std::memory_order_seq_cst) != expected) return;
   if (until == forever)
     place.changed.wait(lock);
   else
-    place.changed.wait_until(lock, std::chrono::steady_clock::time_point(
-                                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::nanoseconds(until))));
+    place.changed.wait_until(lock,
+                             std::chrono::steady_clock::time_point(
+                                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                     std::chrono::nanoseconds(until))));
 }
 inline void unpark(atomic<std::uint32_t>& word) noexcept {
   ParkingPlace& place = ParkingPlace::of(&word);
@@ -160,21 +175,23 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 #endif
 
 inline constexpr std::uint32_t own_fences =
-    500;  // of the owner of a lock that was visited: what a heavy fence costs (runtime/asymmetric.hpp)
+    // of the owner of a lock that was visited: what a heavy fence costs (runtime/asymmetric.hpp)
+    500;
 
 #if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN  // which does not know asymmetric fences
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
-inline constexpr std::uint8_t bias_streak = 240;  // to be biased again: so many locks cost what taking it back costs
+// to be biased again: so many locks cost what taking it back costs
+inline constexpr std::uint8_t bias_streak = 240;
 
 namespace detail {
 inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
-// Every look at a lock that another CPU works with costs that CPU a cache miss; two that take turns operation by operation cost each other
-// several per operation. 7 us in all before the first yield.
+// Every look at a lock that another CPU works with costs that CPU a cache miss; two that take turns
+// operation by operation cost each other several per operation. 7 us in all before the first yield.
 inline void back_off(unsigned round) noexcept {
   if (round >= 4) return std::this_thread::yield();
   for (unsigned i = 8u << round; i > 0; --i) relax();
@@ -182,19 +199,24 @@ inline void back_off(unsigned round) noexcept {
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
-// From now on locks may be biased to the calling thread: for one that runs many processes. No effect where the system has no membarrier.
+// From now on locks may be biased to the calling thread: for one that runs many processes. No
+// effect where the system has no membarrier.
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
-  const std::uint32_t id = asymmetric() ? detail::bias_identities.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
+  const std::uint32_t id =
+      asymmetric() ? detail::bias_identities.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
-// A revocation costs a system call: no more biases where more than one in eight is taken back (after the first 64).
+// A revocation costs a system call: no more biases where more than one in eight is taken back
+// (after the first 64).
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
   return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;
 }
-inline void bias_revoked() noexcept { detail::biases_revoked.fetch_add(1, std::memory_order_relaxed); }
+inline void bias_revoked() noexcept {
+  detail::biases_revoked.fetch_add(1, std::memory_order_relaxed);
+}
 #else
 inline void bias_to_this_thread() noexcept {}
 #endif
@@ -217,8 +239,9 @@ inline void light_release(atomic<T>& a, T v) noexcept {
 #ifndef WEFT_PRIM_BIASED
 #define WEFT_PRIM_BIASED 0
 #endif
-// Mutants of the wire: each breaks an algorithm on purpose; the tests must notice. 0 is the real thing; the explorer's header makes it a
-// variable. (Those of all else are no part of the headers: cpp/explorer/mutated.py.)
+// Mutants of the wire: each breaks an algorithm on purpose; the tests must notice. 0 is the real
+// thing; the explorer's header makes it a variable. (Those of all else are no part of the headers:
+// cpp/explorer/mutated.py.)
 #ifndef WEFT_MUTANT
 #define WEFT_MUTANT 0
 #endif

@@ -18,10 +18,16 @@ namespace weft::inline WEFT_ABI {
 // The result of a process that ended without one was asked for.
 class NoResult final : public Error {
  public:
-  NoResult(const std::string& what, std::string path, Ending e, std::string at, std::exception_ptr end)
-      : Error(what), process(std::move(path)), how(e), where(std::move(at)), reason(std::move(end)) {}
-  const std::string process;        // its path (rule 7.8)
-  const Ending how;                 // retired, poisoned or cancelled; `returned` if it was never run
+  NoResult(const std::string& what, std::string path, Ending e, std::string at,
+           std::exception_ptr end)
+      : Error(what),
+        process(std::move(path)),
+        how(e),
+        where(std::move(at)),
+        reason(std::move(end)) {}
+  const std::string process;  // its path (rule 7.8)
+  // retired, poisoned or cancelled; `returned` if it was never run
+  const Ending how;
   const std::string where;          // file:line of its last operation
   const std::exception_ptr reason;  // what left it
 };
@@ -40,7 +46,8 @@ inline std::shared_ptr<const NoResult> why_no_result(const runtime::ProcessBase&
     because = "an exception of another type";
   }
   if (because.rfind(path + ": ", 0) == 0) because.erase(0, path.size() + 2);
-  const std::string what = "process " + path + " gave no result: it ended at " + at + " (" + because +
+  const std::string what = "process " + path + " gave no result: it ended at " + at + " (" +
+                           because +
                            "); ask has_value() first, or let it end otherwise than by an exception";
   return std::make_shared<const NoResult>(what, std::move(path), p.ending, std::move(at), end);
 }
@@ -70,27 +77,35 @@ class Result {
   }
   template <class U>
   R value_or(U&& other) && {
-    return has_value() ? std::move(*std::get_if<1>(&held_)) : static_cast<R>(std::forward<U>(other));
+    return has_value() ? std::move(*std::get_if<1>(&held_))
+                       : static_cast<R>(std::forward<U>(other));
   }
 
   // Why there is none; null if there is one, or if the process was never run.
-  const NoResult* missing() const noexcept { return has_value() ? nullptr : std::get_if<0>(&held_)->get(); }
+  const NoResult* missing() const noexcept {
+    return has_value() ? nullptr : std::get_if<0>(&held_)->get();
+  }
 
   // A value that equals it: none equals nothing.
-  friend bool operator==(const Result& r, const R& v) requires std::equality_comparable<R> { return r.has_value() && *r == v; }
+  friend bool operator==(const Result& r, const R& v) requires std::equality_comparable<R> {
+    return r.has_value() && *r == v;
+  }
 
   template <class... A>
   R& emplace(A&&... a) {
     return held_.template emplace<1>(std::forward<A>(a)...);
   }
-  void lack(std::shared_ptr<const NoResult> why) noexcept { held_.template emplace<0>(std::move(why)); }
+  void lack(std::shared_ptr<const NoResult> why) noexcept {
+    held_.template emplace<0>(std::move(why));
+  }
 
  private:
   void checked() const {
     if (has_value()) [[likely]]
       return;
     if (const NoResult* why = missing()) throw NoResult(*why);
-    throw NoResult("the result of a process that was never run", "", Ending::returned, "?", nullptr);
+    throw NoResult("the result of a process that was never run", "", Ending::returned, "?",
+                   nullptr);
   }
   std::variant<std::shared_ptr<const NoResult>, R> held_;
 };

@@ -1,4 +1,5 @@
-// A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's choice (core/choosing.hpp) and a process.
+// A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's choice (core/choosing.hpp) and
+// a process.
 #pragma once
 #include <array>
 
@@ -7,10 +8,11 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, and
-// a few with a lock for the processes of multi-core executors, whose threads change; in which a key is looked for in a few neighbouring
-// places. When they are taken the table doubles; from kLargest on the oldest of them is given up, and that select begins anywhere (an
-// Alternative remembers for itself).
+// Where the next ad hoc select over the same guards by the same process begins, so that it is fair
+// (rule 5.4). One table per thread, and a few with a lock for the processes of multi-core
+// executors, whose threads change; in which a key is looked for in a few neighbouring places. When
+// they are taken the table doubles; from kLargest on the oldest of them is given up, and that
+// select begins anywhere (an Alternative remembers for itself).
 class Rotations {
  public:
   static Rotations& mine() {
@@ -19,7 +21,8 @@ class Rotations {
   }
   static std::uint64_t key(std::uint32_t process, const core::Guard* g, std::uint32_t n) noexcept {
     std::uint64_t h = process * 0x9E3779B97F4A7C15ull + n;
-    for (std::uint32_t i = 0; i < n; ++i) h = (h ^ reinterpret_cast<std::uintptr_t>(g[i].where)) * 0x100000001B3ull;
+    for (std::uint32_t i = 0; i < n; ++i)
+      h = (h ^ reinterpret_cast<std::uintptr_t>(g[i].where)) * 0x100000001B3ull;
     return (h ^ h >> 29) | 1;
   }
   static std::uint32_t first(std::uint64_t key, std::uint32_t n) noexcept;
@@ -49,7 +52,9 @@ class Rotations {
       return;
     }
   }
-  std::uint64_t random() noexcept { return seed_ = seed_ * 6364136223846793005ull + 1442695040888963407ull; }
+  std::uint64_t random() noexcept {
+    return seed_ = seed_ * 6364136223846793005ull + 1442695040888963407ull;
+  }
 
  private:
   struct Common;
@@ -65,7 +70,9 @@ class Rotations {
     std::uint32_t next = 0;
     std::uint32_t used = 0;  // when, on clock_
   };
-  Entry& at(std::uint64_t key, std::size_t i) noexcept { return table_[((key >> 1) + i) & (table_.size() - 1)]; }
+  Entry& at(std::uint64_t key, std::size_t i) noexcept {
+    return table_[((key >> 1) + i) & (table_.size() - 1)];
+  }
   void grow() {
     std::vector<Entry> old(table_.size() * 2);
     old.swap(table_);
@@ -107,7 +114,8 @@ inline void Rotations::next(std::uint64_t key, std::uint32_t at) {
   c.lock.unlock();
 }
 
-// One select in progress, in a coroutine or a thread: what does not depend on its guards' types. Engine: core::Select or core::Standing.
+// One select in progress, in a coroutine or a thread: what does not depend on its guards' types.
+// Engine: core::Select or core::Standing.
 //
 //   begin() ─true─► result()           begin() ─false─► parked ──woken──► woken() ─true─► result()
 //                                                                          └─false: parked again (choosing.hpp)
@@ -122,7 +130,9 @@ class SelectingWith {
     SelectingWith& s = of(p);
     return !s.computing && s.engine.withdraw();
   }
-  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) { runtime::visit_guards(of(p).engine.guards(), of(p).engine.size(), v); }
+  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+    runtime::visit_guards(of(p).engine.guards(), of(p).engine.size(), v);
+  }
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     SelectingWith& s = of(p);
     if (s.computing || !s.engine.undecided()) return;
@@ -130,7 +140,9 @@ class SelectingWith {
   }
 
  protected:
-  static SelectingWith& of(runtime::ProcessBase& p) noexcept { return *static_cast<SelectingWith*>(p.place); }
+  static SelectingWith& of(runtime::ProcessBase& p) noexcept {
+    return *static_cast<SelectingWith*>(p.place);
+  }
 
   int begin_choice() {
     meet_request(*p);
@@ -142,7 +154,8 @@ class SelectingWith {
       armed = false;
       run_of(*p).disarm(timer);
     }
-    const int k = engine.woken([this] { return run_of(*p).now(); }, p->cancel().load(std::memory_order_relaxed) != 0);
+    const int k = engine.woken([this] { return run_of(*p).now(); },
+                               p->cancel().load(std::memory_order_relaxed) != 0);
     return k == Engine::parked ? arm_if_parked(k) : k;
   }
   void park(const runtime::OpKind& kind) noexcept {
@@ -194,16 +207,19 @@ class Selecting : public SelectingWith<Engine> {
     const auto i = static_cast<std::size_t>(chosen);
     if (is_end(engine.status())) set.raise(i, engine.status());
     core::Guard& g = engine.guard(chosen);
-    if (g.kind <= core::Kind::output) (g.kind == core::Kind::input ? g.where->last_reader : g.where->last_writer) = p->id;
+    if (g.kind <= core::Kind::output)
+      (g.kind == core::Kind::input ? g.where->last_reader : g.where->last_writer) = p->id;
     if (g.kind != core::Kind::input) return {chosen, {}};
     return {chosen, set.take(i)};
   }
 
   static void passed(runtime::ProcessBase& p, runtime::Passed& v) {
     auto& s = static_cast<Selecting&>(Base::of(p));
-    if (const int i = s.engine.committed_to(); i != Engine::none) s.set.passed(static_cast<std::size_t>(i), v);
+    if (const int i = s.engine.committed_to(); i != Engine::none)
+      s.set.passed(static_cast<std::size_t>(i), v);
   }
-  static constexpr runtime::OpKind kind{"select", &Base::withdraw, &Base::visit, &Base::undecided, &passed};
+  static constexpr runtime::OpKind kind{"select", &Base::withdraw, &Base::visit, &Base::undecided,
+                                        &passed};
 
  private:
   [[gnu::always_inline]] bool decided(int k) {
@@ -220,7 +236,8 @@ class Selecting : public SelectingWith<Engine> {
   // A computed output makes its value now. False: an extended reader holds us.
   bool computed() {
     const auto i = static_cast<std::size_t>(chosen);
-    if (!engine.guard(chosen).node.is(core::NodeFlags::compute) || is_end(engine.status())) return true;
+    if (!engine.guard(chosen).node.is(core::NodeFlags::compute) || is_end(engine.status()))
+      return true;
     try {
       if (set.compute(i) == Status::ok) return true;
     } catch (...) {
@@ -236,7 +253,8 @@ class Selecting : public SelectingWith<Engine> {
   std::exception_ptr compute_failure;
 };
 
-// Awaits a Selecting in a coroutine. While it is parked the process's ops are ours, so that woken() runs before the coroutine does.
+// Awaits a Selecting in a coroutine. While it is parked the process's ops are ours, so that woken()
+// runs before the coroutine does.
 template <class Set, class Engine>
 class SelectAwaiter : Selecting<Set, Engine> {
   using Base = Selecting<Set, Engine>;
@@ -273,15 +291,19 @@ class SelectAwaiter : Selecting<Set, Engine> {
     p->runs_by(*self->usual_);
     p->ops->run(p);
   }
-  static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
-  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
+  static runtime::ProcessBase* process(core::Waker* w) noexcept {
+    return static_cast<runtime::ProcessBase*>(w);
+  }
+  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept {
+    return &runtime::executor_of(p);
+  }
   static const runtime::ProcessOps ops;
 
   const core::WakerOps* usual_ = nullptr;
 };
 template <class Set, class Engine>
-const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0},
-                                                          &SelectAwaiter::executor_of};
+const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{
+    {&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0}, &SelectAwaiter::executor_of};
 
 template <class Set, class Engine>
 auto select_in_thread(Set& set, Engine& engine) {

@@ -1,5 +1,5 @@
-// Algorithmic skeletons (Cole, "Algorithmic Skeletons", 1989; the set is that of the eSkel and FastFlow literature), made of processes and
-// channels. Two kinds, both in weft::skeletons:
+// Algorithmic skeletons (Cole, "Algorithmic Skeletons", 1989; the set is that of the eSkel and
+// FastFlow literature), made of processes and channels. Two kinds, both in weft::skeletons:
 //
 //   stages, which compose       each(f)   pipeline(s, t, …)   farm(workers(4), s)   farm(workers(4), s, Order::any)   feedback(w, s, again)
 //   whole computations          map  reduce  map_reduce  search  divide_and_conquer, which are processes with a result
@@ -7,12 +7,14 @@
 //   auto net = pipeline(each(parse), farm(workers(4, OnThreads()), each(work)), each(format));
 //   std::vector<std::string> r = weft::run(apply(net, lines));         or wire it up: weft::par{ source(a), net(a, b), sink(b) }()
 //
-// How a worker is started is a parameter: a function from a process to what par takes. Here{} leaves it on the scheduler, OnThreads{} gives
-// it a thread, OnExecutor(e) starts it on a weft::Cores or weft::Core; any function object with that shape will do. Functions given to
+// How a worker is started is a parameter: a function from a process to what par takes. Here{}
+// leaves it on the scheduler, OnThreads{} gives it a thread, OnExecutor(e) starts it on a
+// weft::Cores or weft::Core; any function object with that shape will do. Functions given to
 // workers are copied into each, and run at the same time.
 //
-// A function that throws fails the whole, which cancels the rest and throws it (rule 7.2). Retirement and poison of the ends outside go
-// through a stage as through any process. When the reader of its output goes, a stage ends.
+// A function that throws fails the whole, which cancels the rest and throws it (rule 7.2).
+// Retirement and poison of the ends outside go through a stage as through any process. When the
+// reader of its output goes, a stage ends.
 #pragma once
 #include <deque>
 
@@ -20,7 +22,8 @@
 
 namespace weft::inline WEFT_ABI::skeletons {
 
-// --- workers ----------------------------------------------------------------------------------------------------------------------------
+// --- workers
+// ----------------------------------------------------------------------------------------------------------------------------
 
 struct Here {
   template <class R>
@@ -62,8 +65,9 @@ struct Workers {
   // f(done, total), after each result; f(done) will do, and is what a farm takes.
   template <class F>
   Workers<Start, F> told(F f) && {
-    static_assert(std::is_invocable_v<F&, std::size_t> || std::is_invocable_v<F&, std::size_t, std::size_t>,
-                  "weft: told takes a function f(done, total), or f(done), of two or one std::size_t");
+    static_assert(
+        std::is_invocable_v<F&, std::size_t> || std::is_invocable_v<F&, std::size_t, std::size_t>,
+        "weft: told takes a function f(done, total), or f(done), of two or one std::size_t");
     return {n, std::move(start), std::move(f)};
   }
 };
@@ -74,7 +78,8 @@ Workers<Start> workers(unsigned n, Start start = {}) {
   return {n, std::move(start)};
 }
 
-// --- stages -----------------------------------------------------------------------------------------------------------------------------
+// --- stages
+// -----------------------------------------------------------------------------------------------------------------------------
 
 // Makes a process between a reader of I and a writer of O, any number of times.
 template <class I, class O, class Make = std::function<Process(Reader<I>, Writer<O>)>>
@@ -86,9 +91,12 @@ class Stage {
   // Stage<I, O>, the type without Make, is any stage between these types.
   template <class M>
     requires(!std::is_same_v<M, Make>)
-  Stage(const Stage<I, O, M>& s) : make_([s](Reader<I> r, Writer<O> w) { return s(std::move(r), std::move(w)); }) {}
+  Stage(const Stage<I, O, M>& s)
+      : make_([s](Reader<I> r, Writer<O> w) { return s(std::move(r), std::move(w)); }) {}
 
-  Process operator()(Reader<I> in, Writer<O> out) const { return make_(std::move(in), std::move(out)); }
+  Process operator()(Reader<I> in, Writer<O> out) const {
+    return make_(std::move(in), std::move(out));
+  }
 
  private:
   Make make_;
@@ -154,13 +162,15 @@ template <class T>
 Process dealing(Reader<T> in, std::vector<Writer<T>> to, Writer<std::size_t> order) {
   while (auto v = co_await in.next()) {
     std::vector<AnyGuard<T>> gs;
-    for (auto& w : to) gs.emplace_back(out_with(w, std::function<T()>([&v] { return std::move(*v); })));
+    for (auto& w : to)
+      gs.emplace_back(out_with(w, std::function<T()>([&v] { return std::move(*v); })));
     auto c = co_await select_among<T>(std::move(gs));
     co_await order.write(static_cast<std::size_t>(c.index));
   }
 }
 template <class T>
-Process in_order(Reader<std::size_t> order, std::vector<Reader<T>> from, Writer<T> out, Count count) {
+Process in_order(Reader<std::size_t> order, std::vector<Reader<T>> from, Writer<T> out,
+                 Count count) {
   std::size_t done = 0;
   while (auto i = co_await order.next()) {
     T v = co_await from[*i].read();
@@ -191,7 +201,8 @@ Process ordered_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<
   }
   Channel<std::size_t> order{buffer(2 * ws.n)};
   auto deal = dealing(std::move(in), std::move(to), order.writer());
-  auto collect = in_order(order.reader(), std::move(from), std::move(out), counting(std::move(ws.hook)));
+  auto collect =
+      in_order(order.reader(), std::move(from), std::move(out), counting(std::move(ws.hook)));
   co_await par(std::move(deal), par(std::move(crew)), std::move(collect));
 }
 template <class Start, class Hook, class S>
@@ -213,7 +224,8 @@ Process counted_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<
 
 // Keeps at most `width` values in the loop, and in itself.
 template <class T, class Again>
-Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, Reader<T> back, Writer<T> out) {
+Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, Reader<T> back,
+                    Writer<T> out) {
   std::deque<T> todo, done;
   std::size_t inside = 0;
   const std::function<T()> next_todo = [&] {
@@ -228,9 +240,10 @@ Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, 
   };
   for (bool open = true; open || inside + todo.size() + done.size() > 0;) {
     try {
-      auto c = co_await weft::select(weft::in(back).when(inside > 0), out_with(out, next_done).when(!done.empty()),
-                                     out_with(enter, next_todo).when(!todo.empty()),
-                                     weft::in(in).when(open && inside + todo.size() + done.size() < width))
+      auto c = co_await weft::select(
+                   weft::in(back).when(inside > 0), out_with(out, next_done).when(!done.empty()),
+                   out_with(enter, next_todo).when(!todo.empty()),
+                   weft::in(in).when(open && inside + todo.size() + done.size() < width))
                    .ends();
       if (c.index == 0) {
         --inside;
@@ -251,7 +264,8 @@ Process feeding_back(unsigned width, S s, Again again, Reader<In<S>> in, Writer<
   using T = In<S>;
   Channel<T> enter, back;
   auto loop = s(enter.reader(), back.writer());
-  auto control = going_round<T>(width, std::move(again), std::move(in), enter.writer(), back.reader(), std::move(out));
+  auto control = going_round<T>(width, std::move(again), std::move(in), enter.writer(),
+                                back.reader(), std::move(out));
   co_await par(std::move(loop), std::move(control));
 }
 
@@ -279,10 +293,12 @@ ProcessOf<std::vector<Out<S>>> applied(S s, std::vector<In<S>> items) {
 // Each value through f. I is f's parameter, or named: each<int>(f).
 template <class I = void, class F>
 auto each(F f) {
-  using A = typename std::conditional_t<std::is_void_v<I>, detail::Argument<F>, std::type_identity<I>>::type;
+  using A = typename std::conditional_t<std::is_void_v<I>, detail::Argument<F>,
+                                        std::type_identity<I>>::type;
   using O = std::decay_t<std::invoke_result_t<F&, A>>;
-  return detail::stage<A, O>(
-      [f = std::move(f)](Reader<A> r, Writer<O> w) { return detail::applying<A, O, F>(std::move(r), std::move(w), f); });
+  return detail::stage<A, O>([f = std::move(f)](Reader<A> r, Writer<O> w) {
+    return detail::applying<A, O, F>(std::move(r), std::move(w), f);
+  });
 }
 // One after another.
 template <class S>
@@ -291,9 +307,10 @@ S pipeline(S s) {
 }
 template <class S, class T, class... More>
 auto pipeline(S s, T t, More... more) {
-  static_assert(std::is_same_v<detail::Out<S>, detail::In<T>>, "weft: pipeline: a stage must take what the stage before it gives");
-  auto both =
-      detail::stage<detail::In<S>, detail::Out<T>>([s = std::move(s), t = std::move(t)](Reader<detail::In<S>> r, Writer<detail::Out<T>> w) {
+  static_assert(std::is_same_v<detail::Out<S>, detail::In<T>>,
+                "weft: pipeline: a stage must take what the stage before it gives");
+  auto both = detail::stage<detail::In<S>, detail::Out<T>>(
+      [s = std::move(s), t = std::move(t)](Reader<detail::In<S>> r, Writer<detail::Out<T>> w) {
         return detail::in_a_row<S, T>(s, t, std::move(r), std::move(w));
       });
   return pipeline(std::move(both), std::move(more)...);
@@ -301,37 +318,45 @@ auto pipeline(S s, T t, More... more) {
 // The stage, started so.
 template <class Start, class S>
 auto on(Start start, S s) {
-  return detail::stage<detail::In<S>, detail::Out<S>>([start, s = std::move(s)](Reader<detail::In<S>> r, Writer<detail::Out<S>> w) {
-    return detail::started<Start, S>(start, s, std::move(r), std::move(w));
-  });
+  return detail::stage<detail::In<S>, detail::Out<S>>(
+      [start, s = std::move(s)](Reader<detail::In<S>> r, Writer<detail::Out<S>> w) {
+        return detail::started<Start, S>(start, s, std::move(r), std::move(w));
+      });
 }
 
 enum class Order { kept, any };
 
-// Several of one stage side by side; each value goes to one that is free. With Order::kept (the default) results come in the order of their
-// values, if each value gives one result and the stage keeps order itself; with Order::any as they are ready. It tells of its results, once
-// they have been taken from it.
+// Several of one stage side by side; each value goes to one that is free. With Order::kept (the
+// default) results come in the order of their values, if each value gives one result and the stage
+// keeps order itself; with Order::any as they are ready. It tells of its results, once they have
+// been taken from it.
 template <class Start, class Hook, class S>
 auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
   static constexpr bool counts = !std::is_same_v<Hook, Untold>;
   static_assert(!counts || std::is_invocable_v<Hook&, std::size_t>,
-                "weft: a farm does not know how many values will come: tell a function f(done) of one std::size_t");
+                "weft: a farm does not know how many values will come: tell a function f(done) of "
+                "one std::size_t");
   return detail::stage<detail::In<S>, detail::Out<S>>(
-      [ws = std::move(ws), s = std::move(s), order](Reader<detail::In<S>> r, Writer<detail::Out<S>> w) {
-        constexpr auto unordered = counts ? detail::counted_farm<Start, Hook, S> : detail::unordered_farm<Start, Hook, S>;
-        return order == Order::kept ? detail::ordered_farm<Start, Hook, S>(ws, s, std::move(r), std::move(w))
-                                    : unordered(ws, s, std::move(r), std::move(w));
+      [ws = std::move(ws), s = std::move(s), order](Reader<detail::In<S>> r,
+                                                    Writer<detail::Out<S>> w) {
+        constexpr auto unordered =
+            counts ? detail::counted_farm<Start, Hook, S> : detail::unordered_farm<Start, Hook, S>;
+        return order == Order::kept
+                   ? detail::ordered_farm<Start, Hook, S>(ws, s, std::move(r), std::move(w))
+                   : unordered(ws, s, std::move(r), std::move(w));
       });
 }
-// Through the stage, again and again as long as again(result); at most `width` values are in it at a time. The order is that of being done.
-// The stage gives one result for each value.
+// Through the stage, again and again as long as again(result); at most `width` values are in it at
+// a time. The order is that of being done. The stage gives one result for each value.
 template <class S, class Again>
 auto feedback(unsigned width, S s, Again again) {
-  static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>, "weft: feedback: what comes out must be what goes in");
+  static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
+                "weft: feedback: what comes out must be what goes in");
   if (width == 0) weft::detail::bad_use("feedback: at least one value at a time");
-  return detail::stage<detail::In<S>, detail::In<S>>([=](Reader<detail::In<S>> r, Writer<detail::In<S>> w) {
-    return detail::feeding_back<S, Again>(width, s, again, std::move(r), std::move(w));
-  });
+  return detail::stage<detail::In<S>, detail::In<S>>(
+      [=](Reader<detail::In<S>> r, Writer<detail::In<S>> w) {
+        return detail::feeding_back<S, Again>(width, s, again, std::move(r), std::move(w));
+      });
 }
 // A process whose result is what the stage makes of these.
 template <class S>
@@ -339,7 +364,8 @@ auto apply(S s, std::vector<detail::In<S>> items) {
   return detail::applied<S>(std::move(s), std::move(items));
 }
 
-// --- whole computations -----------------------------------------------------------------------------------------------------------------
+// --- whole computations
+// -----------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -364,7 +390,8 @@ Process numbering(std::vector<T> items, Writer<Numbered<T>> out) {
 }
 // Ends, and with it all the others, when `enough` says so.
 template <class O, class Enough>
-ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total, Progress progress, Enough enough) {
+ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total,
+                                                 Progress progress, Enough enough) {
   std::vector<std::optional<O>> r(total);
   for (std::size_t done = 0; done < total;) {
     Numbered<O> v = co_await in.read();
@@ -385,9 +412,11 @@ auto computing(std::vector<T> items, F f, Workers<Start, Hook> ws, Enough enough
   Channel<Numbered<T>> tasks;
   Channel<Numbered<O>> results;
   std::vector<decltype(ws.start(working<T, O, F>(tasks.reader(), results.writer(), f)))> crew;
-  for (unsigned i = 0; i < ws.n; ++i) crew.push_back(ws.start(working<T, O, F>(tasks.reader(), results.writer(), f)));
+  for (unsigned i = 0; i < ws.n; ++i)
+    crew.push_back(ws.start(working<T, O, F>(tasks.reader(), results.writer(), f)));
   auto source = numbering(std::move(items), tasks.writer());
-  auto sink = placing<O, Enough>(results.reader(), total, telling(std::move(ws.hook)), std::move(enough));
+  auto sink =
+      placing<O, Enough>(results.reader(), total, telling(std::move(ws.hook)), std::move(enough));
   auto r = co_await par(std::move(source), par(std::move(crew)), std::move(sink));
   co_return *std::move(std::get<2>(r));
 }
@@ -405,20 +434,24 @@ struct NeverEnough {
   }
 };
 template <class Start, class Hook, class T, class F>
-auto mapped(std::vector<T> items, F f, Workers<Start, Hook> ws) -> ProcessOf<std::vector<std::decay_t<std::invoke_result_t<F&, T>>>> {
+auto mapped(std::vector<T> items, F f, Workers<Start, Hook> ws)
+    -> ProcessOf<std::vector<std::decay_t<std::invoke_result_t<F&, T>>>> {
   auto r = co_await computing(std::move(items), std::move(f), std::move(ws), NeverEnough());
   co_return all_of(std::move(r));
 }
 template <class Start, class Hook, class T, class F>
-auto searched(std::vector<T> items, F f, Workers<Start, Hook> ws) -> ProcessOf<std::decay_t<std::invoke_result_t<F&, T>>> {
-  auto r = co_await computing(std::move(items), std::move(f), std::move(ws), [](const auto& found) { return found.has_value(); });
+auto searched(std::vector<T> items, F f, Workers<Start, Hook> ws)
+    -> ProcessOf<std::decay_t<std::invoke_result_t<F&, T>>> {
+  auto r = co_await computing(std::move(items), std::move(f), std::move(ws),
+                              [](const auto& found) { return found.has_value(); });
   for (auto& v : r)
     if (v && *v) co_return std::move(*v);
   co_return std::nullopt;
 }
 template <class Start, class Hook, class T, class F, class R, class Op>
 ProcessOf<R> map_reduced(std::vector<T> items, F f, R init, Op op, Workers<Start, Hook> ws) {
-  // Runs of neighbours, so that op need not be commutative; a few for each worker, so that uneven ones do not make the others wait.
+  // Runs of neighbours, so that op need not be commutative; a few for each worker, so that uneven
+  // ones do not make the others wait.
   const std::size_t n = items.size(), parts = std::min<std::size_t>(n, std::size_t{4} * ws.n);
   std::vector<std::vector<T>> runs(parts);
   for (std::size_t i = 0; i < n; ++i) runs[i * parts / n].push_back(std::move(items[i]));
@@ -443,10 +476,12 @@ struct Tree {
   std::size_t leaf = 0;
 };
 template <class P, class Base, class Solve, class Split, class Combine>
-auto conquer(P p, Base& base, Solve& solve, Split& split, Combine& combine) -> std::decay_t<std::invoke_result_t<Solve&, P>> {
+auto conquer(P p, Base& base, Solve& solve, Split& split, Combine& combine)
+    -> std::decay_t<std::invoke_result_t<Solve&, P>> {
   if (base(std::as_const(p))) return solve(std::move(p));
   std::vector<std::decay_t<std::invoke_result_t<Solve&, P>>> parts;
-  for (auto& part : split(std::move(p))) parts.push_back(conquer(std::move(part), base, solve, split, combine));
+  for (auto& part : split(std::move(p)))
+    parts.push_back(conquer(std::move(part), base, solve, split, combine));
   return combine(std::move(parts));
 }
 template <class P, class Base, class Split>
@@ -456,9 +491,13 @@ Tree divide(P p, std::size_t wanted, Base& base, Split& split, std::vector<P>& l
     return {{}, leaves.size() - 1};
   }
   auto parts = split(std::move(p));
-  if (parts.empty()) weft::detail::bad_use("divide_and_conquer: split made no parts of a problem that is no base case");
+  if (parts.empty())
+    weft::detail::bad_use(
+        "divide_and_conquer: split made no parts of a problem that is no base case");
   Tree t;
-  for (auto& part : parts) t.parts.push_back(divide(std::move(part), (wanted + parts.size() - 1) / parts.size(), base, split, leaves));
+  for (auto& part : parts)
+    t.parts.push_back(
+        divide(std::move(part), (wanted + parts.size() - 1) / parts.size(), base, split, leaves));
   return t;
 }
 template <class R, class Combine>
@@ -469,12 +508,15 @@ R assemble(const Tree& t, std::vector<R>& solved, Combine& combine) {
   return combine(std::move(parts));
 }
 template <class P, class Base, class Solve, class Split, class Combine, class Start, class Hook>
-auto conquered(P problem, Base base, Solve solve, Split split, Combine combine, Workers<Start, Hook> ws)
+auto conquered(P problem, Base base, Solve solve, Split split, Combine combine,
+               Workers<Start, Hook> ws)
     -> ProcessOf<std::decay_t<std::invoke_result_t<Solve&, P>>> {
   using R = std::decay_t<std::invoke_result_t<Solve&, P>>;
   std::vector<P> leaves;
   const Tree tree = divide(std::move(problem), std::size_t{4} * ws.n, base, split, leaves);
-  const auto below = [=](P p) mutable { return conquer(std::move(p), base, solve, split, combine); };
+  const auto below = [=](P p) mutable {
+    return conquer(std::move(p), base, solve, split, combine);
+  };
   std::vector<R> solved = co_await mapped(std::move(leaves), below, std::move(ws));
   co_return assemble(tree, solved, combine);
 }
@@ -488,24 +530,32 @@ auto map(Workers<Start, Hook> ws, std::vector<T> items, F f) {
 }
 // init op x op y op …; op is associative.
 template <class Start, class Hook, class T, class Op>
-ProcessOf<T> reduce(Workers<Start, Hook> ws, std::vector<T> items, std::type_identity_t<T> init, Op op) {
-  return detail::map_reduced(std::move(items), std::identity(), std::move(init), std::move(op), std::move(ws));
+ProcessOf<T> reduce(Workers<Start, Hook> ws, std::vector<T> items, std::type_identity_t<T> init,
+                    Op op) {
+  return detail::map_reduced(std::move(items), std::identity(), std::move(init), std::move(op),
+                             std::move(ws));
 }
 // init op f(x) op f(y) op …; op is associative. Progress counts runs of neighbouring items.
 template <class Start, class Hook, class T, class F, class Op>
-auto map_reduce(Workers<Start, Hook> ws, std::vector<T> items, F f, std::decay_t<std::invoke_result_t<F&, T>> init, Op op) {
-  return detail::map_reduced(std::move(items), std::move(f), std::move(init), std::move(op), std::move(ws));
+auto map_reduce(Workers<Start, Hook> ws, std::vector<T> items, F f,
+                std::decay_t<std::invoke_result_t<F&, T>> init, Op op) {
+  return detail::map_reduced(std::move(items), std::move(f), std::move(init), std::move(op),
+                             std::move(ws));
 }
-// f gives an optional; the first one found that is not empty, or none. What is not begun by then is not begun.
+// f gives an optional; the first one found that is not empty, or none. What is not begun by then is
+// not begun.
 template <class Start, class Hook, class T, class F>
 auto search(Workers<Start, Hook> ws, std::vector<T> items, F f) {
   return detail::searched(std::move(items), std::move(f), std::move(ws));
 }
-// solve(p) if base(p), else combine([the same of each of split(p)]). The upper part of the tree is divided here until there is enough for
-// the workers, who do the rest. Progress counts the parts given to them.
+// solve(p) if base(p), else combine([the same of each of split(p)]). The upper part of the tree is
+// divided here until there is enough for the workers, who do the rest. Progress counts the parts
+// given to them.
 template <class Start, class Hook, class P, class Base, class Solve, class Split, class Combine>
-auto divide_and_conquer(Workers<Start, Hook> ws, P problem, Base base, Solve solve, Split split, Combine combine) {
-  return detail::conquered(std::move(problem), std::move(base), std::move(solve), std::move(split), std::move(combine), std::move(ws));
+auto divide_and_conquer(Workers<Start, Hook> ws, P problem, Base base, Solve solve, Split split,
+                        Combine combine) {
+  return detail::conquered(std::move(problem), std::move(base), std::move(solve), std::move(split),
+                           std::move(combine), std::move(ws));
 }
 
 }  // namespace weft::inline WEFT_ABI::skeletons

@@ -1,5 +1,6 @@
-// A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven, since somebody who is no process of the run may
-// hold an end: a thread with a weft::Outside. Once nothing has run for two seconds it is told, once a run for the same places.
+// A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven, since
+// somebody who is no process of the run may hold an end: a thread with a weft::Outside. Once
+// nothing has run for two seconds it is told, once a run for the same places.
 //
 //   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });     in place of a message on stderr
 //
@@ -21,7 +22,8 @@ struct Waits {
   std::string at;                      // file:line
   std::vector<std::string> places;     // channels and barriers
   std::vector<std::string> waits_for;  // paths of the processes that hold ends there
-  std::vector<std::string> open;       // of the places, those to which somebody may come who is no process
+  // of the places, those to which somebody may come who is no process
+  std::vector<std::string> open;
 };
 
 class Standstill {
@@ -34,10 +36,12 @@ class Standstill {
   std::string text() const;
 };
 
-// From now on this is called, in place of a message on stderr; nothing: stderr again. By a thread that sleeps for Weft, of which it must
-// not use anything; it must not throw. `after`: how long nothing has run before; 0: never. Left out: as before, which is as the environment
-// variable WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
-void on_standstill(std::function<void(const Standstill&)> tell, std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
+// From now on this is called, in place of a message on stderr; nothing: stderr again. By a thread
+// that sleeps for Weft, of which it must not use anything; it must not throw. `after`: how long
+// nothing has run before; 0: never. Left out: as before, which is as the environment variable
+// WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
+void on_standstill(std::function<void(const Standstill&)> tell,
+                   std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 
 }  // namespace weft::inline WEFT_ABI
 

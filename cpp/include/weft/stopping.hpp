@@ -4,8 +4,9 @@
 //   auto r = co_await weft::timeout(2s, p(…));     p ended in time: its result; else nothing
 //   weft::signals stop{SIGINT, SIGTERM};           co_await weft::select(stop.reader(), work)
 //
-// Invariants of `signals`: a handler only writes to a pipe; a thread of the object's reads it and writes to a buffered channel that drops
-// the oldest, so that neither ever waits. One object at a time has a signal; what handled it before does so again afterwards.
+// Invariants of `signals`: a handler only writes to a pipe; a thread of the object's reads it and
+// writes to a buffered channel that drops the oldest, so that neither ever waits. One object at a
+// time has a signal; what handled it before does so again afterwards.
 #pragma once
 #include <signal.h>
 
@@ -20,9 +21,10 @@
 
 namespace weft::inline WEFT_ABI {
 
-// A time limit on what the process that makes it does while it lives: at its end the operation that waits, or the next one, is withdrawn
-// and throws TimedOut, once. A request that no operation has met is taken back when it goes. A cancellation from outside is Cancelled, also
-// beside it. It is of the process that made it, and is destroyed there.
+// A time limit on what the process that makes it does while it lives: at its end the operation that
+// waits, or the next one, is withdrawn and throws TimedOut, once. A request that no operation has
+// met is taken back when it goes. A cancellation from outside is Cancelled, also beside it. It is
+// of the process that made it, and is destroyed there.
 class Timeout {
  public:
   // From now on; s ≤ 0: the first operation; Span::max(): never.
@@ -37,7 +39,8 @@ class Timeout {
   bool expired() const noexcept { return limit_.expired(); }
   // Another time from now. BadUse: it has thrown already.
   void reschedule(Span s) {
-    if (!limit_.move(from_now(s))) detail::bad_use("reschedule of a Timeout that has thrown already: make another");
+    if (!limit_.move(from_now(s)))
+      detail::bad_use("reschedule of a Timeout that has thrown already: make another");
   }
 
  private:
@@ -63,11 +66,13 @@ struct Awaited {
   auto bind(runtime::ProcessBase* me) && { return One<P>(std::move(p), me); }
 };
 template <class P>
-using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool, std::optional<typename P::result_type>>;
+using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool,
+                                  std::optional<typename P::result_type>>;
 }  // namespace detail
 
-// A process that runs p for so long at most: p's result, or nothing if p was cancelled for it (of a process without a result: true, false).
-// What p throws is thrown. Awaited, in a par, by run(): wherever a process may stand.
+// A process that runs p for so long at most: p's result, or nothing if p was cancelled for it (of a
+// process without a result: true, false). What p throws is thrown. Awaited, in a par, by run():
+// wherever a process may stand.
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
   Timeout limit(s);
@@ -84,8 +89,10 @@ BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
   co_return detail::InTime<P>{};
 }
 
-// Signals as values of a channel, for as long as it lives: each is read once, in the order of their coming; if nobody reads, of more than
-// 16 the last. While it lives no run concludes that it is deadlocked and no virtual clock jumps (rule 10.3).
+// Signals as values of a channel, for as long as it lives: each is read once, in the order of their
+// coming; if nobody reads, of more than
+// 16 the last. While it lives no run concludes that it is deadlocked and no virtual clock jumps
+//    (rule 10.3).
 class signals {
  public:
   // Throws std::system_error (no pipe), BadUse (another object has that signal; no such signal).

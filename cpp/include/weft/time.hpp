@@ -1,5 +1,5 @@
-// Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations; points are ns on the run's clock, which may
-// be virtual.
+// Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations;
+// points are ns on the run's clock, which may be virtual.
 #pragma once
 #include <chrono>
 
@@ -29,7 +29,8 @@ struct Sleep {
   // Its time comes: it may go on. Or never does.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
-    if (s->choice.word() == core::WAITING) s->timer.deadline == prim::forever ? v.nowhere() : v.timed();
+    if (s->choice.word() == core::WAITING)
+      s->timer.deadline == prim::forever ? v.nowhere() : v.timed();
   }
   static constexpr runtime::OpKind kind{"sleep", &withdraw, &visit, &undecided};
 
@@ -62,7 +63,8 @@ inline runtime::ProcessBase& process_or_bad_use(const char* what) {
 inline std::int64_t now() {
   runtime::ProcessBase* p = runtime::this_process();
   if (p && p->group) return p->group->run.now();
-  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) return t->run->now();
+  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run)
+    return t->run->now();
   return prim::now();
 }
 
@@ -97,14 +99,17 @@ struct SleepOp {
     s.finish(self);
   }
 };
-// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. Never early. sleep(Span::max()) ends by a cancellation only (rule 8.5).
+// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. Never early. sleep(Span::max())
+// ends by a cancellation only (rule 8.5).
 [[nodiscard]] inline SleepOp sleep(Span s) { return {runtime::later(now(), s.count())}; }
 [[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
 
-// Ticks without drift: the k-th tick is at start + k × period. Ticks missed are counted, not queued.
+// Ticks without drift: the k-th tick is at start + k × period. Ticks missed are counted, not
+// queued.
 class Timer {
  public:
-  explicit Timer(Span period) : period_(period.count()), next_(runtime::later(now(), period.count())) {
+  explicit Timer(Span period)
+      : period_(period.count()), next_(runtime::later(now(), period.count())) {
     if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
   }
   // When the next tick is due; as a guard: at(timer.next()), then timer.ticked().
@@ -117,7 +122,8 @@ class Timer {
     next_ = runtime::later(next_ + (n - 1) * period_, period_);
     return static_cast<std::uint64_t>(n);
   }
-  [[nodiscard]] SleepOp tick() const noexcept { return {next_}; }  // co_await timer.tick(); then ticked()
+  // co_await timer.tick(); then ticked()
+  [[nodiscard]] SleepOp tick() const noexcept { return {next_}; }
 
  private:
   std::int64_t period_;
@@ -129,7 +135,8 @@ class Barrier {
  public:
   using Engine = core::BarrierEngine<Shared>;
 
-  explicit Barrier(std::uint32_t parties, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+  explicit Barrier(std::uint32_t parties, const char* file = __builtin_FILE(),
+                   std::uint32_t line = __builtin_LINE())
       : core_(new Engine(parties)) {
     core_->name = file;
     core_->line = line;
@@ -189,7 +196,9 @@ class Barrier {
       p.status = Status::cancelled;
       return true;
     }
-    static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) { v.barrier(*static_cast<core::SyncObject*>(p.place)); }
+    static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+      v.barrier(*static_cast<core::SyncObject*>(p.place));
+    }
     static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
       auto& c = *static_cast<Engine*>(static_cast<core::SyncObject*>(p.place));
       if (detail::in_line(c, p)) v.barrier(c);

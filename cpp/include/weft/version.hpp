@@ -17,7 +17,8 @@
   "." WEFT_DETAIL_STRING(WEFT_VERSION_MINOR) "." WEFT_DETAIL_STRING(WEFT_VERSION_PATCH)
 
 /// The version as one number that can be compared in an #if: MAJOR * 10000 + MINOR * 100 + PATCH.
-#define WEFT_VERSION_NUMBER (WEFT_VERSION_MAJOR * 10000 + WEFT_VERSION_MINOR * 100 + WEFT_VERSION_PATCH)
+#define WEFT_VERSION_NUMBER \
+  (WEFT_VERSION_MAJOR * 10000 + WEFT_VERSION_MINOR * 100 + WEFT_VERSION_PATCH)
 
 #include "config.hpp"
 
@@ -31,6 +32,7 @@ struct version_t {
   const char* text;
 };
 
-inline constexpr version_t version{WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH, WEFT_VERSION};
+inline constexpr version_t version{WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH,
+                                   WEFT_VERSION};
 
 }  // namespace weft::inline WEFT_ABI

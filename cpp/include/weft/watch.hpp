@@ -7,9 +7,10 @@
 //
 //   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
 //
-// The state is shared by all copies of a Watch; what is under its mutex is who runs. A watcher is alive as long as another copy is.
-// Two processes run: the one that w.of() makes, and within it the one that is watched. It is the latter that cancel() asks, each time: one
-// that waits for another passes a request on once only (rule 6.1).
+// The state is shared by all copies of a Watch; what is under its mutex is who runs. A watcher is
+// alive as long as another copy is. Two processes run: the one that w.of() makes, and within it the
+// one that is watched. It is the latter that cancel() asks, each time: one that waits for another
+// passes a request on once only (rule 6.1).
 #pragma once
 #include <memory>
 #include <mutex>
@@ -30,11 +31,13 @@ struct Ended {
 
 namespace detail {
 
-// One process, awaited: what leaves it is thrown, a quiet end too. While it runs it is the state's to cancel.
+// One process, awaited: what leaves it is thrown, a quiet end too. While it runs it is the state's
+// to cancel.
 template <class P>
 struct Watched : One<P, Alone<P>> {
   WatchState& state;
-  Watched(P&& p, runtime::ProcessBase* me, WatchState& s) : One<P, Alone<P>>(std::move(p), me), state(s) {}
+  Watched(P&& p, runtime::ProcessBase* me, WatchState& s)
+      : One<P, Alone<P>>(std::move(p), me), state(s) {}
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   ~Watched() { state.runs(nullptr); }
@@ -60,27 +63,35 @@ class Watch {
  public:
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
-  // A process that runs p; p's failure is its own. Once. Reports name p and this line. BadUse: it was given one already.
+  // A process that runs p; p's failure is its own. Once. Reports name p and this line. BadUse: it
+  // was given one already.
   template <Startable P>
-  Process of(P p, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+  Process of(P p, const char* file = __builtin_FILE(),
+             std::uint32_t line = __builtin_LINE()) const {
     return give(state_, std::move(p), false, file, line);
   }
-  // The same, but p's failure goes to who watches, as long as another copy of this handle lives; else it is its own.
+  // The same, but p's failure goes to who watches, as long as another copy of this handle lives;
+  // else it is its own.
   template <Startable P>
-  Process watched(P p, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+  Process watched(P p, const char* file = __builtin_FILE(),
+                  std::uint32_t line = __builtin_LINE()) const {
     return give(state_, std::move(p), true, file, line);
   }
 
-  // Ready once the process has ended, and then always; never if it is not started. BadUse: within that process.
+  // Ready once the process has ended, and then always; never if it is not started. BadUse: within
+  // that process.
   EndOf ended() const {
     const std::lock_guard g(state_->mutex);
-    for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process; p = p->group ? p->group->parent : nullptr)
-      if (p == state_->process) detail::bad_use("ended() of the process itself: it would wait for ever");
+    for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process;
+         p = p->group ? p->group->parent : nullptr)
+      if (p == state_->process)
+        detail::bad_use("ended() of the process itself: it would wait for ever");
     return EndOf(state_);
   }
   // What it came to. BadUse: it has not ended.
   Ended<R> get() const {
-    if (!state_->latch.ready()) detail::bad_use("get() of a process that has not ended: wait for ended() first");
+    if (!state_->latch.ready())
+      detail::bad_use("get() of a process that has not ended: wait for ended() first");
     return {state_->how, std::static_pointer_cast<const R>(state_->result), state_->error};
   }
   bool done() const { return state_->latch.ready(); }
@@ -97,7 +108,8 @@ class Watch {
   using State = std::shared_ptr<detail::WatchState>;
   template <class P>
   static Process give(const State& s, P p, bool watched, const char* file, std::uint32_t line) {
-    static_assert(std::is_same_v<typename P::result_type, R>, "weft: a Watch<R> is of a process whose result is an R");
+    static_assert(std::is_same_v<typename P::result_type, R>,
+                  "weft: a Watch<R> is of a process whose result is an R");
     const std::lock_guard g(s->mutex);
     if (std::exchange(s->given, true)) detail::bad_use("a Watch is of one process: make another");
     if constexpr (requires { p.called(); })

@@ -1,20 +1,24 @@
-// A twin for conformance: plays a network on coroutines in virtual time and prints its history, a JSON object a line.
+// A twin for conformance: plays a network on coroutines in virtual time and prints its history, a
+// JSON object a line.
 //
 //   twin [--local | --cores N] [--seed N] < network      --local: the channels are weft::Local; --cores: on a multi-core executor
 //
-// On several cores a process may close only the ends that it alone was given: one end in two processes is two of ours, and the other
-// process may be using its own at this moment. So networks for --cores are made without "nested", "sequence", "spawn" and "mobile".
+// On several cores a process may close only the ends that it alone was given: one end in two
+// processes is two of ours, and the other process may be using its own at this moment. So networks
+// for --cores are made without "nested", "sequence", "spawn" and "mobile".
 //
 // The player is one coroutine per process with a stack of its own for the blocks of the network:
 //
 //   statement ──ok──► next          ──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that catches it,
 //                                                  else the exception leaves the coroutine
 //
-// Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the rules; what leaves their block is Timeout.
-// Where a network cancels a process by its number, or asks for its end, each is run by a Watch, within one that ends as it did.
+// Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the
+// rules; what leaves their block is Timeout. Where a network cancels a process by its number, or
+// asks for its end, each is run by a Watch, within one that ends as it did.
 //
-// A process holds its ends in its coroutine's parameters, so what happens to them when it ends is the library's doing. An end given to
-// several processes (a slot of the maker) is a copy for each; closing one closes them all, as the rules' one end would (rule 2.2).
+// A process holds its ends in its coroutine's parameters, so what happens to them when it ends is
+// the library's doing. An end given to several processes (a slot of the maker) is a copy for each;
+// closing one closes them all, as the rules' one end would (rule 2.2).
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -40,9 +44,11 @@ struct Value {
   weft::Writer<Value, P> writer;
   int end = -1;  // the number of the end that moves
 
-  // A constructor, since g++ 12 miscompiles an aggregate that is made with braces inside a co_await expression.
+  // A constructor, since g++ 12 miscompiles an aggregate that is made with braces inside a co_await
+  // expression.
   explicit Value(std::string t) : text(std::move(t)) {}
-  Value(weft::Reader<Value, P> r, weft::Writer<Value, P> w, int n) : reader(std::move(r)), writer(std::move(w)), end(n) {}
+  Value(weft::Reader<Value, P> r, weft::Writer<Value, P> w, int n)
+      : reader(std::move(r)), writer(std::move(w)), end(n) {}
 };
 
 template <class P>
@@ -52,7 +58,8 @@ class Play {
   using W = weft::Writer<V, P>;
   using Process = weft::ProcessOf<int>;
 
-  // Where a process's end is: at most one of the pointers; `number` is shared by the copies of one end.
+  // Where a process's end is: at most one of the pointers; `number` is shared by the copies of one
+  // end.
   struct Slot {
     R* reader = nullptr;
     W* writer = nullptr;
@@ -81,7 +88,8 @@ class Play {
   };
 
  public:
-  explicit Play(const Network& n, unsigned cores = 0) : net_(n), pool_(cores ? std::optional<weft::Cores>(cores) : std::nullopt) {
+  explicit Play(const Network& n, unsigned cores = 0)
+      : net_(n), pool_(cores ? std::optional<weft::Cores>(cores) : std::nullopt) {
     for (const ChannelSpec& c : n.channels) {
       weft::ChannelOptions o;
       o.capacity = c.capacity;
@@ -105,8 +113,10 @@ class Play {
       weft::run(o, begun(*net_.main, make(*net_.main, {})));
       out = "[\"ok\"]";
     } catch (const weft::Deadlock& d) {
-      // The library knows who last used an end, not everybody who holds a copy: with several ends of a side the knot may differ.
-      out = net_.simple() && !net_.handles ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]" : "[\"Deadlock\"]";
+      // The library knows who last used an end, not everybody who holds a copy: with several ends
+      // of a side the knot may differ.
+      out = net_.simple() && !net_.handles ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]"
+                                           : "[\"Deadlock\"]";
     } catch (...) {
       out = raised(std::current_exception(), "par", {});
     }
@@ -117,7 +127,8 @@ class Play {
   }
 
  private:
-  // --- making processes ---------------------------------------------------------------------------------------------------------
+  // --- making processes
+  // ---------------------------------------------------------------------------------------------------------
 
   Process make(const Proc& p, const std::vector<Slot>& of_maker) {
     Given g;  // outside the reach of what making an end may throw: dropped, not poisoned
@@ -131,7 +142,8 @@ class Play {
       g = Given();
       std::rethrow_exception(failure);
     }
-    Process made = play(this, &p, std::move(g.readers), std::move(g.writers), std::move(g.slots)).named(p.name.c_str());
+    Process made = play(this, &p, std::move(g.readers), std::move(g.writers), std::move(g.slots))
+                       .named(p.name.c_str());
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
@@ -140,7 +152,8 @@ class Play {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // It may come when the process inside has ended (rule 7.2); the rules know of one process only, and that has.
+      // It may come when the process inside has ended (rule 7.2); the rules know of one process
+      // only, and that has.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
@@ -169,9 +182,12 @@ class Play {
     handles_.at(pid).cancel();
   }
   std::string how(int pid) const {
-    static constexpr const char* kHow[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
+    static constexpr const char* kHow[] = {"returned", "retired", "poisoned", "cancelled",
+                                           "failed"};
     const weft::Ending told = handles_.at(pid).get().how;
-    const weft::Ending how = told == weft::Ending::cancelled && has_returned(pid) ? weft::Ending::returned : told;  // as in held()
+    // as in held()
+    const weft::Ending how =
+        told == weft::Ending::cancelled && has_returned(pid) ? weft::Ending::returned : told;
     return std::string("{\"how\": \"") + kHow[static_cast<int>(how)] + "\"}";
   }
   void give(Given& g, const End& e, const std::vector<Slot>& of_maker) {
@@ -193,7 +209,8 @@ class Play {
     }
   }
   static const Slot& slot(const std::vector<Slot>& slots, int i) {
-    if (i < 0 || static_cast<std::size_t>(i) >= slots.size()) throw weft::BadUse("a slot that was never filled");
+    if (i < 0 || static_cast<std::size_t>(i) >= slots.size())
+      throw weft::BadUse("a slot that was never filled");
     return slots[static_cast<std::size_t>(i)];
   }
   static R& reader(const std::vector<Slot>& slots, int i) { return *slot(slots, i).reader; }
@@ -213,7 +230,8 @@ class Play {
     for (const Slot* x : all) x->close(died);
   }
 
-  // --- records ------------------------------------------------------------------------------------------------------------------
+  // --- records
+  // ------------------------------------------------------------------------------------------------------------------
 
   void call(int pid, const char* kind, const std::vector<std::string>& made = {}) {
     std::string s = std::string("\"") + kind + "\"";
@@ -249,7 +267,8 @@ class Play {
       return std::string("unexpected: ") + e.what();
     }
   }
-  std::string raised(const std::exception_ptr& x, const std::string& kind, const std::vector<std::string>& made) {
+  std::string raised(const std::exception_ptr& x, const std::string& kind,
+                     const std::vector<std::string>& made) {
     std::string more;
     auto add = [&](const std::string& m) { more += (more.empty() ? "" : ", ") + m; };
     const bool composed = kind == "par" || kind == "seq";
@@ -261,7 +280,8 @@ class Play {
         const V* v = e.template value<V>();
         add("\"value\": \"" + (v ? v->text : "missing") + "\"");
       }
-      if (const auto* p = dynamic_cast<const weft::Poisoned*>(&e); p && !composed) add("\"strength\": " + std::to_string(p->strength));
+      if (const auto* p = dynamic_cast<const weft::Poisoned*>(&e); p && !composed)
+        add("\"strength\": " + std::to_string(p->strength));
     } catch (...) {
     }
     if (composed) {
@@ -272,7 +292,8 @@ class Play {
         try {
           std::rethrow_exception(x);
         } catch (const weft::Failures& f) {
-          for (const auto& y : f.all) pids += (pids.empty() ? "" : ", ") + std::to_string(left_by(y));
+          for (const auto& y : f.all)
+            pids += (pids.empty() ? "" : ", ") + std::to_string(left_by(y));
         } catch (...) {
         }
       }
@@ -309,9 +330,11 @@ class Play {
     return r;
   }
 
-  // --- one process --------------------------------------------------------------------------------------------------------------
+  // --- one process
+  // --------------------------------------------------------------------------------------------------------------
 
-  static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers, std::vector<std::pair<char, int>> given) {
+  static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
+                      std::vector<std::pair<char, int>> given) {
     constexpr std::size_t kMost = 64;  // ends that a process ever has: the slots point at them
     readers.reserve(kMost);
     writers.reserve(kMost);
@@ -319,7 +342,8 @@ class Play {
     {
       std::size_t r = 0, w = 0;
       for (auto [side, number] : given)
-        slots.push_back(side == 'r' ? Slot{&readers[r++], nullptr, number} : Slot{nullptr, &writers[w++], number});
+        slots.push_back(side == 'r' ? Slot{&readers[r++], nullptr, number}
+                                    : Slot{nullptr, &writers[w++], number});
     }
     const int pid = proc->id;
     struct Live {
@@ -381,7 +405,8 @@ class Play {
         continue;
       }
       if (kind == "iter") {  // as if a turn were over: read first
-        frames.push_back({Kind::iter, s->inner, s->inner->statements.size(), s->args.size() > 1 ? s->args[1] : -1, s});
+        frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
+                          s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
       }
 
@@ -427,7 +452,9 @@ class Play {
           me->close(moved, false);
         } else if (kind == "select") {
           auto guards = me->guards(*s, slots, values);
-          const auto mode = s->mode == "priority" ? weft::Mode::priority : s->mode == "random" ? weft::Mode::random : weft::Mode::fair;
+          const auto mode = s->mode == "priority" ? weft::Mode::priority
+                            : s->mode == "random" ? weft::Mode::random
+                                                  : weft::Mode::fair;
           auto c = co_await weft::select_among<V, P>(std::move(guards), mode);
           out = "[\"ok\", " + std::to_string(c.index);
           const Guard& taken = s->guards[c.index];
@@ -445,9 +472,12 @@ class Play {
         } else if (kind == "limit") {
           const weft::Span t = std::chrono::seconds(s->args[0]);
           frames.push_back({Kind::limit, s->inner, 0, 0, s});
-          frames.back().limit.reset(s->mode == "deadline" ? new weft::Timeout(weft::Timeout::until(t.count())) : new weft::Timeout(t));
+          frames.back().limit.reset(s->mode == "deadline"
+                                        ? new weft::Timeout(weft::Timeout::until(t.count()))
+                                        : new weft::Timeout(t));
         } else if (kind == "reschedule") {
-          const auto f = std::find_if(frames.rbegin(), frames.rend(), [](const Frame& x) { return x.kind == Kind::limit; });
+          const auto f = std::find_if(frames.rbegin(), frames.rend(),
+                                      [](const Frame& x) { return x.kind == Kind::limit; });
           if (f == frames.rend()) throw weft::BadUse("no limit to reschedule");
           f->limit->reschedule(std::chrono::seconds(s->args[0]));
         } else if (kind == "cancel") {
@@ -474,7 +504,8 @@ class Play {
           for (const Proc* p : s->procs) ps.push_back(me->make(*p, slots));
           std::vector<weft::Result<int>> results;
           if (kind == "par") {
-            for (std::size_t i = 0; i < ps.size(); ++i) ps[i] = me->begun(*s->procs[i], std::move(ps[i]));
+            for (std::size_t i = 0; i < ps.size(); ++i)
+              ps[i] = me->begun(*s->procs[i], std::move(ps[i]));
             results = co_await weft::par(std::move(ps));
           } else {
             for (std::size_t i = 0; i < ps.size(); ++i) {
@@ -485,7 +516,8 @@ class Play {
             }
           }
           out = "[\"ok\", [";
-          for (std::size_t i = 0; i < results.size(); ++i) out += (i ? ", " : "") + (results[i] ? std::to_string(*results[i]) : "null");
+          for (std::size_t i = 0; i < results.size(); ++i)
+            out += (i ? ", " : "") + (results[i] ? std::to_string(*results[i]) : "null");
           out += "]]";
         } else {
           throw weft::BadUse("a statement of unknown kind " + kind);
@@ -496,7 +528,8 @@ class Play {
       me->ret(pid, failed ? me->raised(failed, kind, values) : out);
       if (failed && !unwind(me, pid, frames, failed)) failure = failed;
     }
-    std::printf("{\"p\": %d, \"e\": \"end\", \"out\": [\"%s\"]}\n", pid, failure ? name_of(failure).c_str() : "ok");
+    std::printf("{\"p\": %d, \"e\": \"end\", \"out\": [\"%s\"]}\n", pid,
+                failure ? name_of(failure).c_str() : "ok");
     if (failure) {
       const std::lock_guard l(me->lock_);
       if (!quiet(failure))
@@ -525,7 +558,9 @@ class Play {
         name = name_of(failed);
         continue;
       }
-      const bool catches = f.kind == Kind::attempt && std::find(f.of->caught.begin(), f.of->caught.end(), name) != f.of->caught.end();
+      const bool catches =
+          f.kind == Kind::attempt &&
+          std::find(f.of->caught.begin(), f.of->caught.end(), name) != f.of->caught.end();
       if (f.kind == Kind::ext) release(me, pid, f);
       const Statement* of = f.of;
       frames.pop_back();
@@ -554,13 +589,18 @@ class Play {
     me->call(pid, "leave");
     f.limit.reset();
     const bool raises = own && f.of->mode != "move_on";
-    me->ret(pid, raises ? "[\"Timeout\"]" : own ? "[\"ok\", {\"expired\": true}]" : "[\"ok\", {\"expired\": false}]");
+    me->ret(pid, raises ? "[\"Timeout\"]"
+                 : own  ? "[\"ok\", {\"expired\": true}]"
+                        : "[\"ok\", {\"expired\": false}]");
     return own;
   }
 
-  static std::string value(int pid, int& made) { return std::to_string(pid) + "." + std::to_string(made++); }
+  static std::string value(int pid, int& made) {
+    return std::to_string(pid) + "." + std::to_string(made++);
+  }
 
-  static std::string received(V& v, std::vector<R>& readers, std::vector<W>& writers, std::vector<Slot>& slots) {
+  static std::string received(V& v, std::vector<R>& readers, std::vector<W>& writers,
+                              std::vector<Slot>& slots) {
     if (v.reader) {
       readers.push_back(std::move(v.reader));
       slots.push_back({&readers.back(), nullptr, v.end});
@@ -573,11 +613,14 @@ class Play {
     return "[\"ok\", \"end\"]";
   }
 
-  std::vector<weft::AnyGuard<V, P>> guards(const Statement& s, const std::vector<Slot>& slots, const std::vector<std::string>& values) {
+  std::vector<weft::AnyGuard<V, P>> guards(const Statement& s, const std::vector<Slot>& slots,
+                                           const std::vector<std::string>& values) {
     std::vector<weft::AnyGuard<V, P>> r;
     std::size_t made = 0;
     for (const Guard& g : s.guards) {
-      const auto push = [&](auto guard) { r.push_back(g.ends ? std::move(guard).ends().when(g.on) : std::move(guard).when(g.on)); };
+      const auto push = [&](auto guard) {
+        r.push_back(g.ends ? std::move(guard).ends().when(g.on) : std::move(guard).when(g.on));
+      };
       if (g.kind == "in") {
         push(weft::in(reader(slots, g.at)));
       } else if (g.kind == "out") {
@@ -585,10 +628,11 @@ class Play {
         if (g.fn.empty())
           push(weft::out(writer(slots, g.at), V(text)));
         else
-          push(weft::out_with(writer(slots, g.at), std::function<V()>([text, bad = g.fn == "raise"] {
-                                if (bad) throw Fail();
-                                return V(text);
-                              })));
+          push(
+              weft::out_with(writer(slots, g.at), std::function<V()>([text, bad = g.fn == "raise"] {
+                               if (bad) throw Fail();
+                               return V(text);
+                             })));
       } else if (g.kind == "timeout") {
         r.push_back(weft::after(std::chrono::seconds(g.at)).when(g.on));
       } else if (g.kind == "deadline") {
@@ -632,7 +676,10 @@ int main(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
       ++i;  // nothing here is random
     } else {
-      std::fprintf(stderr, "twin: unknown argument '%s'; use: twin [--local | --cores N] [--seed N] < network\n", argv[i]);
+      std::fprintf(
+          stderr,
+          "twin: unknown argument '%s'; use: twin [--local | --cores N] [--seed N] < network\n",
+          argv[i]);
       return 2;
     }
   }

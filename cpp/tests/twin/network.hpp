@@ -88,19 +88,23 @@ class Network {
       for (std::string w; words >> w;) line.push_back(w);
       if (!line.empty() && line[0][0] != '#') lines_.push_back(std::move(line));
     }
-    if (next() != std::vector<std::string>{"weft-net", "1"}) bad("a network begins with the line 'weft-net 1'");
+    if (next() != std::vector<std::string>{"weft-net", "1"})
+      bad("a network begins with the line 'weft-net 1'");
     while (peek() == "channel" || peek() == "barrier") {
       const auto l = next();
       if (l[0] == "barrier")
         barriers.push_back(static_cast<unsigned>(std::stoul(l.at(1))));
       else
-        channels.push_back({static_cast<unsigned>(std::stoul(l.at(1))), l.at(2), static_cast<unsigned>(std::stoul(l.at(3)))});
+        channels.push_back({static_cast<unsigned>(std::stoul(l.at(1))), l.at(2),
+                            static_cast<unsigned>(std::stoul(l.at(3)))});
     }
     main = process();
   }
 
  private:
-  [[noreturn]] void bad(const std::string& what) const { throw std::runtime_error("line " + std::to_string(at_) + ": " + what); }
+  [[noreturn]] void bad(const std::string& what) const {
+    throw std::runtime_error("line " + std::to_string(at_) + ": " + what);
+  }
   std::string peek() const { return at_ < lines_.size() ? lines_[at_][0] : ""; }
   std::vector<std::string> next() {
     if (at_ >= lines_.size()) bad("the network breaks off: an 'end' is missing");

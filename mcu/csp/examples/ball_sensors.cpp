@@ -1,12 +1,15 @@
-// ball_sensors: the tunnelling ball's sensor path as processes (mcu/device has the device, and the whole controller as actors).
+// ball_sensors: the tunnelling ball's sensor path as processes (mcu/device has the device, and the
+// whole controller as actors).
 //
 //   pin interrupt ──Port──► gate 1 ──┐
 //                                    ├─choice─► timing ──► printer ──UART
 //   pin interrupt ──Port──► gate 2 ──┘
 //
-// A photogate's edge is a burst of edges within a few microseconds. A gate process takes the time of the first and reads on until a
-// deadline SETTLE later: the event of the queue ends the read, and the pin's level then says what happened at the stamp. The timing
-// process turns a sighting into the microsecond at which the ball will be half through the disc. A dropper lets a ball go now and then.
+// A photogate's edge is a burst of edges within a few microseconds. A gate process takes the time
+// of the first and reads on until a deadline SETTLE later: the event of the queue ends the read,
+// and the pin's level then says what happened at the stamp. The timing process turns a sighting
+// into the microsecond at which the ball will be half through the disc. A dropper lets a ball go
+// now and then.
 #include "weft_mcu/csp.hpp"
 #include "controller.h"
 

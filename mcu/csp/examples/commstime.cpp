@@ -1,4 +1,5 @@
-// commstime: the classic measure of a process system: four processes in a ring of channels count up; a consumer checks and times it.
+// commstime: the classic measure of a process system: four processes in a ring of channels count
+// up; a consumer checks and times it.
 //
 //   prefix ──a──► delta ──d──► consumer
 //     ▲             │

@@ -1,6 +1,8 @@
-// checks: what processes on the emulated chip do, one scenario after the other. Prints `name value…`; tests/run.mjs says what it must be.
+// checks: what processes on the emulated chip do, one scenario after the other. Prints `name
+// value…`; tests/run.mjs says what it must be.
 //
-// Every scenario starts processes and serves the queue until all have ended, so a lost wake-up shows as a run that does not end.
+// Every scenario starts processes and serves the queue until all have ended, so a lost wake-up
+// shows as a run that does not end.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
@@ -27,9 +29,11 @@ void go(Process p) {
   if (const int e = scheduler.start(static_cast<Process&&>(p))) show("start failed", {static_cast<Int>(-e)});
 }
 
-// --- deadlines ----------------------------------------------------------------------------------------------------------------------
+// --- deadlines
+// ----------------------------------------------------------------------------------------------------------------------
 
-namespace timeout {  // nobody writes: the event ends the read in its microsecond; pin 2 shows the cycle
+namespace timeout {
+  // nobody writes: the event ends the read in its microsecond; pin 2 shows the cycle
 constinit Channel<Int> c;
 volatile Int due;
 Process reader(Scheduler&, Reader<Int> in) {
@@ -59,7 +63,8 @@ Process reader(Scheduler&, Reader<Int> in) {
   const Int v = x;
   const Status second = co_await in.read(x);  // 1000 us later, past the first deadline
   show("in_time", {code(first), v, code(second), x});
-  const Status late = co_await in.read_until(x, t);  // the writer waits already: what is there is read, however late
+  // the writer waits already: what is there is read, however late
+  const Status late = co_await in.read_until(x, t);
   show("late_but_there", {code(late), x});
   const Int before = weft_now32();
   const Status past = co_await in.read_until(x, t);
@@ -103,7 +108,9 @@ void run() {
 }
 }  // namespace write_deadline
 
-namespace tie {  // value and deadline in the same microsecond, in both orders of posting: the read is ok or timed out, the value never lost
+namespace tie {
+  // value and deadline in the same microsecond, in both orders of posting: the read is ok or timed
+  // out, the value never lost
 constinit Channel<Int> c;
 Int read_ok, timed, then;
 Process reader(Scheduler&, Reader<Int> in, Int at, Int begin) {
@@ -136,7 +143,8 @@ void run() {
 }
 }  // namespace tie
 
-// --- ends ---------------------------------------------------------------------------------------------------------------------------
+// --- ends
+// ---------------------------------------------------------------------------------------------------------------------------
 
 namespace ends {
 constinit Channel<Int> a, b, d;
@@ -180,7 +188,8 @@ void run() {
 }
 }  // namespace ends
 
-// --- choice -------------------------------------------------------------------------------------------------------------------------
+// --- choice
+// -------------------------------------------------------------------------------------------------------------------------
 
 namespace choice {
 constinit Channel<Int> a, b, o;
@@ -233,7 +242,8 @@ void run() {
 }
 }  // namespace choice
 
-// --- ports --------------------------------------------------------------------------------------------------------------------------
+// --- ports
+// --------------------------------------------------------------------------------------------------------------------------
 
 namespace port {
 constinit Channel<Int> c;
@@ -261,12 +271,14 @@ void run() {
   pin_irq_both_edges(6);
   go(reader(scheduler, c.reader()));
   scheduler.run();
-  show("after_end", {pin.post_value(1) ? 1u : 0u});  // the ring is empty; the end of the reader shows with the next value
+  // the ring is empty; the end of the reader shows with the next value
+  show("after_end", {pin.post_value(1) ? 1u : 0u});
   WEFT_REG(PPB_NVIC_ICER) = 1u << 13;
 }
 }  // namespace port
 
-// --- the arena ----------------------------------------------------------------------------------------------------------------------
+// --- the arena
+// ----------------------------------------------------------------------------------------------------------------------
 
 namespace arena {
 Process nothing(Scheduler&) { co_return; }
@@ -298,9 +310,11 @@ void run() {
 }
 }  // namespace arena
 
-// --- beside other actors ------------------------------------------------------------------------------------------------------------
+// --- beside other actors
+// ------------------------------------------------------------------------------------------------------------
 
-namespace beside {  // a ring of two processes that never rest, and an actor of the same queue with a period of 500 us
+namespace beside {
+  // a ring of two processes that never rest, and an actor of the same queue with a period of 500 us
 constinit Channel<Int> a, b;
 Int worst, ticks;
 bool stop;

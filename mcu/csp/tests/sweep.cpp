@@ -1,13 +1,15 @@
-// sweep: a short program of timed reads, a port and plain communications, for the emulator to interrupt before every instruction.
-// The handler (line 5, pended by the test) posts a value into a port. Every value must arrive exactly once and every read must end,
-// by a value or by its deadline. Ends with bkpt 0 if so, else with the number of what went wrong.
+// sweep: a short program of timed reads, a port and plain communications, for the emulator to
+// interrupt before every instruction. The handler (line 5, pended by the test) posts a value into a
+// port. Every value must arrive exactly once and every read must end, by a value or by its
+// deadline. Ends with bkpt 0 if so, else with the number of what went wrong.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
 using namespace weft;
 using namespace weft::mcu;
 
-// The test reads these: between begin and end of the stretch an interrupt must be answered by exactly one value.
+// The test reads these: between begin and end of the stretch an interrupt must be answered by
+// exactly one value.
 extern "C" volatile std::uint32_t sweep_stretch, sweep_interrupts;
 volatile std::uint32_t sweep_stretch, sweep_interrupts;
 

@@ -1,4 +1,5 @@
-// two_cores: an actor of core 1 posts a value every 37 us into a port of core 0, whose processes check that all arrive, in order.
+// two_cores: an actor of core 1 posts a value every 37 us into a port of core 0, whose processes
+// check that all arrive, in order.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 

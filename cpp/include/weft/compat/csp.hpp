@@ -1,13 +1,17 @@
-// Programs written for C++CSP (K. Chalmers, "Communicating Processes and Processors / a C++11 CSP library", CPA 2016) over Weft: the names
-// of its csp.h, in namespace csp. Processes are threads. Put cpp/include/weft/compat/csp on the include path and "csp/csp.h" is this.
+// Programs written for C++CSP (K. Chalmers, "Communicating Processes and Processors / a C++11 CSP
+// library", CPA 2016) over Weft: the names of its csp.h, in namespace csp. Processes are threads.
+// Put cpp/include/weft/compat/csp on the include path and "csp/csp.h" is this.
 //
 // What differs
-//  - an operation on a poisoned channel throws poison_exception in the writer too; a process that it leaves has ended; it spreads by being
-//    passed on by hand, and out of a par inside a process
+//  - an operation on a poisoned channel throws poison_exception in the writer too; a process that
+//    it leaves has ended; it spreads by being passed on by hand, and out of a par inside a process
 //  - end_read ends the extended read; end_read without start_read throws std::logic_error
-//  - alt takes the value when it selects, and the next read() of that end gives it: the writer goes on at the select
-//  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true is weft::BadUse
-//  - a network of which nobody can go on is told on stderr, with who waits where, and throws weft::Deadlock out of par; C++CSP hangs
+//  - alt takes the value when it selects, and the next read() of that end gives it: the writer goes
+//    on at the select
+//  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true
+//    is weft::BadUse
+//  - a network of which nobody can go on is told on stderr, with who waits where, and throws
+//    weft::Deadlock out of par; C++CSP hangs
 //  - channels do not retire: like C++CSP's they live as long as anything refers to them
 #pragma once
 #include <atomic>
@@ -33,14 +37,17 @@ class poison_exception : public std::exception {
   unsigned int strength_;
 };
 
-// --- guards -----------------------------------------------------------------------------------------------------------------------------
+// --- guards
+// -----------------------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
 namespace runtime = weft::runtime;
 namespace core = weft::core;
 
-inline std::uint8_t strength_of(unsigned int s) { return static_cast<std::uint8_t>(s < 1 ? 1 : s > 255 ? 255 : s); }
+inline std::uint8_t strength_of(unsigned int s) {
+  return static_cast<std::uint8_t>(s < 1 ? 1 : s > 255 ? 255 : s);
+}
 
 // A guard in a choice. `ready`: it need not ask the core.
 struct Guard {
@@ -134,10 +141,12 @@ class alt {
   };
 
   int choose(bool fair, const std::vector<char>& when, bool conditional) const {
-    if (!state_ || state_->guards.empty()) weft::detail::bad_use("csp::alt: select needs at least one guard");
+    if (!state_ || state_->guards.empty())
+      weft::detail::bad_use("csp::alt: select needs at least one guard");
     const std::size_t n = state_->guards.size();
     if (conditional && when.size() != n)
-      weft::detail::bad_use("csp::alt: " + std::to_string(n) + " guards and " + std::to_string(when.size()) + " preconditions");
+      weft::detail::bad_use("csp::alt: " + std::to_string(n) + " guards and " +
+                            std::to_string(when.size()) + " preconditions");
     std::vector<detail::Guard*> order;
     std::vector<std::size_t> index;
     for (std::size_t k = 0; k < n; ++k) {
@@ -165,7 +174,8 @@ class alt {
   std::shared_ptr<State> state_;
 };
 
-// choice{ {guard, action}, … }() or choice{ {guard, condition, action}, … }(): selects fairly and runs the action.
+// choice{ {guard, action}, … }() or choice{ {guard, condition, action}, … }(): selects fairly and
+// runs the action.
 class choice {
  public:
   choice(std::initializer_list<std::tuple<guard, std::function<void()>>> list) {
@@ -177,9 +187,11 @@ class choice {
   void operator()() {
     // Made anew each time round a loop: it begins anywhere, so that it is fair all the same.
     const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
-    std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first), guards_.end());
+    std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first),
+                guards_.end());
     std::rotate(when_.begin(), when_.begin() + static_cast<std::ptrdiff_t>(first), when_.end());
-    std::rotate(actions_.begin(), actions_.begin() + static_cast<std::ptrdiff_t>(first), actions_.end());
+    std::rotate(actions_.begin(), actions_.begin() + static_cast<std::ptrdiff_t>(first),
+                actions_.end());
     actions_[static_cast<std::size_t>(alt(guards_).pri_select(when_))]();
   }
 
@@ -194,7 +206,8 @@ class choice {
   std::vector<std::function<void()>> actions_;
 };
 
-// --- buffers ----------------------------------------------------------------------------------------------------------------------------
+// --- buffers
+// ----------------------------------------------------------------------------------------------------------------------------
 
 template <class T>
 class chan_data_store {
@@ -214,19 +227,23 @@ struct infinite_buffer : chan_data_store<T> {
 };
 template <class T>
 struct overflowing_buffer : chan_data_store<T> {
-  explicit overflowing_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_newest) {}
+  explicit overflowing_buffer(unsigned int size)
+      : chan_data_store<T>(size, weft::Overflow::drop_newest) {}
 };
 template <class T>
 struct overwrite_oldest_buffer : chan_data_store<T> {
-  explicit overwrite_oldest_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
+  explicit overwrite_oldest_buffer(unsigned int size)
+      : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
 };
 // Full: what was put last is replaced.
 template <class T>
 struct overwriting_buffer : chan_data_store<T> {
-  explicit overwriting_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_last) {}
+  explicit overwriting_buffer(unsigned int size)
+      : chan_data_store<T>(size, weft::Overflow::drop_last) {}
 };
 
-// --- channels ---------------------------------------------------------------------------------------------------------------------------
+// --- channels
+// ---------------------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -248,7 +265,8 @@ struct Wire final : Guard {
   weft::detail::Slot<T> slot;
   std::atomic<bool> unnamed{false};  // made by a container, which knows no line of the program
 
-  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line) : channel(o, file, line), in(channel.reader()), out(channel.writer()) {
+  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line)
+      : channel(o, file, line), in(channel.reader()), out(channel.writer()) {
     if (of_the_program(file)) return;
     unnamed.store(true, std::memory_order_relaxed);
     name("a channel of a container");
@@ -256,7 +274,9 @@ struct Wire final : Guard {
 
   // A channel of a container is named by the line that first uses it.
   void used_at(const char* file, std::uint32_t line) {
-    if (!unnamed.load(std::memory_order_relaxed) || !of_the_program(file) || !unnamed.exchange(false)) return;
+    if (!unnamed.load(std::memory_order_relaxed) || !of_the_program(file) ||
+        !unnamed.exchange(false))
+      return;
     const std::string f = file;
     name("first used at " + f.substr(f.rfind('/') + 1) + ":" + std::to_string(line));
   }
@@ -302,7 +322,8 @@ struct Wire final : Guard {
     raising([&] { out(std::move(value)); });
   }
   bool pending() const {
-    bool r = selected.has_value() || channel.core()->poison_strength() != 0 || (channel.core()->ring && channel.core()->ring->size > 0);
+    bool r = selected.has_value() || channel.core()->poison_strength() != 0 ||
+             (channel.core()->ring && channel.core()->ring->size > 0);
     channel.core()->with_lock([&](auto&, auto& writers) { r = r || !writers.empty(); });
     return r;
   }
@@ -361,7 +382,8 @@ class shared_chan_in : public chan_in<T, POISONABLE> {
 template <class T, bool POISONABLE = false>
 class alting_chan_in : public chan_in<T, POISONABLE>, public guard {
  public:
-  explicit alting_chan_in(std::shared_ptr<detail::Wire<T>> w) : chan_in<T, POISONABLE>(w), guard(w) {}
+  explicit alting_chan_in(std::shared_ptr<detail::Wire<T>> w)
+      : chan_in<T, POISONABLE>(w), guard(w) {}
   bool pending() const { return this->wire_->pending(); }
 };
 
@@ -377,7 +399,8 @@ class chan_out {
   chan_out& operator=(chan_out&&) noexcept = default;
 
   void write(T value) const { wire_->write(std::move(value)); }
-  void operator()(T value, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+  void operator()(T value, const char* file = __builtin_FILE(),
+                  std::uint32_t line = __builtin_LINE()) const {
     wire_->used_at(file, line);
     wire_->write(std::move(value));
   }
@@ -405,10 +428,11 @@ class Chan {
  public:
   using value_type = T;
   // Reports name it by where it was made.
-  explicit Chan(unsigned int immunity = 0, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
-      : Chan(weft::ChannelOptions{}, immunity, file, line) {}
-  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0, const char* file = __builtin_FILE(),
+  explicit Chan(unsigned int immunity = 0, const char* file = __builtin_FILE(),
                 std::uint32_t line = __builtin_LINE())
+      : Chan(weft::ChannelOptions{}, immunity, file, line) {}
+  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0,
+                const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
       : Chan(buffer.options, immunity, file, line) {}
 
   In in() const { return In(wire_); }
@@ -419,7 +443,8 @@ class Chan {
     wire_->used_at(file, line);
     return wire_->read();
   }
-  void operator()(T value, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+  void operator()(T value, const char* file = __builtin_FILE(),
+                  std::uint32_t line = __builtin_LINE()) const {
     wire_->used_at(file, line);
     wire_->write(std::move(value));
   }
@@ -443,7 +468,8 @@ using any2one_chan = detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_
 template <class T, bool POISONABLE = false>
 using any2any_chan = detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>;
 
-// --- processes --------------------------------------------------------------------------------------------------------------------------
+// --- processes
+// --------------------------------------------------------------------------------------------------------------------------
 
 class process {
  public:
@@ -463,15 +489,18 @@ class par : public process {
   using proc = std::function<void()>;
   par() = default;
   // Reports name its processes by where it was made.
-  par(std::initializer_list<proc> ps, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+  par(std::initializer_list<proc> ps, const char* file = __builtin_FILE(),
+      std::uint32_t line = __builtin_LINE())
       : procs_(ps), file_(file), line_(line) {}
-  par(const std::vector<proc>& ps, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+  par(const std::vector<proc>& ps, const char* file = __builtin_FILE(),
+      std::uint32_t line = __builtin_LINE())
       : procs_(ps), file_(file), line_(line) {}
   template <class I>
   par(I first, I last) : procs_(first, last) {}
 
-  // Throws what a process threw, and weft::Deadlock. A poison_exception ends its process; when all have ended, a par inside a process
-  // passes it on (the strongest), so that a par_write or par_for of a poisoned channel ends whoever called it.
+  // Throws what a process threw, and weft::Deadlock. A poison_exception ends its process; when all
+  // have ended, a par inside a process passes it on (the strongest), so that a par_write or par_for
+  // of a poisoned channel ends whoever called it.
   void run() override {
     struct Quiet {
       proc* f;
@@ -480,12 +509,14 @@ class par : public process {
         try {
           (*f)();
         } catch (const poison_exception& e) {
-          for (unsigned int was = *poison; was < e.get_strength() && !poison->compare_exchange_weak(was, e.get_strength());) {
+          for (unsigned int was = *poison;
+               was < e.get_strength() && !poison->compare_exchange_weak(was, e.get_strength());) {
           }
         }
       }
     };
-    const weft::runtime::ThreadProcess* const outer = weft::runtime::ThreadProcess::current_or_null();
+    const weft::runtime::ThreadProcess* const outer =
+        weft::runtime::ThreadProcess::current_or_null();
     const bool inside = outer && outer->run;
     std::atomic<unsigned int> poison{0};
     if (procs_.empty()) return;
@@ -494,9 +525,12 @@ class par : public process {
     std::vector<Thread> ps;
     ps.reserve(mine.size());
     for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, file_, line_));
-    // Told at once: a process that is declared noexcept ends the program when it is cancelled, and Deadlock would never be seen.
+    // Told at once: a process that is declared noexcept ends the program when it is cancelled, and
+    // Deadlock would never be seen.
     weft::RunOptions o;
-    o.deadlocked = [](const std::string& report) noexcept { std::fprintf(stderr, "%s\n", report.c_str()); };
+    o.deadlocked = [](const std::string& report) noexcept {
+      std::fprintf(stderr, "%s\n", report.c_str());
+    };
     weft::run(o, weft::detail::ParVector<Thread>(std::move(ps)));
     if (inside && poison > 0) throw poison_exception(poison);
   }
@@ -508,13 +542,14 @@ class par : public process {
 };
 
 template <class I, class F>
-void par_for(I first, I last, F&& f, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+void par_for(I first, I last, F&& f, const char* file = __builtin_FILE(),
+             std::uint32_t line = __builtin_LINE()) {
   std::vector<std::function<void()>> procs;
   for (; first != last; ++first) procs.push_back([&f, x = *first]() mutable { f(x); });
   par(procs, file, line).run();
 }
-inline void par_for_n(std::size_t n, const std::function<void()>& f, const char* file = __builtin_FILE(),
-                      std::uint32_t line = __builtin_LINE()) {
+inline void par_for_n(std::size_t n, const std::function<void()>& f,
+                      const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
   par(std::vector<std::function<void()>>(n, f), file, line).run();
 }
 
@@ -571,7 +606,8 @@ void par_write(I first, I last, const std::vector<T>& values) {
   detail::par_write(first, last, values);
 }
 
-// --- time, barriers, skip, stop ---------------------------------------------------------------------------------------------------------
+// --- time, barriers, skip, stop
+// ---------------------------------------------------------------------------------------------------------
 
 namespace detail {
 using Clock = std::chrono::steady_clock;
@@ -619,7 +655,9 @@ class timer : public guard {
   void operator()(duration d) const { sleep(d); }
   time_point get_alarm() const { return alarm_->at; }
   void set_alarm(time_point at) { alarm_->at = at; }
-  void set_alarm(duration d) { alarm_->at = time_point(duration(weft::runtime::later(weft::now(), d.count()))); }
+  void set_alarm(duration d) {
+    alarm_->at = time_point(duration(weft::runtime::later(weft::now(), d.count())));
+  }
   timer& operator+=(duration d) {
     set_alarm(d);
     return *this;
@@ -672,7 +710,8 @@ class alting_barrier : public barrier, public guard {
   }
 
  private:
-  explicit alting_barrier(const weft::Barrier& b) : barrier(b), guard(std::make_shared<detail::Together>(b)) {}
+  explicit alting_barrier(const weft::Barrier& b)
+      : barrier(b), guard(std::make_shared<detail::Together>(b)) {}
 };
 
 class skip : public process, public guard {

@@ -1,8 +1,10 @@
-// A barrier: all enrolled parties meet, then all go on (rule 8). A party may come by sync or as a guard of a choice.
+// A barrier: all enrolled parties meet, then all go on (rule 8). A party may come by sync or as a
+// guard of a choice.
 //
-// Completing a phase claims every choice among the parties at once: their words are LOCKED in ascending order (the alternatives' line is
-// kept sorted by address for that), then all become DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of
-// waiter.hpp; a barrier's lock counts as a channel's).
+// Completing a phase claims every choice among the parties at once: their words are LOCKED in
+// ascending order (the alternatives' line is kept sorted by address for that), then all become
+// DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of waiter.hpp; a
+// barrier's lock counts as a channel's).
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"

@@ -1,8 +1,9 @@
-// A lock that costs its owner no atomic read-modify-write: it is biased to the thread that takes it first, until another one comes; and a
-// few times more to a thread that then has it to itself: processes are stolen, and their channels with them.
+// A lock that costs its owner no atomic read-modify-write: it is biased to the thread that takes it
+// first, until another one comes; and a few times more to a thread that then has it to itself:
+// processes are stolen, and their channels with them.
 //
-// Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003); Linux membarrier(2); the fences are those
-// of P1202, asymmetric_thread_fence_light and _heavy.
+// Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
+// Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
 //
 //   nobody's ──lock_slow() of a thread with an identity──► biased(0, me) ──lock_slow() of another: revoke()──► plain(1)
 //      └────the kStrangers-th lock_slow() of threads without one────────► plain(0)
@@ -14,20 +15,26 @@
 // state_   i < kBiases: the holder holds held_[i]. Else it holds word_, and what is above kPlain is counted: strangers while it is
 //          nobody's, then how often in a row the thread came that owner_ names
 //
-// Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker stores owner_ = plain, passes a heavy
-// fence and loads held. A light and a heavy fence together order as two seq_cst fences do, so not both can miss the other's store
-// (Dekker): either the owner sees that it is revoked, takes held back and queues for word_, or the revoker sees held and waits until the
-// owner has left. Before the revoker has seen held == 0 it changes no state_ and enters nothing. On the machine: membarrier interrupts
-// every running thread of the program; what the owner stored before is visible after it, what the owner loads after it is fresh.
-//   An owner that comes too late may write its held at any time, so the next one has another. No value of owner_ that says "biased" ever
+// Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker
+// stores owner_ = plain, passes a heavy fence and loads held. A light and a heavy fence together
+// order as two seq_cst fences do, so not both can miss the other's store (Dekker): either the owner
+// sees that it is revoked, takes held back and queues for word_, or the revoker sees held and waits
+// until the owner has left. Before the revoker has seen held == 0 it changes no state_ and enters
+// nothing. On the machine: membarrier interrupts every running thread of the program; what the
+// owner stored before is visible after it, what the owner loads after it is fresh.
+//   An owner that comes too late may write its held at any time, so the next one has another. No
+//   value of owner_ that says "biased" ever
 // comes back. Whoever saw "plain" and won word_ looks again: it may be biased again by now.
 //
-// Happens before. To the owner itself by program order. From the owner to the revoker: unlock() releases held = 0, and the revoker, which
-// acquires held, reads that store or a later one: an older value would need the owner's held = 1 to be after the fence in its order, and
-// then its load of owner_ sees the revocation. Among the rest by word_. A thread's identity is never given to another thread.
+// Happens before. To the owner itself by program order. From the owner to the revoker: unlock()
+// releases held = 0, and the revoker, which acquires held, reads that store or a later one: an
+// older value would need the owner's held = 1 to be after the fence in its order, and then its load
+// of owner_ sees the revocation. Among the rest by word_. A thread's identity is never given to
+// another thread.
 //
-// unlock() by state_ (unlock_cheaply() by the held that lock_cheaply() set): it names a bias but while that is in force. If the owner is
-// inside by held, nobody has changed it (who does has waited for held == 0).
+// unlock() by state_ (unlock_cheaply() by the held that lock_cheaply() set): it names a bias but
+// while that is in force. If the owner is inside by held, nobody has changed it (who does has
+// waited for held == 0).
 #pragma once
 #include <cstdint>
 
@@ -60,7 +67,9 @@ class BiasedLock {
     held.store(0, std::memory_order_relaxed);
     return nullptr;
   }
-  [[gnu::always_inline]] static void unlock_cheaply(Held held) noexcept { held->store(0, std::memory_order_release); }
+  [[gnu::always_inline]] static void unlock_cheaply(Held held) noexcept {
+    held->store(0, std::memory_order_release);
+  }
 
   [[gnu::always_inline]] void unlock() noexcept {
     if (state_ < kPlain)
@@ -71,11 +80,14 @@ class BiasedLock {
 
  private:
   static constexpr std::uint8_t kBiases = 6;
-  // Of owner_: an identity (below prim::bias_identities_end) and which bias it is; or kIsPlain, who came last, and which will be the next.
-  static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28, kWhich = 7u << kShift;
+  // Of owner_: an identity (below prim::bias_identities_end) and which bias it is; or kIsPlain, who
+  // came last, and which will be the next.
+  static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28,
+                                 kWhich = 7u << kShift;
   // Of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  static constexpr std::uint8_t kStrangers = kPlain + 16;  // ends are made and dropped outside processes: so many are no sign
+  // ends are made and dropped outside processes: so many are no sign
+  static constexpr std::uint8_t kStrangers = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
 
@@ -97,7 +109,8 @@ class BiasedLock {
       revoke(owner);
       return;
     }
-    if (me == prim::no_bias ? ++state_ == kStrangers : !prim::bias_allowed()) become_plain(kIsPlain);
+    if (me == prim::no_bias ? ++state_ == kStrangers : !prim::bias_allowed())
+      become_plain(kIsPlain);
     if (me != prim::no_bias && owner_.load(std::memory_order_relaxed) == kNobody) become(me, 0);
   }
 
@@ -128,7 +141,8 @@ class BiasedLock {
   [[gnu::noinline]] void revoke(std::uint32_t owner) noexcept {
     owner_.store(kIsPlain | (which(owner) + 1) << kShift, std::memory_order_relaxed);
     prim::heavy_fence();
-    for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
+    for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round)
+      prim::pause(round);
     state_ = kPlain;
     prim::bias_revoked();
   }

@@ -1,7 +1,8 @@
 // The storage of a buffered channel: a ring over storage that somebody else supplies.
 //
-// Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held counts slots whose value is out with an
-// extended read (rule 1.6), reserved those whose value is being
+// Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held
+// counts slots whose value is out with an extended read (rule 1.6), reserved those whose value is
+// being
 // computed after the commit (rule 5.8), or was lent to a far writer (lending.hpp).
 #pragma once
 #include <cstddef>
@@ -24,8 +25,10 @@ struct Ring {
   Overflow overflow = Overflow::block;
   std::uint16_t kept = 0;  // of `held`, those whose value may come back
   std::uint64_t dropped = 0;
-  bool (*grow)(Ring&) noexcept = nullptr;     // unbounded: doubles the storage; null where there is no heap
-  void (*discard)(Ring&) noexcept = nullptr;  // destroys the contents and frees the storage, outside the lock
+  // unbounded: doubles the storage; null where there is no heap
+  bool (*grow)(Ring&) noexcept = nullptr;
+  // destroys the contents and frees the storage, outside the lock
+  void (*discard)(Ring&) noexcept = nullptr;
 
   // While slots are lent there is room for nobody else.
   static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;  // of `reserved`

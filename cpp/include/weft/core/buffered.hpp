@@ -1,8 +1,11 @@
-// The buffer half of a channel: values enter a ring and leave it (rules 1.3 to 1.5). Self: the channel, which rematches its sleepers.
+// The buffer half of a channel: values enter a ring and leave it (rules 1.3 to 1.5). Self: the
+// channel, which rematches its sleepers.
 //
 // Invariants (channel's lock)
-//  1 A buffered value and a waiting plain reader do not coexist, save parties of standing alternatives, which are marked ready.
-//  2 A writer waits at a blocking buffer only while it has no room, or while a value committed earlier is being computed.
+//  1 A buffered value and a waiting plain reader do not coexist, save parties of standing
+//    alternatives, which are marked ready.
+//  2 A writer waits at a blocking buffer only while it has no room, or while a value committed
+//    earlier is being computed.
 #pragma once
 #include "ready.hpp"
 #include "rendezvous.hpp"
@@ -31,11 +34,16 @@ class Buffered : public Rendezvous<T, P> {
   using B::blocked, B::node, B::release, B::reader_line_, B::state_, B::transfers_, B::writer_line_;
 
   // The buffer takes a value without waiting (rule 1.4).
-  bool accepts() const noexcept { return ring && (ring->room() || ring->overflow != Overflow::block); }
+  bool accepts() const noexcept {
+    return ring && (ring->room() || ring->overflow != Overflow::block);
+  }
 
   template <class Me>
   Attempt from_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
-    if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? Attempt::not_ready : this->template meet<Side::in>(n, me, after);
+    if (ring->size == 0)
+      return n.is(NodeFlags::extended) && !ring->room()
+                 ? Attempt::not_ready
+                 : this->template meet<Side::in>(n, me, after);
     if (!me.self()) return Attempt::gone;
     ring->pop_into(n.slot);
     ++transfers_;
@@ -52,12 +60,15 @@ class Buffered : public Rendezvous<T, P> {
     }
     const bool compute = n.is(NodeFlags::compute);
     if (ring->size == 0 && !compute)  // straight to the first reader (rule 1.5)
-      if (const Attempt t = this->template meet<Side::out>(n, me, after); t != Attempt::not_ready) return t;
+      if (const Attempt t = this->template meet<Side::out>(n, me, after); t != Attempt::not_ready)
+        return t;
     if (!ring->room()) {
       if (ring->overflow == Overflow::block) return Attempt::not_ready;
-      if (ring->overflow == Overflow::unbounded && (!ring->grow || !ring->grow(*ring))) return Attempt::not_ready;
+      if (ring->overflow == Overflow::unbounded && (!ring->grow || !ring->grow(*ring)))
+        return Attempt::not_ready;
       if (!me.self()) return Attempt::gone;
-      const bool drops_one = ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
+      const bool drops_one =
+          ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
       if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
           ++ring->reserved;  // dropped, or not, when it is there
@@ -67,7 +78,8 @@ class Buffered : public Rendezvous<T, P> {
       }
       if (drops_one) {
         if (after.has_victim) reinterpret_cast<T*>(after.victim)->~T();
-        ring->overflow == Overflow::drop_last ? ring->pop_last_into(after.victim) : ring->pop_into(after.victim);
+        ring->overflow == Overflow::drop_last ? ring->pop_last_into(after.victim)
+                                              : ring->pop_into(after.victim);
         after.has_victim = true;
         ++ring->dropped;
       }
@@ -87,8 +99,11 @@ class Buffered : public Rendezvous<T, P> {
   void pull(AfterUnlock& after) noexcept {
     if (!ring) return;
     Node* y = nullptr;
-    for (Link* at = writer_line_.front(); at && (ring->room() || (!plain_only<P> && ring->lending()));) {
-      if (B::claim_next(writer_line_, at, y, Free{}, [&](Node& w) { return may_enter(w, after); }) != Attempt::committed) return;
+    for (Link* at = writer_line_.front();
+         at && (ring->room() || (!plain_only<P> && ring->lending()));) {
+      if (B::claim_next(writer_line_, at, y, Free{},
+                        [&](Node& w) { return may_enter(w, after); }) != Attempt::committed)
+        return;
       if (y->is(NodeFlags::compute))
         ++ring->reserved;
       else
@@ -96,7 +111,8 @@ class Buffered : public Rendezvous<T, P> {
       after.finish(y, Status::ok);
     }
   }
-  // There is room, or slots are lent. A watch is told, and an alternative that stands here is to look if it does not wait.
+  // There is room, or slots are lent. A watch is told, and an alternative that stands here is to
+  // look if it does not wait.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
@@ -110,7 +126,8 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Is a lender (lending.hpp) to be told? So many slots are free as it wants, an extended read holds one, or somebody else waits to write.
+  // Is a lender (lending.hpp) to be told? So many slots are free as it wants, an extended read
+  // holds one, or somebody else waits to write.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0 || !ring) return false;
     if (ring->free() >= lender.index || ring->held > 0) return true;

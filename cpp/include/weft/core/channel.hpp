@@ -1,15 +1,16 @@
-// A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. Freestanding: returns a status, allocates nothing,
-// throws nothing. The hosted ends are in ../channel.hpp.
+// A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. Freestanding:
+// returns a status, allocates nothing, throws nothing. The hosted ends are in ../channel.hpp.
 //
-// State under the lock: the two lines of waiters, the buffer, what has ended. A party *attempts* to commit; if it cannot, it joins its
-// line and is committed by a later arrival.
+// State under the lock: the two lines of waiters, the buffer, what has ended. A party *attempts* to
+// commit; if it cannot, it joins its line and is committed by a later arrival.
 //
 //   begin() ──attempt()─► committed │ held │ ended
 //      └──── not_ready ─► queued ──another party's attempt(), rematch()──► committed (woken)
 //                           └──── withdraw() ──► out, nothing happened
 //
-// In layers, each with its invariants: line.hpp (who waits), rendezvous.hpp (two meet), buffered.hpp (the ring), notifier.hpp (who must
-// hear of what happened), lending.hpp (credits); here is what parties and owners of ends call.
+// In layers, each with its invariants: line.hpp (who waits), rendezvous.hpp (two meet),
+// buffered.hpp (the ring), notifier.hpp (who must hear of what happened), lending.hpp (credits);
+// here is what parties and owners of ends call.
 #pragma once
 #include "lending.hpp"
 
@@ -17,7 +18,8 @@ namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P>
 class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
-  static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
+  static_assert(std::is_nothrow_move_constructible_v<T>,
+                "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
   using Buffering = Buffered<T, P, ChannelEngine>;
@@ -26,17 +28,21 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   friend Buffering;
 
  protected:
-  using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_, B::writer_line_, B::node;
+  using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
+      B::writer_line_, B::node;
   using Buffering::accepts, Buffering::drop_buffer, Buffering::from_buffer, Buffering::to_buffer;
-  using Notify::decided, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch, Notify::tell_if_ended;
+  using Notify::decided, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
+      Notify::tell_if_ended;
 
  public:
   using value_type = T;
   using Buffering::ring;
 
-  // --- plain operations ---------------------------------------------------------------------------------------------------------
+  // --- plain operations
+  // ---------------------------------------------------------------------------------------------------------
 
-  // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
+  // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will
+  // tell.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (!me.is(NodeFlags::special)) [[likely]]
@@ -45,8 +51,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return begin_slow<S>(me);
   }
 
-  // The same for one who is not special, if it meets a lone party or finds nobody in a channel without lines. `neither`: nothing has
-  // happened, begin_slow() looks closer. The slot and the place are written only if it waits.
+  // The same for one who is not special, if it meets a lone party or finds nobody in a channel
+  // without lines. `neither`: nothing has happened, begin_slow() looks closer. The slot and the
+  // place are written only if it waits.
   enum class FastResult : std::uint8_t { met, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -55,7 +62,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return FastResult::neither;
     const std::uintptr_t there = reader_line_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); });  // what was stored since lock_cheaply() is on one cache line
+      // what was stored since lock_cheaply() is on one cache line
+      meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); });
       return FastResult::met;
     }
     if (there == 0) [[likely]]
@@ -96,13 +104,15 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<S>(me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      me.place = static_cast<SyncObject*>(this);  // it is pending, so it may be asked where it waits
+      // it is pending, so it may be asked where it waits
+      me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has happened.
+  // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has
+  // happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
@@ -112,7 +122,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return open;
   }
 
-  // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
+  // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still
+  // in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
     lock_.lock();
@@ -131,7 +142,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      if (S == Side::in && was && ring) rematch(after);  // an extended read that lacked a slot held up those behind it
+      // an extended read that lacked a slot held up those behind it
+      if (S == Side::in && was && ring) rematch(after);
       decided(me, after);
       tell_if_ended(after);
       unlock(after);
@@ -155,7 +167,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // A computed output has its value in me.slot now (rule 5.8). `pending`: an extended reader holds us.
+  // A computed output has its value in me.slot now (rule 5.8). `pending`: an extended reader holds
+  // us.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -193,7 +206,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // --- guards -------------------------------------------------------------------------------------------------------------------
+  // --- guards
+  // -------------------------------------------------------------------------------------------------------------------
 
   // Phase A of a select: it is enrolled nowhere, nobody can claim it.
   template <Side S>
@@ -219,19 +233,22 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (t == Attempt::committed || t == Attempt::partner_holds) this->template mark_if_more<S>(n);
       if (t == Attempt::not_ready)
         static_cast<StandingNode&>(n).contested =
-            (S == Side::out && foreign_first()) || ((state_ & B::kSpanned) && Notify::watched(this->template opposite<S>()));
-      if (t == Attempt::ended && n.status == Status::retired && n.is(NodeFlags::quiet)) n.set(NodeFlags::silent);
+            (S == Side::out && foreign_first()) ||
+            ((state_ & B::kSpanned) && Notify::watched(this->template opposite<S>()));
+      if (t == Attempt::ended && n.status == Status::retired && n.is(NodeFlags::quiet))
+        n.set(NodeFlags::silent);
     }
     unlock(after);
     return t;
   }
 
-  // Phase B: commit jointly with our own word, or join the line. The second look (attempt) under the lock is what makes an enrolment
-  // safe against the peer that enrolled since phase A.
+  // Phase B: commit jointly with our own word, or join the line. The second look (attempt) under
+  // the lock is what makes an enrolment safe against the peer that enrolled since phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
     this->lock_lines();
-    if (state_ == 0 && !n.is(NodeFlags::queued | NodeFlags::foreign) && this->template opposite<S>().empty()) [[likely]] {
+    if (state_ == 0 && !n.is(NodeFlags::queued | NodeFlags::foreign) &&
+        this->template opposite<S>().empty()) [[likely]] {
       n.status = Status::pending;
       this->template join<S>(n);
       lock_.unlock();
@@ -256,7 +273,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // A foreign select looks again at an output: commit if it can, but do not join anew. Out of the line: somebody committed us here.
+  // A foreign select looks again at an output: commit if it can, but do not join anew. Out of the
+  // line: somebody committed us here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -268,8 +286,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // How the channel has ended for a guard, or `ok`, and whether it could commit now. (For random choice, for reports and for rule 5.6;
-  // nothing is decided.)
+  // How the channel has ended for a guard, or `ok`, and whether it could commit now. (For random
+  // choice, for reports and for rule 5.6; nothing is decided.)
   template <Side S>
   Status look(bool& ready) noexcept {
     Node probe;
@@ -278,7 +296,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       ready = ring && ring->size > 0;
     else
       ready = accepts();
-    if (!(ring && ring->lending())) ready = ready || this->template claimable < S == Side::in ? Side::out : Side::in > ();
+    if (!(ring && ring->lending()))
+      ready = ready || this->template claimable < S == Side::in ? Side::out : Side::in > ();
     const bool over = this->template ended<S>(probe);
     this->unlock_lines();
     return over ? probe.status : Status::ok;
@@ -291,8 +310,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return is_end(look<S>(now)) || now;
   }
 
-  // Standing alternatives link their nodes once. False: the opposite side stands here already; two that stand would never arrive, so
-  // the second one enrols here anew for each select.
+  // Standing alternatives link their nodes once. False: the opposite side stands here already; two
+  // that stand would never arrive, so the second one enrols here anew for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // it enrols anew for each select
@@ -312,8 +331,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // A standing output that only a foreign reader could take has set its word to WAITING: now the reader can find it. (Not before: it would
-  // look too early, mark the alternative ready and so keep it from ever waiting.)
+  // A standing output that only a foreign reader could take has set its word to WAITING: now the
+  // reader can find it. (Not before: it would look too early, mark the alternative ready and so
+  // keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -332,8 +352,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
   }
 
-  // A party that decides in another place, and takes nothing here, is to hear once it might meet somebody: me is in line until then, and is
-  // woken with `ok`, or with how the channel has ended. Another outcome than `pending`: so it is now. withdraw() takes it out.
+  // A party that decides in another place, and takes nothing here, is to hear once it might meet
+  // somebody: me is in line until then, and is woken with `ok`, or with how the channel has ended.
+  // Another outcome than `pending`: so it is now. withdraw() takes it out.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
@@ -354,10 +375,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return s;
   }
 
-  // --- foreign readers (rule 6.6) -----------------------------------------------------------------------------------------------
+  // --- foreign readers (rule 6.6)
+  // -----------------------------------------------------------------------------------------------
 
-  // Join the line as one who takes for itself. `pending`: the waker is told to look again, any number of times, until take() decides; it
-  // is woken only if a partner that computes its value holds us.
+  // Join the line as one who takes for itself. `pending`: the waker is told to look again, any
+  // number of times, until take() decides; it is woken only if a partner that computes its value
+  // holds us.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -370,20 +393,23 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<Side::in>(me);
       rematch(after);  // a standing output must learn of us
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      me.place = static_cast<SyncObject*>(this);  // it is pending, so it may be asked where it waits
+      // it is pending, so it may be asked where it waits
+      me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // Awake and at home: take what the line offers. `not_ready`: it was withdrawn; stay in line. `held`: the wake-up will tell. A guard of a
-  // foreign select passes Enrolled, a plain reader Free.
+  // Awake and at home: take what the line offers. `not_ready`: it was withdrawn; stay in line.
+  // `held`: the wake-up will tell. A guard of a foreign select passes Enrolled, a plain reader
+  // Free.
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
     this->lock_lines();
     // Out of the line while we try: who settles accounts on the way must not tell us once more.
-    if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us; or it fell silent
+    if (!me.is(NodeFlags::queued)) {
+      // committed already, and a partner that computes its value holds us; or it fell silent
       this->unlock_lines();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;
     }
@@ -401,9 +427,11 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // --- ends -----------------------------------------------------------------------------------------------------------------------
+  // --- ends
+  // -----------------------------------------------------------------------------------------------------------------------
 
-  // A new counted end, from the channel. False: its side is gone, or an operation there would raise at once (rule 2.5).
+  // A new counted end, from the channel. False: its side is gone, or an operation there would raise
+  // at once (rule 2.5).
   bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 
@@ -419,8 +447,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  void drop_reader(bool died = false) noexcept { drop_end(B::readers_, B::kReadersGone, died ? B::kReaderDied : 0); }
-  void drop_writer(bool died = false) noexcept { drop_end(B::writers_, B::kWritersGone, died ? B::kWriterDied : 0); }
+  void drop_reader(bool died = false) noexcept {
+    drop_end(B::readers_, B::kReadersGone, died ? B::kReaderDied : 0);
+  }
+  void drop_writer(bool died = false) noexcept {
+    drop_end(B::writers_, B::kWritersGone, died ? B::kWriterDied : 0);
+  }
 
   // How the channel has ended for a party of that side; `ok`: it has not.
   template <Side S>
@@ -450,7 +482,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
   }
   // Of a far one.
-  [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelEngine>*>(this)->agent_; }
+  [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept {
+    return static_cast<WithAgent<ChannelEngine>*>(this)->agent_;
+  }
   friend Notify;
   friend Lending<T, P, ChannelEngine>;
 
@@ -475,8 +509,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // No lines, and a party of the other side waits alone, in the meeting word. It is ours once the word is 0: the lock is let go of before
-  // the value moves. Its status is ok already (invariant 4 of line.hpp).
+  // No lines, and a party of the other side waits alone, in the meeting word. It is ours once the
+  // word is 0: the lock is let go of before the value moves. Its status is ok already (invariant 4
+  // of line.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] void meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
@@ -490,8 +525,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
     Buffering::move_value(S == Side::in ? y->slot : slot, S == Side::in ? slot : y->slot);
   }
-  // With the lock held, the usual cases of a party that is plain, or a plain one's guard in phase A. `met`: it has met a plain party; the
-  // lock is free. `nobody`: nobody waits there who could be met. `closer`: there are lines, attempt() looks closer.
+  // With the lock held, the usual cases of a party that is plain, or a plain one's guard in phase
+  // A. `met`: it has met a plain party; the lock is free. `nobody`: nobody waits there who could be
+  // met. `closer`: there are lines, attempt() looks closer.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {
@@ -522,17 +558,21 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       me.status = Status::ok;
     me.slot = slot;
     me.place = static_cast<SyncObject*>(this);
-    reader_line_.set_word(reinterpret_cast<std::uintptr_t>(&me) + (S == Side::in ? B::kReader : B::kWriter));
+    reader_line_.set_word(reinterpret_cast<std::uintptr_t>(&me) +
+                          (S == Side::in ? B::kReader : B::kWriter));
   }
 
-  // --- everything ---------------------------------------------------------------------------------------------------------------
+  // --- everything
+  // ---------------------------------------------------------------------------------------------------------------
 
   template <Side S, class Me>
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ == 0) [[likely]]
       return this->template meet<S>(n, me, after);
-    // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it first, and a buffer with room is open.
-    if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Attempt::not_ready;
+    // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it
+    // first, and a buffer with room is open.
+    if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding)
+      return Attempt::not_ready;
     return attempt_decided<S>(n, me, after);
   }
 
@@ -565,7 +605,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return open;
   }
 
-  // --- ends -----------------------------------------------------------------------------------------------------------------------
+  // --- ends
+  // -----------------------------------------------------------------------------------------------------------------------
 
   void drop_end(typename P::Count& n, std::uint8_t gone, std::uint8_t died) noexcept {
     if (died) {

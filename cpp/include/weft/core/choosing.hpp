@@ -1,4 +1,5 @@
-// A choice from its beginning to its outcome: the same for both engines (select.hpp, standing.hpp), every language and every way to wait.
+// A choice from its beginning to its outcome: the same for both engines (select.hpp, standing.hpp),
+// every language and every way to wait.
 //
 //   begin() ─► chosen
 //      └────► parked ─► arm a timer for deadline(), sleep ──woken──► woken() ─► chosen, none: it was withdrawn
@@ -6,10 +7,12 @@
 //                                   │   partners compete for the word        └► parked: a guard fell silent, others are left (rule 5.6)
 //                                   └────────────────────────────────────────────┘
 //
-// What is left to the owner: it makes the guards and asks find_fault() about them (guard.hpp), keeps where its next select begins, sleeps,
-// and takes the value that came. Its timer ends the choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
+// What is left to the owner: it makes the guards and asks find_fault() about them (guard.hpp),
+// keeps where its next select begins, sleeps, and takes the value that came. Its timer ends the
+// choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
-// Engine has choice, start(now, foreign) and finish(), which says `again` if start() is to be called once more.
+// Engine has choice, start(now, foreign) and finish(), which says `again` if start() is to be
+// called once more.
 #pragma once
 #include "guard.hpp"
 
@@ -18,7 +21,8 @@ namespace weft::inline WEFT_ABI::core {
 template <class Engine>
 class Choosing {
  public:
-  static constexpr int none = -1;    // nothing yet; of woken() and finish(): it was withdrawn, or timed out
+  // nothing yet; of woken() and finish(): it was withdrawn, or timed out
+  static constexpr int none = -1;
   static constexpr int parked = -2;  // await the wake-up, then woken()
   static constexpr int again = -3;   // of finish()
 
@@ -28,7 +32,8 @@ class Choosing {
   // Of what was chosen: ok, timed_out, or how the channel of the guard has ended.
   Status status() const noexcept { return status_; }
 
-  // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule 1.6).
+  // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule
+  // 1.6).
   bool held() const noexcept { return held_ != none; }
   int held_guard() const noexcept { return held_; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
@@ -44,8 +49,8 @@ class Choosing {
     engine().choice.waker = waker;
     return engine().start(now, foreign);
   }
-  // While it is parked: when a timer guard is due. prim::forever: never. Asked after the word is WAITING: a timer that fires before that
-  // would find nobody and be lost.
+  // While it is parked: when a timer guard is due. prim::forever: never. Asked after the word is
+  // WAITING: a timer that fires before that would find nobody and be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
@@ -60,7 +65,8 @@ class Choosing {
     if (r == again) return cancelled ? none : go_on(now);
     return late ? timed_out() : none;
   }
-  // A cancellation competes for the word. True: nothing has happened, and nothing will; the caller wakes the owner.
+  // A cancellation competes for the word. True: nothing has happened, and nothing will; the caller
+  // wakes the owner.
   bool withdraw() noexcept { return !held() && engine().choice.finish_as(CANCELLED); }
 
   // The timer guard that is due first among those that are on, or none.
@@ -68,7 +74,9 @@ class Choosing {
     int best = none;
     if (!engine().may_time()) return best;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
+      if (g_[i].enabled && g_[i].kind == Kind::timer &&
+          (best == none || g_[i].deadline < g_[best].deadline))
+        best = static_cast<int>(i);
     return best;
   }
 

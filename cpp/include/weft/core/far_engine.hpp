@@ -1,11 +1,14 @@
-// A channel whose other side is in another address space: here is one side's ends and parties, and its *home* decides (WIRE.md 1.2).
+// A channel whose other side is in another address space: here is one side's ends and parties, and
+// its *home* decides (WIRE.md 1.2).
 //
-// A party joins its line as in any channel. Nobody meets it there; its *agent* is told, and asks for it at the home:
+// A party joins its line as in any channel. Nobody meets it there; its *agent* is told, and asks
+// for it at the home:
 //
 //   begin() ──► in line ──told: next()──► asked for ──finish()──► ok │ retired │ poisoned │ died │ cancelled
 //                 └──withdraw()──► out       └──withdraw(): false, Agent::leaves() asks for that too
 //
-// A guard of a choice stays in line: next() passes it over (choices over far ends are decided elsewhere).
+// A guard of a choice stays in line: next() passes it over (choices over far ends are decided
+// elsewhere).
 //
 // Invariants (channel's lock)
 //  1 The line of the other side is empty. There is no buffer.
@@ -44,7 +47,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.finish(&n, s);
     after.run();
   }
-  // How the home says it has ended for side S; `strength` of a poison. Those in line are told, and whoever comes later.
+  // How the home says it has ended for side S; `strength` of a poison. Those in line are told, and
+  // whoever comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;

@@ -1,12 +1,16 @@
-// The guards of a choice (rule 5.2), and what is decided about a set of them: which sets are bad use (rule 5.5), and which guards decide
-// whether a select is over (rule 5.6). Written once, for every engine and every language.
+// The guards of a choice (rule 5.2), and what is decided about a set of them: which sets are bad
+// use (rule 5.5), and which guards decide whether a select is over (rule 5.6). Written once, for
+// every engine and every language.
 //
-// Who makes guards fills in kind, enabled, ends, ops, where (for a timer deadline) and node.slot. One that is off may have no `where` (its
-// end is closed). Before the first select, and again where guards that are off were switched on: find_fault(), or fault_with() for one.
+// Who makes guards fills in kind, enabled, ends, ops, where (for a timer deadline) and node.slot.
+// One that is off may have no `where` (its end is closed). Before the first select, and again where
+// guards that are off were switched on: find_fault(), or fault_with() for one.
 //
-// Rule 5.6. A guard whose channel has retired falls *silent*, unless it has `ends`: then that is an outcome like poison. A select is over
-// once all that decide are silent; over() says so at one moment, for whoever looks. Keepers says which guards are counted while a one-shot
-// select waits (waiter.hpp: KeptChoice). A standing alternative and a foreign select are woken and look for themselves.
+// Rule 5.6. A guard whose channel has retired falls *silent*, unless it has `ends`: then that is an
+// outcome like poison. A select is over once all that decide are silent; over() says so at one
+// moment, for whoever looks. Keepers says which guards are counted while a one-shot select waits
+// (waiter.hpp: KeptChoice). A standing alternative and a foreign select are woken and look for
+// themselves.
 #pragma once
 #include "barrier.hpp"
 #include "channel.hpp"
@@ -30,17 +34,20 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
-  bool (*link)(Guard&) noexcept;  // of a standing alternative
+  Attempt (*take)(Guard&) noexcept;  // of a foreign select; null where not applicable
+  bool (*link)(Guard&) noexcept;     // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  void (*invite)(Guard&) noexcept;  // of a standing output: tell the foreign reader that it may take
+  // of a standing output: tell the foreign reader that it may take
+  void (*invite)(Guard&) noexcept;
 };
 
-// Before `timer`: what is enrolled. But for inputs and outputs these have no channel that could retire: they keep a select open.
+// Before `timer`: what is enrolled. But for inputs and outputs these have no channel that could
+// retire: they keep a select open.
 enum class Kind : std::uint8_t { input, output, barrier, latch, timer, skip };
 
 struct Guard {
-  // What is small lies where the node has room to spare: a select over many guards is a matter of cache lines.
+  // What is small lies where the node has room to spare: a select over many guards is a matter of
+  // cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
   bool enabled = true;  // its precondition: else it is off
@@ -49,12 +56,14 @@ struct Guard {
   bool silent = false;  // found retired by this select's owner
   bool lined = false;   // enrolled by this select: its line is to be left
   const GuardOps* ops = nullptr;
-  SyncObject* where = nullptr;     // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
-  std::int64_t deadline = 0;  // timer: steady or virtual ns
+  SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
+  std::int64_t deadline = 0;    // timer: steady or virtual ns
 
   State state() noexcept { return ops->state(*this); }
   // On, and its channel has ended for it: of one that waits, for a report. It counts for nothing.
-  bool has_ended() noexcept { return enabled && kind <= Kind::output && where && state() >= State::ended; }
+  bool has_ended() noexcept {
+    return enabled && kind <= Kind::output && where && state() >= State::ended;
+  }
 };
 
 template <class C, Side S>
@@ -75,7 +84,9 @@ inline constexpr GuardOps channel_ops{
         return static_cast<C*>(g.where)->template retry<S>(g.node);
     },
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template link_standing<S>(g.node); },
-    [](Guard& g, bool on) noexcept { static_cast<C*>(g.where)->template set_enabled<S>(g.node, on); },
+    [](Guard& g, bool on) noexcept {
+      static_cast<C*>(g.where)->template set_enabled<S>(g.node, on);
+    },
     [](Guard& g) noexcept { static_cast<C*>(g.where)->invite_foreign(); },
 };
 
@@ -85,19 +96,24 @@ inline constexpr GuardOps barrier_ops{
     [](Guard& g) noexcept { return static_cast<B*>(g.where)->scan(g.node); },
     [](Guard& g) noexcept { return static_cast<B*>(g.where)->enrol(g.node); },
     [](Guard& g) noexcept { static_cast<B*>(g.where)->withdraw(g.node); },
-    [](Guard& g) noexcept { return static_cast<B*>(g.where)->ready() ? State::ready : State::blocked; },
+    [](Guard& g) noexcept {
+      return static_cast<B*>(g.where)->ready() ? State::ready : State::blocked;
+    },
     nullptr,
     [](Guard&) noexcept { return false; },
     [](Guard&, bool) noexcept {},
     [](Guard&) noexcept {},
 };
 
-// --- which guards decide (rule 5.6) ---------------------------------------------------------------------------------------------------
+// --- which guards decide (rule 5.6)
+// ---------------------------------------------------------------------------------------------------
 
 // The kinds of guards in a set, on and off: one bit each.
 class Kinds {
  public:
-  void add(const Guard& g) noexcept { bits_ |= 1u << (static_cast<unsigned>(g.kind) + (g.enabled ? 0u : kOff)); }
+  void add(const Guard& g) noexcept {
+    bits_ |= 1u << (static_cast<unsigned>(g.kind) + (g.enabled ? 0u : kOff));
+  }
   void add_on(Kind k) noexcept { bits_ |= 1u << static_cast<unsigned>(k); }
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
@@ -116,13 +132,18 @@ class Kinds {
   std::uint32_t bits_ = 0;
 };
 
-// The guards of these kinds that are on keep a select open; it is over once all of them have retired. None: nothing ends it.
+// The guards of these kinds that are on keep a select open; it is over once all of them have
+// retired. None: nothing ends it.
 struct Keepers {
   bool inputs = false, outputs = false;
   bool any() const noexcept { return inputs || outputs; }
-  bool has(const Guard& g) const noexcept { return g.enabled && (g.kind == Kind::input ? inputs : g.kind == Kind::output && outputs); }
+  bool has(const Guard& g) const noexcept {
+    return g.enabled && (g.kind == Kind::input ? inputs : g.kind == Kind::output && outputs);
+  }
   // Of the keepers these decide: if outputs do, inputs only hold the select open.
-  bool decides(const Guard& g) const noexcept { return g.enabled && g.kind == (outputs ? Kind::output : Kind::input); }
+  bool decides(const Guard& g) const noexcept {
+    return g.enabled && g.kind == (outputs ? Kind::output : Kind::input);
+  }
 };
 
 // A guard that is off holds a select open as long as its channel is open.
@@ -137,9 +158,11 @@ inline Keepers keepers(Kinds seen, Guard* g, std::uint32_t n) noexcept {
   if (!outputs && (!inputs || seen.lasting())) return {};
   if (!seen.anything_off()) [[likely]]
     return {.inputs = !outputs, .outputs = outputs};
-  // What the program may yet switch on: an input when a timer or a skip has been chosen, an output when an input has.
+  // What the program may yet switch on: an input when a timer or a skip has been chosen, an output
+  // when an input has.
   if (seen.off(Kind::input) && seen.timed() && open_though_off(g, n, Kind::input)) return {};
-  const bool held = outputs && inputs && seen.off(Kind::output) && open_though_off(g, n, Kind::output);
+  const bool held =
+      outputs && inputs && seen.off(Kind::output) && open_though_off(g, n, Kind::output);
   return {.inputs = !outputs || held, .outputs = outputs};
 }
 
@@ -157,7 +180,8 @@ inline int over(Guard* g, std::uint32_t n, std::uint32_t first = 0) noexcept {
   return at;
 }
 
-// --- bad use (rule 5.5) ---------------------------------------------------------------------------------------------------------------
+// --- bad use (rule 5.5)
+// ---------------------------------------------------------------------------------------------------------------
 
 struct Fault {
   enum What : std::uint8_t { none, no_guard, none_on, both_ends, barrier_twice } what = none;
@@ -165,7 +189,8 @@ struct Fault {
 };
 
 inline Fault::What between(const Guard& a, const Guard& b) noexcept {
-  if (a.where != b.where || !a.where || a.kind > Kind::barrier || b.kind > Kind::barrier) return Fault::none;
+  if (a.where != b.where || !a.where || a.kind > Kind::barrier || b.kind > Kind::barrier)
+    return Fault::none;
   if (a.kind != b.kind) return Fault::both_ends;
   return a.kind == Kind::barrier ? Fault::barrier_twice : Fault::none;
 }
@@ -174,11 +199,13 @@ inline Fault::What between(const Guard& a, const Guard& b) noexcept {
 inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexcept {
   for (std::uint32_t j = 0; j < n; ++j)
     if (j != i && g[j].enabled)
-      if (const Fault::What w = between(g[i], g[j]); w != Fault::none) return {w, i < j ? i : j, i < j ? j : i};
+      if (const Fault::What w = between(g[i], g[j]); w != Fault::none)
+        return {w, i < j ? i : j, i < j ? j : i};
   return {};
 }
 
-// Of guards that are enrolled nowhere; takes a time proportional to their number. `off_too`: as if all of them were on.
+// Of guards that are enrolled nowhere; takes a time proportional to their number. `off_too`: as if
+// all of them were on.
 inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcept {
   if (n == 0) return {Fault::no_guard};
   std::uint32_t ins = 0, outs = 0, barriers = 0;
@@ -192,10 +219,13 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
   }
   if (!any) return {Fault::none_on};
   if ((ins == 0 || outs == 0) && barriers < 2) return {};
-  // A table of chains: its heads are in the guards themselves, as are the links (what a standing alternative's ready list uses later).
+  // A table of chains: its heads are in the guards themselves, as are the links (what a standing
+  // alternative's ready list uses later).
   const auto link = [](Guard& x) noexcept -> ReadyLink& { return x.node; };
   const auto head = [g, n, &link](const Guard& x) noexcept -> Link*& {
-    const auto h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.where)) * 0x9E3779B97F4A7C15ull;  // Fibonacci, Knuth
+    // Fibonacci, Knuth
+    const auto h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.where)) *
+                   0x9E3779B97F4A7C15ull;
     return link(g[(h >> 32) % n]).next;
   };
   for (std::uint32_t i = 0; i < n; ++i) link(g[i]).next = link(g[i]).prev = nullptr;

@@ -1,9 +1,11 @@
-// Something that comes once and stays, as a process's end does (rule 7.11): whoever waits goes on, and whoever comes later need not wait.
-// A party may come by itself or as a guard of a choice; any number may wait.
+// Something that comes once and stays, as a process's end does (rule 7.11): whoever waits goes on,
+// and whoever comes later need not wait. A party may come by itself or as a guard of a choice; any
+// number may wait.
 //
 //   not set ──set()──► set          waits: queued under the lock ──set()──► woken; a choice, if its word can still be won
 //
-// A choice's word is won while the lock is held, as at a channel (invariants 1 to 3 of waiter.hpp): each for itself, so in any order.
+// A choice's word is won while the lock is held, as at a channel (invariants 1 to 3 of waiter.hpp):
+// each for itself, so in any order.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"

@@ -1,17 +1,21 @@
-// What every channel is before it knows its values: two lines of waiters, what has ended, counted ends. Nothing here depends on T.
+// What every channel is before it knows its values: two lines of waiters, what has ended, counted
+// ends. Nothing here depends on T.
 //
-// Most channels most of the time are alive, unbuffered and unwatched, and one plain party waits there or nobody. Then there are no lines:
-// the word of reader_line_ alone says who waits, so that a meeting tests one word and writes one. Everybody else looks at the lines, between
-// lock_lines() and unlock_lines().
+// Most channels most of the time are alive, unbuffered and unwatched, and one plain party waits
+// there or nobody. Then there are no lines: the word of reader_line_ alone says who waits, so that
+// a meeting tests one word and writes one. Everybody else looks at the lines, between lock_lines()
+// and unlock_lines().
 //
 //   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
 //      ▲──────unlock_lines(), if both lines are empty and state_ is 0────────┘
 //
 // Invariants (channel's lock)
-//  1 A node is in line if and only if it is marked `queued`; one that waits in the meeting word is not, until there are lines.
+//  1 A node is in line if and only if it is marked `queued`; one that waits in the meeting word is
+//    not, until there are lines.
 //  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
 //  3 While there are no lines, writer_line_ is empty.
-//  4 Who waits in the meeting word has the status ok: who meets it need not write it. So a status does not say whether one waits.
+//  4 Who waits in the meeting word has the status ok: who meets it need not write it. So a status
+//    does not say whether one waits.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -20,17 +24,19 @@ namespace weft::inline WEFT_ABI::core {
 
 enum class Side : std::uint8_t { in, out };
 
-// A policy with `plain = true` promises that none of its parties is standing, foreign, extended or computed: what only they need is left
-// out of the code.
+// A policy with `plain = true` promises that none of its parties is standing, foreign, extended or
+// computed: what only they need is left out of the code.
 template <class P>
 inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
-// Of a channel whose other side is in another address space (far_engine.hpp): told (WakerOps::tell), never under a lock, when a party has
-// joined or the last end here was closed. Any number of times, from any thread.
+// Of a channel whose other side is in another address space (far_engine.hpp): told
+// (WakerOps::tell), never under a lock, when a party has joined or the last end here was closed.
+// Any number of times, from any thread.
 struct FarAgent : Waker {
-  void (*leaves)(FarAgent&, Node&) noexcept = nullptr;          // one that was asked for, and may be over already: is to be withdrawn
+  // one that was asked for, and may be over already: is to be withdrawn
+  void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
 };
 template <class Engine>
@@ -56,8 +62,8 @@ class ChannelBase : public SyncObject {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // Of a local channel: does somebody wait here who is at home on another run queue than the current one? Then one of us is on the wrong
-  // scheduler (rule 11.2).
+  // Of a local channel: does somebody wait here who is at home on another run queue than the
+  // current one? Then one of us is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
@@ -80,11 +86,13 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
-  static constexpr std::uint8_t kFar = 128;      // its other side is in another address space (far_engine.hpp)
+  // its other side is in another address space (far_engine.hpp)
+  static constexpr std::uint8_t kFar = 128;
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
-  static constexpr std::uintptr_t kWriter = 1, kReader = 2;  // tags of the meeting word; the queue's is 4, or 3 if there is no third bit
+  // tags of the meeting word; the queue's is 4, or 3 if there is no third bit
+  static constexpr std::uintptr_t kWriter = 1, kReader = 2;
   static bool alone(std::uintptr_t word, std::uintptr_t whom) noexcept {
     if constexpr (Queue::kTag == 4)
       return (word & whom) != 0;
@@ -94,7 +102,9 @@ class ChannelBase : public SyncObject {
 
   static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
   // Who waits in the meeting word, on whichever side; null: nobody.
-  static Node* alone_as(std::uintptr_t word) noexcept { return reinterpret_cast<Node*>(word & ~(kWriter | kReader)); }
+  static Node* alone_as(std::uintptr_t word) noexcept {
+    return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
+  }
 
   void lock_lines() noexcept {
     lock_.lock();
@@ -107,7 +117,8 @@ class ChannelBase : public SyncObject {
     reader_line_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
-    // Its place is written already, and may be read without our lock (a withdrawal asks a process where it waits).
+    // Its place is written already, and may be read without our lock (a withdrawal asks a process
+    // where it waits).
     if (w & kWriter)
       line_up<Side::out>(*n);
     else
@@ -151,13 +162,16 @@ class ChannelBase : public SyncObject {
       y->clear(NodeFlags::queued);
   }
 
-  // The claim loop: the first party in line q, from `at` on, that can be won together with ourselves (waiter.hpp). It is out of the line
-  // then. Every meeting at a channel goes through here.
+  // The claim loop: the first party in line q, from `at` on, that can be won together with
+  // ourselves (waiter.hpp). It is out of the line then. Every meeting at a channel goes through
+  // here.
   //   committed  it is y           not_ready  there is none           gone  our own choice was won by somebody else
-  // `look` says what is to be done with a party before it is claimed; a policy that is plain_only has none to look at.
+  // `look` says what is to be done with a party before it is claimed; a policy that is plain_only
+  // has none to look at.
   enum class Step : std::uint8_t { claim, pass_over, stop };
   template <class Me, class Look>
-  [[gnu::always_inline]] Attempt claim_next(Queue& q, Link*& at, Node*& y, Me me, Look look) noexcept {
+  [[gnu::always_inline]] Attempt claim_next(Queue& q, Link*& at, Node*& y, Me me,
+                                            Look look) noexcept {
     while (at) {
       y = node(at);
       at = at->next;
@@ -196,7 +210,8 @@ class ChannelBase : public SyncObject {
   }
 
   static bool elsewhere(const Node* n) noexcept {
-    if (n->choice() && n->choice()->word() != WAITING) return false;  // a standing alternative between two selects: its process may be gone
+    // a standing alternative between two selects: its process may be gone
+    if (n->choice() && n->choice()->word() != WAITING) return false;
     const Waker* w = n->choice() ? n->choice()->waker : n;
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
@@ -209,7 +224,8 @@ class ChannelBase : public SyncObject {
   std::uint8_t immunity_ = 0;
 
  public:
-  std::uint8_t restricted = 0;  // which sides may have one end only (rule 1.8; the hosted layer's); here because there is a byte
+  // which sides may have one end only (rule 1.8; the hosted layer's); here because there is a byte
+  std::uint8_t restricted = 0;
 
  protected:
   std::uint16_t deciding_ = 0;

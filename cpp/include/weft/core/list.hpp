@@ -1,8 +1,10 @@
-// Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates nothing.
+// Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates
+// nothing.
 //
-// The head's `prev` is the tail, the tail's `next` is null: a channel is two such queues, and channels are many.
-// Invariants: a link is in at most one queue; its pointers are meaningless outside. The word of a queue is the address of its head and
-// kTag (nobody: kTag alone), so that its owner can let the same word mean something else for a time (line.hpp).
+// The head's `prev` is the tail, the tail's `next` is null: a channel is two such queues, and
+// channels are many. Invariants: a link is in at most one queue; its pointers are meaningless
+// outside. The word of a queue is the address of its head and kTag (nobody: kTag alone), so that
+// its owner can let the same word mean something else for a time (line.hpp).
 #pragma once
 #include <cstdint>
 
@@ -17,7 +19,8 @@ struct Link {
 
 class Queue {
  public:
-  static constexpr std::uintptr_t kTag = alignof(Link) >= 8 ? 4 : 3;  // on machines of 32 bits two bits of an address are free
+  // on machines of 32 bits two bits of an address are free
+  static constexpr std::uintptr_t kTag = alignof(Link) >= 8 ? 4 : 3;
 
   bool empty() const noexcept { return word_ == kTag; }
   Link* front() const noexcept { return reinterpret_cast<Link*>(word_ - kTag); }

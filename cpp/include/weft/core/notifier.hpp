@@ -1,11 +1,13 @@
-// Parties that sleep in a line and have to hear of it: standing alternatives, foreign readers, and all of them when the channel ends.
+// Parties that sleep in a line and have to hear of it: standing alternatives, foreign readers, and
+// all of them when the channel ends.
 //
-// A standing party is marked ready and committed only if its word is WAITING; a foreign one is told and takes for itself (rule 6.6); the
-// rest are committed by rematch() in order.
+// A standing party is marked ready and committed only if its word is WAITING; a foreign one is told
+// and takes for itself (rule 6.6); the rest are committed by rematch() in order.
 //
 // Invariants (channel's lock)
-//  1 If no foreign waiter is deciding: no queued reader and queued writer (or buffered value) could commit with each other, save parties
-//    of standing alternatives, which are marked ready, and of one same choice.
+//  1 If no foreign waiter is deciding: no queued reader and queued writer (or buffered value) could
+//    commit with each other, save parties of standing alternatives, which are marked ready, and of
+//    one same choice.
 //  2 One foreign reader decides at a time (`deciding_`); other readers wait for it.
 //  3 Once the channel has ended for a side, nobody who could be claimed waits there.
 #pragma once
@@ -19,11 +21,14 @@ class Notifier : public Buffered<T, P, Self> {
   friend Buffered<T, P, Self>;
   using B = ChannelBase<P>;
   using AfterUnlock = core::AfterUnlock<T>;
-  using B::blocked, B::deciding_, B::died_, B::leave, B::node, B::release, B::reader_line_, B::state_, B::writer_line_;
-  using Buffered<T, P, Self>::accepts, Buffered<T, P, Self>::drop_buffer, Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
+  using B::blocked, B::deciding_, B::died_, B::leave, B::node, B::release, B::reader_line_,
+      B::state_, B::writer_line_;
+  using Buffered<T, P, Self>::accepts, Buffered<T, P, Self>::drop_buffer,
+      Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
-  // After a change on a watched channel: let sleeping parties that can commit with each other do so, in order; tell the others.
+  // After a change on a watched channel: let sleeping parties that can commit with each other do
+  // so, in order; tell the others.
   void rematch(AfterUnlock& after) noexcept {
     pull(after);
     if constexpr (plain_only<P>) return;
@@ -47,10 +52,12 @@ class Notifier : public Buffered<T, P, Self> {
         if (r->choice_->word() != WAITING) continue;
       }
       Waker* const before = after.last();
-      const Attempt t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, after) : match(*r, Free{}, after);
+      const Attempt t =
+          r->choice() ? match(*r, Enrolled{r->choice_, r->index}, after) : match(*r, Free{}, after);
       if (t == Attempt::not_ready) continue;
       if (!standing) this->template leave<Side::in>(*r);
-      // The reader is woken before the writer: if both are of other spaces, it is to be told first (WIRE.md 4.2).
+      // The reader is woken before the writer: if both are of other spaces, it is to be told first
+      // (WIRE.md 4.2).
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_line_.front();
     }
@@ -63,7 +70,8 @@ class Notifier : public Buffered<T, P, Self> {
       mark_ready(w);
       if (w->choice_->word() != WAITING) continue;
       const Enrolled me{w->choice_, w->index};
-      const Attempt t = ring ? to_buffer(*w, me, after) : this->template meet<Side::out>(*w, me, after);
+      const Attempt t =
+          ring ? to_buffer(*w, me, after) : this->template meet<Side::out>(*w, me, after);
       if (t == Attempt::committed) after.finish(w, Status::ok);
       if (t != Attempt::not_ready)
         l = writer_line_.front();
@@ -85,7 +93,9 @@ class Notifier : public Buffered<T, P, Self> {
     else
       return could_write();
   }
-  bool could_write() noexcept { return (this->template claimable<Side::in>() && !(ring && ring->lending())) || accepts(); }
+  bool could_write() noexcept {
+    return (this->template claimable<Side::in>() && !(ring && ring->lending())) || accepts();
+  }
   // `now`: a party of that side might meet somebody. Lenders hear of something else.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
@@ -104,7 +114,8 @@ class Notifier : public Buffered<T, P, Self> {
   // Alternatives that stand here and do not wait: once they do, they are to look for watches.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
-      if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled)) mark_ready(node(l));
+      if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled))
+        mark_ready(node(l));
   }
 
   template <class Me>
@@ -116,7 +127,8 @@ class Notifier : public Buffered<T, P, Self> {
     for (Link* l = writer_line_.front(); l; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
-      if (ring && (y->is(NodeFlags::compute) || ring->lending())) return false;  // it needs a slot first
+      // it needs a slot first
+      if (ring && (y->is(NodeFlags::compute) || ring->lending())) return false;
       if (!y->is(NodeFlags::standing)) return true;
       const std::uint32_t w = y->choice_->word();
       if (w == WAITING || w == LOCKED) return true;
@@ -162,7 +174,8 @@ class Notifier : public Buffered<T, P, Self> {
     if (more) mark_ready(&n);
   }
 
-  // --- how it ends -------------------------------------------------------------------------------------------------------------------
+  // --- how it ends
+  // -------------------------------------------------------------------------------------------------------------------
 
   // Sets n.status if the channel has ended for a party of side S that found nobody.
   template <Side S>
@@ -172,7 +185,10 @@ class Notifier : public Buffered<T, P, Self> {
       return true;
     }
     if constexpr (S == Side::in) {
-      if (!(state_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;
+      if (!(state_ & B::kWritersGone) ||
+          (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) ||
+          blocked(writer_line_))
+        return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
       if (!(state_ & B::kReadersGone) || blocked(reader_line_)) return false;
@@ -193,7 +209,8 @@ class Notifier : public Buffered<T, P, Self> {
       fail_all(writer_line_, probe.status, after);
       drop_buffer(after);
     }
-    if ((state_ & B::kWritersGone) && ended<Side::in>(probe)) fail_all(reader_line_, probe.status, after);
+    if ((state_ & B::kWritersGone) && ended<Side::in>(probe))
+      fail_all(reader_line_, probe.status, after);
   }
 
   void fail_all(Queue& q, Status s, AfterUnlock& after) noexcept {
@@ -212,7 +229,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;  // its alternative knows
       mark_ready(y);
       // It looks for itself. A silent one stays so for the select that waits.
-      if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won) after.finish(y, s);
+      if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)
+        after.finish(y, s);
     }
   }
 };

@@ -1,24 +1,31 @@
-// A one-to-one buffer: one reader end, one writer end, a ring that both use without a lock (rule 1.8). Freestanding but for 64-bit atomics.
+// A one-to-one buffer: one reader end, one writer end, a ring that both use without a lock (rule
+// 1.8). Freestanding but for 64-bit atomics.
 //
-// Source of the ring: Lamport, "Proving the correctness of multiprocess programs" (1977), with each side's index on a line of its own and a
-// remembered index of the other side (Giacomoni, Moseley, Vachharajani, "FastForward", 2008).
+// Source of the ring: Lamport, "Proving the correctness of multiprocess programs" (1977), with each
+// side's index on a line of its own and a remembered index of the other side (Giacomoni, Moseley,
+// Vachharajani, "FastForward", 2008).
 //
 //   begin() ──room, or a value──► committed ──look_ says that the other waits──► serve() commits it
 //      └── neither ──begin_slow(): in line, look_ says so, looked again──► queued ──serve(), poison(), drop_*()──► committed, ended (woken)
 //                                                                            └── withdraw()──► out
 //
 // Invariants
-//  1 tail_ is the writer's and head_ the reader's. A side that stands in line lends its index to whoever holds the lock.
+//  1 tail_ is the writer's and head_ the reader's. A side that stands in line lends its index to
+//    whoever holds the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is in line only if look_ has its bit. It sets the bit, passes a fence and looks at the other's index; the other stores its
-//    index, passes a fence and looks at look_: at least one of them sees the other (Dekker). Hence no lost wake-up.
-//    Of the two fences the other's comes with every item, ours with every sleep. While a side is *light* (its bit in look_, set and cleared
-//    by the sleeper opposite, under the lock) its fence is a light one, nothing but an order for the compiler, and the sleeper's a heavy
-//    one, a system call (see biased.hpp); else both are sequentially consistent accesses. Which is cheaper the sleeper knows from how many
-//    values have passed since it last slept.
-//    An operation that read look_ before its side ceased to be light may still be under way. So the sleeper goes on with heavy fences
-//    until it sees the other's index go beyond where it stood after a heavy fence: what comes after the fence reads look_ anew.
-//  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next operation does, or the end of its side.
+//  3 A side is in line only if look_ has its bit. It sets the bit, passes a fence and looks at the
+//    other's index; the other stores its index, passes a fence and looks at look_: at least one of
+//    them sees the other (Dekker). Hence no lost wake-up. Of the two fences the other's comes with
+//    every item, ours with every sleep. While a side is *light* (its bit in look_, set and cleared
+//    by the sleeper opposite, under the lock) its fence is a light one, nothing but an order for
+//    the compiler, and the sleeper's a heavy one, a system call (see biased.hpp); else both are
+//    sequentially consistent accesses. Which is cheaper the sleeper knows from how many values have
+//    passed since it last slept.
+//    An operation that read look_ before its side ceased to be light may still be under way. So the
+//    sleeper goes on with heavy fences until it sees the other's index go beyond where it stood
+//    after a heavy fence: what comes after the fence reads look_ anew.
+//  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next
+//    operation does, or the end of its side.
 #pragma once
 #include <bit>
 #include <new>
@@ -39,7 +46,8 @@ inline constexpr bool one_to_one = requires {
 
 template <class T, class P>
 class OneToOneEngine : public ChannelBase<P> {
-  static_assert(std::is_nothrow_move_constructible_v<T>, "values are committed as they move: T's move constructor must be noexcept");
+  static_assert(std::is_nothrow_move_constructible_v<T>,
+                "values are committed as they move: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
   using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::reader_line_, B::writer_line_;
@@ -54,22 +62,30 @@ class OneToOneEngine : public ChannelBase<P> {
   ~OneToOneEngine() { clear(); }
 
   // `data` has room for slots_for(capacity) values.
-  static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept { return std::bit_ceil(capacity); }
+  static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept {
+    return std::bit_ceil(capacity);
+  }
   void set_storage(T* data, std::uint32_t capacity) noexcept {
     data_ = data;
     capacity_ = capacity;
     mask_ = slots_for(capacity) - 1;
   }
   // Before its first use, where there is a heavy fence: both sides begin light.
-  void begin_light() noexcept { look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed); }
+  void begin_light() noexcept {
+    look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed);
+  }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  void (*discard)(OneToOneEngine&) noexcept = nullptr;  // calls clear(), outside the lock; null: clear() does
+  // calls clear(), outside the lock; null: clear() does
+  void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
-  std::uint64_t transfers() const noexcept { return head_.load(std::memory_order_relaxed) - dropped(); }
+  std::uint64_t transfers() const noexcept {
+    return head_.load(std::memory_order_relaxed) - dropped();
+  }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
-  // --- plain operations ---------------------------------------------------------------------------------------------------------
+  // --- plain operations
+  // ---------------------------------------------------------------------------------------------------------
 
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
@@ -111,7 +127,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return was;
   }
 
-  // --- guards -------------------------------------------------------------------------------------------------------------------
+  // --- guards
+  // -------------------------------------------------------------------------------------------------------------------
 
   template <Side S>
   Attempt scan(Node& n) noexcept {
@@ -135,7 +152,8 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // What such a channel has not (rule 1.8): a standing alternative enrols here anew for each select, there are no foreign parties.
+  // What such a channel has not (rule 1.8): a standing alternative enrols here anew for each
+  // select, there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
     return false;
@@ -154,7 +172,8 @@ class OneToOneEngine : public ChannelBase<P> {
   Status deliver(Node&) noexcept { prim::fatal("a one-to-one channel has no computed outputs"); }
   void abandon(Node&) noexcept { prim::fatal("a one-to-one channel has no computed outputs"); }
 
-  // --- ends -----------------------------------------------------------------------------------------------------------------------
+  // --- ends
+  // -----------------------------------------------------------------------------------------------------------------------
 
   // The one end of its side. False: it was made already, or the channel has ended.
   bool first_reader() noexcept { return first<Side::in>(B::readers_, kReadersGone); }
@@ -174,7 +193,9 @@ class OneToOneEngine : public ChannelBase<P> {
   void drop_reader(bool died = false) noexcept {
     if (end(B::readers_, kReadersGone, died ? B::kReaderDied : 0)) drop_values();
   }
-  void drop_writer(bool died = false) noexcept { end(B::writers_, kWritersGone, died ? B::kWriterDied : 0); }
+  void drop_writer(bool died = false) noexcept {
+    end(B::writers_, kWritersGone, died ? B::kWriterDied : 0);
+  }
 
   template <Side S>
   Status how_ended() noexcept {
@@ -196,13 +217,17 @@ class OneToOneEngine : public ChannelBase<P> {
   }
 
  private:
-  static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4, kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
+  static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
+                                 kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // Values between two sleeps. A heavy fence costs about as much as 500 sequentially consistent stores.
+  // Values between two sleeps. A heavy fence costs about as much as 500 sequentially consistent
+  // stores.
   static constexpr Index kFew = 256, kMany = 1024;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }
-  std::uint64_t size() const noexcept { return tail_.load(std::memory_order_seq_cst) - head_.load(std::memory_order_seq_cst); }
+  std::uint64_t size() const noexcept {
+    return tail_.load(std::memory_order_seq_cst) - head_.load(std::memory_order_seq_cst);
+  }
 
   static void publish(prim::atomic<Index>& index, Index i, bool light) noexcept {
     if (light)
@@ -212,7 +237,9 @@ class OneToOneEngine : public ChannelBase<P> {
   }
   [[gnu::always_inline]] bool push(void* from, bool light = false) noexcept {
     const Index t = tail_.load(std::memory_order_relaxed);
-    if (t - head_seen_ == capacity_ && t - (head_seen_ = head_.load(std::memory_order_acquire)) == capacity_) return false;
+    if (t - head_seen_ == capacity_ &&
+        t - (head_seen_ = head_.load(std::memory_order_acquire)) == capacity_)
+      return false;
     ::new (static_cast<void*>(&at(t))) T(std::move(*static_cast<T*>(from)));
     publish(tail_, t + 1, light);
     return true;
@@ -272,8 +299,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return t;
   }
 
-  // Under the lock, which it gives up for the time of a heavy fence: look_ has our bit and keeps it, and what the other side has done
-  // without seeing it we shall see.
+  // Under the lock, which it gives up for the time of a heavy fence: look_ has our bit and keeps
+  // it, and what the other side has done without seeing it we shall see.
   template <Side S>
   void announce() noexcept {
     constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
@@ -305,7 +332,8 @@ class OneToOneEngine : public ChannelBase<P> {
   template <Side S, class Me>
   Attempt attempt(Node& n, Me me) noexcept {
     if (!poison_) {
-      if (S == Side::in ? size() > 0 : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_line_))) {
+      if (S == Side::in ? size() > 0
+                        : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_line_))) {
         if (!me.self()) return Attempt::gone;
         if constexpr (S == Side::in)
           pop(n.slot);
@@ -318,7 +346,9 @@ class OneToOneEngine : public ChannelBase<P> {
     return found_ended(n, me);
   }
 
-  bool gone(std::uint32_t who) const noexcept { return (look_.load(std::memory_order_relaxed) & who) != 0; }
+  bool gone(std::uint32_t who) const noexcept {
+    return (look_.load(std::memory_order_relaxed) & who) != 0;
+  }
 
   template <Side S>
   bool ended(Node& n) noexcept {
@@ -336,7 +366,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return true;
   }
 
-  // Under the lock, after any change: commit those in line who can be, tell those for whom the channel has ended.
+  // Under the lock, after any change: commit those in line who can be, tell those for whom the
+  // channel has ended.
   void serve_lines(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
@@ -346,9 +377,11 @@ class OneToOneEngine : public ChannelBase<P> {
     Node probe;
     if (!writer_line_.empty() && ended<Side::out>(probe)) fail(writer_line_, probe.status, after);
     if (!reader_line_.empty() && ended<Side::in>(probe)) fail(reader_line_, probe.status, after);
-    if (reader_line_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
+    if (reader_line_.empty() &&
+        (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
       look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
-    if (writer_line_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
+    if (writer_line_.empty() &&
+        (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
       look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
   }
   template <Side S>
@@ -356,7 +389,9 @@ class OneToOneEngine : public ChannelBase<P> {
     Queue& q = this->template own<S>();
     Link* at = q.front();
     Node* y = nullptr;
-    if (B::claim_next(q, at, y, Free{}, [](const Node&) { return B::Step::claim; }) != Attempt::committed) return false;
+    if (B::claim_next(q, at, y, Free{}, [](const Node&) { return B::Step::claim; }) !=
+        Attempt::committed)
+      return false;
     if constexpr (S == Side::in)
       pop(y->slot);
     else

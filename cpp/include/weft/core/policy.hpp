@@ -1,8 +1,9 @@
-// Local or shared: whether the parties of a channel are on one scheduler or anywhere in the address space.
+// Local or shared: whether the parties of a channel are on one scheduler or anywhere in the address
+// space.
 //
-// Local costs no atomic operation. Shared takes a spin lock per operation: held for a few tens of instructions, never across user code
-// (rule 12), never two of them at once (invariant 1 of waiter.hpp). As long as one scheduler alone uses a channel its lock is biased to it
-// (biased.hpp).
+// Local costs no atomic operation. Shared takes a spin lock per operation: held for a few tens of
+// instructions, never across user code (rule 12), never two of them at once (invariant 1 of
+// waiter.hpp). As long as one scheduler alone uses a channel its lock is biased to it (biased.hpp).
 #pragma once
 #include <cstdint>
 
@@ -16,8 +17,8 @@ namespace weft::inline WEFT_ABI {
 
 namespace core {
 
-// A lock has a second pair, for a fast path that is written out at each place where it is used: lock_cheaply() may refuse (null), and
-// what it gives is handed back to unlock_cheaply().
+// A lock has a second pair, for a fast path that is written out at each place where it is used:
+// lock_cheaply() may refuse (null), and what it gives is handed back to unlock_cheaply().
 class NoLock {
  public:
   void lock() noexcept {}
@@ -71,15 +72,19 @@ class Count {
   prim::atomic<std::uint32_t> n_;
 };
 
-// A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that runs now, so waking one is a push.
+// A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that
+// runs now, so waking one is a push.
 //
-// A communication on one core is as quick as its stores: a core completes one a cycle, or two to one cache line. So a push is two, and
-// what says "empty" is where the next one's address goes, not a null at the end.
+// A communication on one core is as quick as its stores: a core completes one a cycle, or two to
+// one cache line. So a push is two, and what says "empty" is where the next one's address goes, not
+// a null at the end.
 //
 // Invariants
-//  1 tail_ is where the address of the next one to be pushed goes: the link of the last one, or head_ if there is nobody.
+//  1 tail_ is where the address of the next one to be pushed goes: the link of the last one, or
+//    head_ if there is nobody.
 //  2 While it is empty head_ means nothing; nor does the link of the last one, ever.
-//  3 While it is advanced (advance() until rest_at()) head_ means nothing either: only push() and empty() may be called.
+//  3 While it is advanced (advance() until rest_at()) head_ means nothing either: only push() and
+//    empty() may be called.
 class RunQueue {
  public:
   RunQueue() = default;
@@ -112,8 +117,8 @@ class RunQueue {
     return all;
   }
 
-  // For a loop that keeps the head in a register while it runs one after another: take out w, the head. Who follows; null: nobody, and
-  // the queue is empty.
+  // For a loop that keeps the head in a register while it runs one after another: take out w, the
+  // head. Who follows; null: nobody, and the queue is empty.
   Waker* advance(Waker* w) noexcept {
     if (tail_ == &w->next) {
       tail_ = &head_;
@@ -131,13 +136,14 @@ class RunQueue {
 #if __STDC_HOSTED__
 inline constinit thread_local RunQueue* current_run_queue = nullptr;
 #else
-inline constinit RunQueue* current_run_queue = nullptr;  // one core; a platform with more sets it when it switches
+// one core; a platform with more sets it when it switches
+inline constinit RunQueue* current_run_queue = nullptr;
 #endif
 
 }  // namespace core
 
-// With WEFT_CHECKS the use of a local channel from a second scheduler or thread is found where one party waits for the other (rule 11.2):
-// BadUse where it can be raised, else the program stops.
+// With WEFT_CHECKS the use of a local channel from a second scheduler or thread is found where one
+// party waits for the other (rule 11.2): BadUse where it can be raised, else the program stops.
 #if __STDC_HOSTED__
 #define WEFT_CHECK_LOCAL WEFT_CHECKS
 #else
@@ -150,9 +156,11 @@ struct Local {
   static constexpr bool shared = false;
   [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
 #if WEFT_CHECK_LOCAL
-    if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue) [[unlikely]]
+    if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue)
+        [[unlikely]]
       prim::fatal(
-          "an end of a local channel went on another scheduler or thread than the process that waits at it (rule 11.2); "
+          "an end of a local channel went on another scheduler or thread than the process that "
+          "waits at it (rule 11.2); "
           "make the channel weft::Shared");
 #endif
     core::current_run_queue->push(w);

@@ -1,8 +1,10 @@
-// The ready list of a standing alternative: which of its channels may have become ready while it was not waiting.
+// The ready list of a standing alternative: which of its channels may have become ready while it
+// was not waiting.
 //
 // Writer side (channel's lock held):  enqueue itself, mark(), then read the alternative's word again: WAITING → claim it.
 // Owner side (no lock held):          list empty → word := WAITING, then read the list again: something there → take WAITING back.
-// Both re-reads are needed; all four accesses are sequentially consistent, so at least one side sees the other.
+// Both re-reads are needed; all four accesses are sequentially consistent, so at least one side
+// sees the other.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -11,9 +13,12 @@ namespace weft::inline WEFT_ABI::core {
 
 struct ReadyLink : Link {};
 
-struct StandingNode : Node, ReadyLink {  // the second link: in the ready list      (ready list's lock)
-  bool marked = false;                   // it is there                             (ready list's lock)
-  bool contested = false;                // it found only foreign readers, or watches: they are to be told once we wait (the owner's)
+struct StandingNode : Node, ReadyLink {
+  // the second link: in the ready list      (ready list's lock)
+  // it is there                             (ready list's lock)
+  bool marked = false;
+  // it found only foreign readers, or watches: they are to be told once we wait (the owner's)
+  bool contested = false;
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;
   StandingNode& operator=(const StandingNode&) = delete;
@@ -61,6 +66,8 @@ class StandingChoice : public Choice {
   prim::atomic<std::uint32_t> some_{0};
 };
 
-inline void mark_ready(Node* n) noexcept { static_cast<StandingChoice*>(n->choice_)->mark(static_cast<StandingNode*>(n)); }
+inline void mark_ready(Node* n) noexcept {
+  static_cast<StandingChoice*>(n->choice_)->mark(static_cast<StandingNode*>(n));
+}
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -1,9 +1,12 @@
-// The rendezvous: two parties meet and the value moves from the one's slot to the other's (rule 1.1).
+// The rendezvous: two parties meet and the value moves from the one's slot to the other's (rule
+// 1.1).
 //
 // Invariants
 //  1 Both parties are won (waiter.hpp) before the value moves.
-//  2 Values move by T's move constructor, which must not throw; nothing else of T runs under the lock (rule 12).
-//  3 Who is woken, and what is dropped, is put down in AfterUnlock and done once the lock is released.
+//  2 Values move by T's move constructor, which must not throw; nothing else of T runs under the
+//    lock (rule 12).
+//  3 Who is woken, and what is dropped, is put down in AfterUnlock and done once the lock is
+//    released.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -20,7 +23,8 @@ struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
-  Waker* told = nullptr;  // a foreign party: not in the list, for two channels may tell one select at the same time
+  // a foreign party: not in the list, for two channels may tell one select at the same time
+  Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
     if (told) told->ops->tell(told);
@@ -38,14 +42,16 @@ class Rendezvous : public ChannelBase<P> {
   using Step = typename B::Step;
   using B::transfers_;
 
-  // Meet whoever waits on the other side: the first that can be claimed together with ourselves. At a buffer too, when a party waits
-  // there although values need not (rule 1.5): every slot is held or reserved, or the buffer is empty.
+  // Meet whoever waits on the other side: the first that can be claimed together with ourselves. At
+  // a buffer too, when a party waits there although values need not (rule 1.5): every slot is held
+  // or reserved, or the buffer is empty.
   template <Side S, class Me>
   Attempt meet(Node& n, Me me, Wakes& after) noexcept {
     Queue& q = this->template opposite<S>();
     Link* at = q.front();
     Node* y = nullptr;
-    const Attempt t = B::claim_next(q, at, y, me, [this](const Node& other) { return may_claim<S>(other); });
+    const Attempt t =
+        B::claim_next(q, at, y, me, [this](const Node& other) { return may_claim<S>(other); });
     if (t != Attempt::committed) return t;
     ++transfers_;
     return S == Side::in ? pass(*y, n, after, *y) : pass(n, *y, after, *y);
@@ -92,14 +98,17 @@ class Rendezvous : public ChannelBase<P> {
     if (n.is(NodeFlags::kept)) --ring->kept;
   }
 
-  [[gnu::always_inline]] static void move_value(void* from, void* to) noexcept { ::new (to) T(std::move(*static_cast<T*>(from))); }
+  [[gnu::always_inline]] static void move_value(void* from, void* to) noexcept {
+    ::new (to) T(std::move(*static_cast<T*>(from)));
+  }
 
  private:
   // A party of side S has come to y.
   template <Side S>
   [[gnu::always_inline]] Step may_claim(const Node& y) const noexcept {
-    constexpr auto unusual = static_cast<std::uint16_t>(NodeFlags::disabled | (S == Side::in ? NodeFlags::compute
-                                                                                             : NodeFlags::foreign | NodeFlags::extended));
+    constexpr auto unusual = static_cast<std::uint16_t>(
+        NodeFlags::disabled |
+        (S == Side::in ? NodeFlags::compute : NodeFlags::foreign | NodeFlags::extended));
     if (!y.is(unusual) && !(S == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;

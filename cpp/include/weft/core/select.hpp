@@ -1,4 +1,5 @@
-// A select over guards, one-shot: phases A–D of the commit algorithm (see waiter.hpp for the words).
+// A select over guards, one-shot: phases A–D of the commit algorithm (see waiter.hpp for the
+// words).
 //
 //   A scan()    enrolled nowhere, so nobody can claim us: commit with the first ready guard
 //   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the line
@@ -7,8 +8,9 @@
 //
 //   begin() ─► chosen (A) │ chosen (B) │ parked ──woken──► finish() ─► chosen
 //
-// A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A its owner looks, at the first such guard, whether the
-// select is over; from phase B on those that keep it open are counted in the word's choice (KeptChoice).
+// A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A its owner looks,
+// at the first such guard, whether the select is over; from phase B on those that keep it open are
+// counted in the word's choice (KeptChoice).
 //
 // Freestanding: guards are an array of the caller's.
 #pragma once
@@ -85,7 +87,8 @@ class Select : public Choosing<Select> {
       if (g_[i].enabled && g_[i].kind == Kind::skip) skip = static_cast<int>(i);
     if (skip != none) return chosen(static_cast<std::uint32_t>(skip), Status::ok);
     const int t = earliest_timer();
-    if (t != none && g_[t].deadline <= now()) return chosen(static_cast<std::uint32_t>(t), Status::timed_out);
+    if (t != none && g_[t].deadline <= now())
+      return chosen(static_cast<std::uint32_t>(t), Status::timed_out);
     return none;
   }
 
@@ -99,10 +102,12 @@ class Select : public Choosing<Select> {
     choice.keep_open(count);
     enrolled_ = true;
     choice.arm();
-    for (std::uint32_t i = 0; i < n_; ++i) {  // in order: among its guards at one channel the first is served first (rules 1.2, 5.4)
+    for (std::uint32_t i = 0; i < n_; ++i) {
+      // in order: among its guards at one channel the first is served first (rules 1.2, 5.4)
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || x.silent) continue;
-      x.node.flags = static_cast<std::uint16_t>((x.node.flags & kOwn) | flags_[static_cast<int>(x.kind)]);
+      x.node.flags =
+          static_cast<std::uint16_t>((x.node.flags & kOwn) | flags_[static_cast<int>(x.kind)]);
       if (x.ends) [[unlikely]]
         x.node.clear(NodeFlags::quiet);
       x.lined = true;
@@ -120,7 +125,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided already and the wake-up is under way.
+  // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided
+  // already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -140,7 +146,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // After the wake-up (or after finish_as): phase D, and who won. `none`: cancelled or timed out, see `choice.word()`.
+  // After the wake-up (or after finish_as): phase D, and who won. `none`: cancelled or timed out,
+  // see `choice.word()`.
   int finish() noexcept {
     if (held_ != none) {
       const auto i = static_cast<std::uint32_t>(held_);
@@ -155,14 +162,16 @@ class Select : public Choosing<Select> {
   }
 
  private:
-  static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;  // of a guard's node, by who made it
+  // of a guard's node, by who made it
+  static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;
   static std::uint16_t flags_of(bool keeps, bool foreign) noexcept {
-    return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet | (keeps ? NodeFlags::keeps : 0) |
+    return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet |
+                                      (keeps ? NodeFlags::keeps : 0) |
                                       (foreign ? NodeFlags::foreign : 0));
   }
 
-  // Which guards keep this select open, how many they are, and what their nodes are marked with. It holds until a guard is switched, unless
-  // one that is off has a say.
+  // Which guards keep this select open, how many they are, and what their nodes are marked with. It
+  // holds until a guard is switched, unless one that is off has a say.
   [[gnu::noinline]] void find_keepers(bool foreign) noexcept {
     std::uint32_t on[2] = {0, 0};
     seen_ = {};
@@ -201,8 +210,9 @@ class Select : public Choosing<Select> {
     return here ? chosen(i, Status::retired) : none;
   }
 
-  // The place at which this select is ready with Retired (rule 5.6), if it is over by now; else none. Looked for at the first silent one: a
-  // guard that retires after that is missed by the scan, and counted by enrol().
+  // The place at which this select is ready with Retired (rule 5.6), if it is over by now; else
+  // none. Looked for at the first silent one: a guard that retires after that is missed by the
+  // scan, and counted by enrol().
   int over_at() noexcept {
     if (!silents_) {
       over_at_ = over(g_, n_, mode_ == Mode::fair ? start_ : 0);
@@ -214,7 +224,8 @@ class Select : public Choosing<Select> {
     while (!keep_.decides(g_[i])) i = after(i);
     return i;
   }
-  // The last one that kept this select open has gone: Retired, at guard i or, if i only held it open, at one that decides.
+  // The last one that kept this select open has gone: Retired, at guard i or, if i only held it
+  // open, at one that decides.
   int is_over(std::uint32_t i) noexcept {
     leave();
     return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
@@ -296,7 +307,8 @@ class Select : public Choosing<Select> {
   bool counted_ = false;  // what follows is of these guards as they are
   Kinds seen_;
   std::uint32_t keeping_ = 0;
-  std::uint16_t flags_[static_cast<int>(Kind::timer)] = {0, 0, NodeFlags::of_choice, NodeFlags::of_choice};
+  std::uint16_t flags_[static_cast<int>(Kind::timer)] = {0, 0, NodeFlags::of_choice,
+                                                         NodeFlags::of_choice};
   Keepers keep_;
   bool enrolled_ = false;  // phase B was entered: every line must be left
   int over_at_ = none;

@@ -1,14 +1,17 @@
-// A standing alternative: guards stay enrolled between selects, so that a select costs the same for any number of them (rule 5.9).
+// A standing alternative: guards stay enrolled between selects, so that a select costs the same for
+// any number of them (rule 5.9).
 //
 //   start():  serve the ready list ─► chosen
 //             list empty: word := WAITING, read the list again ──something──► take WAITING back, serve it
 //                                                             └─nothing───► parked ──woken──► finish()
 //
-// A guard whose channel retires wakes a select that waits, which looks for itself: finish() says `again` unless it is over (rule 5.6). The
-// guard stays linked, `silent`, and is heard of again only if its channel is poisoned; so it costs nothing.
+// A guard whose channel retires wakes a select that waits, which looks for itself: finish() says
+// `again` unless it is over (rule 5.6). The guard stays linked, `silent`, and is heard of again
+// only if its channel is poisoned; so it costs nothing.
 //
-// Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it, queues itself and marks its channel ready.
-// Guards where the other side stands too, barriers, timers and skips are not flat: they are scanned and enrolled at each select.
+// Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it,
+// queues itself and marks its channel ready. Guards where the other side stands too, barriers,
+// timers and skips are not flat: they are scanned and enrolled at each select.
 #pragma once
 #include <array>
 #include <bit>
@@ -28,7 +31,8 @@ class Standing : public Choosing<Standing> {
       x.node.belongs_to(&choice);
       x.node.index = i;
       x.flat = x.kind < Kind::barrier && link(x);
-      if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;  // (off for good: its end is closed)
+      // (off for good: its end is closed)
+      if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;
       if (x.enabled) ++on_[static_cast<int>(x.kind)];
     }
   }
@@ -214,8 +218,9 @@ class Standing : public Choosing<Standing> {
       if (!g_[i].flat && g_[i].enabled && g_[i].kind < Kind::timer) g_[i].ops->leave(g_[i]);
   }
 
-  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};        // guards that are on, by kind
-  alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};  // of them, those that are silent; asked as one word
+  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};  // guards that are on, by kind
+  // of them, those that are silent; asked as one word
+  alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good
   bool enrolled_ = false;

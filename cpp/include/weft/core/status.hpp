@@ -1,4 +1,5 @@
-// What an operation came to. The freestanding layer returns these; the hosted layer turns the ends into exceptions.
+// What an operation came to. The freestanding layer returns these; the hosted layer turns the ends
+// into exceptions.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -19,7 +20,8 @@ enum class Status : std::uint8_t {
 };
 
 constexpr bool is_end(Status s) noexcept {
-  return s == Status::retired || s == Status::poisoned || s == Status::died || s == Status::in_doubt;
+  return s == Status::retired || s == Status::poisoned || s == Status::died ||
+         s == Status::in_doubt;
 }
 
 // What a full buffer does (rule 1.4).
@@ -27,17 +29,20 @@ enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded,
 
 namespace core {
 
-// A count of what happened: 64 bits, or one word where a word is less (it wraps; each count then costs a load and a store).
+// A count of what happened: 64 bits, or one word where a word is less (it wraps; each count then
+// costs a load and a store).
 using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64_t>;
 
 // What one attempt of a party at one channel came to, under the channel's lock.
 enum class Attempt : std::uint8_t {
-  committed,  // done: the value has moved (or, for a computed output, a partner is reserved)
-  partner_holds,    // committed, but the partner lets us go later: await the wake-up
-  not_ready,  // nobody to commit with
-  gone,       // our own choice was won by somebody else meanwhile: await the wake-up
-  ended,      // the channel has ended for us; node.status says how
-  silent,     // the channel has retired for us, a guard that falls silent by it (rule 5.6); in no line, nothing decided
+  committed,      // done: the value has moved (or, for a computed output, a partner is reserved)
+  partner_holds,  // committed, but the partner lets us go later: await the wake-up
+  not_ready,      // nobody to commit with
+  gone,           // our own choice was won by somebody else meanwhile: await the wake-up
+  ended,          // the channel has ended for us; node.status says how
+  // the channel has retired for us, a guard that falls silent by it (rule 5.6); in no line, nothing
+  // decided
+  silent,
 };
 
 }  // namespace core

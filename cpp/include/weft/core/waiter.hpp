@@ -1,8 +1,10 @@
-// Who waits, and how a choice commits (the algorithm of a committed choice: one word per choice, claimed in ascending order).
+// Who waits, and how a choice commits (the algorithm of a committed choice: one word per choice,
+// claimed in ascending order).
 //
-// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation (no choice: being queued, under the channel's lock, means
-// that it can be claimed) or to a *choice* (its word decides). How a waiter is woken is all in which a coroutine, an OS thread, a Python
-// coroutine and a foreign task differ: that is the Waker.
+// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation (no choice: being
+// queued, under the channel's lock, means that it can be claimed) or to a *choice* (its word
+// decides). How a waiter is woken is all in which a coroutine, an OS thread, a Python coroutine and
+// a foreign task differ: that is the Waker.
 //
 //   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
 //                    │  ▲ │
@@ -11,14 +13,16 @@
 //                   LOCKED ──claim_both(): both won──► DONE(i)
 //
 // Invariants
-//  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under which nothing else is taken.)
+//  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under
+//    which nothing else is taken.)
 //  2 Whoever has a word LOCKED takes no channel lock.
 //  3 Words are taken in ascending order of address.
-//  4 A node is queued only while its owner's frame lives; the owner unlinks it, or a committer under the channel's lock.
+//  4 A node is queued only while its owner's frame lives; the owner unlinks it, or a committer
+//    under the channel's lock.
 //  5 A terminal state does not change until the owner resets it, after it has left every channel.
-// Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost wake-up (of two complementary
-// parties the later to take the channel's lock sees the earlier), no loss (a value moves after all words are won; cancellation and
-// timers compete for the same word).
+// Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost
+// wake-up (of two complementary parties the later to take the channel's lock sees the earlier), no
+// loss (a value moves after all words are won; cancellation and timers compete for the same word).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,50 +38,66 @@ class Choice;
 struct Node;
 class RunQueue;
 
-// A frame begins with two pointers, then comes the promise, whose alignment is no greater: so it is with every compiler that we know.
+// A frame begins with two pointers, then comes the promise, whose alignment is no greater: so it is
+// with every compiler that we know.
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
-  // Called exactly once for each time that an operation went pending and was decided; never under a lock; from any thread.
+  // Called exactly once for each time that an operation went pending and was decided; never under a
+  // lock; from any thread.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
-  // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it there without a call.
+  // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it
+  // there without a call.
   RunQueue* home = nullptr;
-  // kFrame: it is a coroutine whose frame begins so many bytes before the waker, marked `framed`; the scheduler resumes it without a call
-  // to run. Else 0.
+  // kFrame: it is a coroutine whose frame begins so many bytes before the waker, marked `framed`;
+  // the scheduler resumes it without a call to run. Else 0.
   std::ptrdiff_t frame = 0;
-  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
-  // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
+  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them),
+  // never under a lock, from any thread; wake() still comes once, if another party decides. Whoever
+  // frees the waker has received them all, or keeps it alive by a count of its own.
   void (*tell)(Node*) noexcept = nullptr;
 };
 
 struct NodeFlags {
-  static constexpr std::uint16_t queued = 1;      // linked in a channel's queue            (channel's lock)
-  static constexpr std::uint16_t watch = 2;       // of one who decides elsewhere: told once, out of line, when it might meet somebody
-  static constexpr std::uint16_t of_choice = 4;   // belongs to a choice; else it is its own waker
-  static constexpr std::uint16_t extended = 8;    // an extended read (rule 1.6)
-  static constexpr std::uint16_t compute = 16;    // an output whose owner makes the value after the commit (rule 5.8)
-  static constexpr std::uint16_t foreign = 32;    // an input that takes for itself when awake (rule 6.6); always of a choice
-  static constexpr std::uint16_t notified = 64;   // foreign, and has been told               (channel's lock)
+  // linked in a channel's queue            (channel's lock)
+  static constexpr std::uint16_t queued = 1;
+  // of one who decides elsewhere: told once, out of line, when it might meet somebody
+  static constexpr std::uint16_t watch = 2;
+  static constexpr std::uint16_t of_choice = 4;  // belongs to a choice; else it is its own waker
+  static constexpr std::uint16_t extended = 8;   // an extended read (rule 1.6)
+  // an output whose owner makes the value after the commit (rule 5.8)
+  static constexpr std::uint16_t compute = 16;
+  // an input that takes for itself when awake (rule 6.6); always of a choice
+  static constexpr std::uint16_t foreign = 32;
+  // foreign, and has been told               (channel's lock)
+  static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
-  static constexpr std::uint16_t disabled = 256;  // its precondition is false                (channel's lock)
-  static constexpr std::uint16_t framed = 512;    // of a waker: ops->frame is kFrame; here because a scheduler asks at each step
+  // its precondition is false                (channel's lock)
+  static constexpr std::uint16_t disabled = 256;
+  // of a waker: ops->frame is kFrame; here because a scheduler asks at each step
+  static constexpr std::uint16_t framed = 512;
   // Of a select's guard (rule 5.6):
-  static constexpr std::uint16_t quiet = 1024;   // that its channel has retired is no outcome
-  static constexpr std::uint16_t keeps = 2048;   // quiet, and counted by KeptChoice
-  static constexpr std::uint16_t silent = 4096;  // quiet, and its channel has retired    (channel's lock)
-  // Of an extended read: its value may come back (WIRE.md 4.7). Until its end is told the channel has not ended for readers.
+  static constexpr std::uint16_t quiet = 1024;  // that its channel has retired is no outcome
+  static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
+  // quiet, and its channel has retired    (channel's lock)
+  static constexpr std::uint16_t silent = 4096;
+  // Of an extended read: its value may come back (WIRE.md 4.7). Until its end is told the channel
+  // has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
   // What the fast path of a meeting cannot do.
-  static constexpr std::uint16_t special = of_choice | extended | compute | foreign | standing | disabled;
+  static constexpr std::uint16_t special =
+      of_choice | extended | compute | foreign | standing | disabled;
 };
 
-// A node that belongs to no choice is a waker as well: the one waiter of a process, for its plain operations and its place in a run queue.
-// (It is out of every channel's queue before its waker is listed anywhere, so that one link serves both.)
+// A node that belongs to no choice is a waker as well: the one waiter of a process, for its plain
+// operations and its place in a run queue. (It is out of every channel's queue before its waker is
+// listed anywhere, so that one link serves both.)
 struct Node : Link {
-  void* slot = nullptr;   // output: the value; input: room for one (raw storage)
-  void* place = nullptr;  // the channel or barrier at which it waits, for withdrawal and for reports
+  void* slot = nullptr;  // output: the value; input: room for one (raw storage)
+  // the channel or barrier at which it waits, for withdrawal and for reports
+  void* place = nullptr;
   union {
     const WakerOps* ops = nullptr;  // of a waker
     Choice* choice_;                // if of_choice
@@ -85,7 +105,8 @@ struct Node : Link {
   std::uint32_t index = 0;  // of the guard
   std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, once woken
-  std::uint8_t told = 0;            // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
+  // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
+  std::uint8_t told = 0;
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
   void set(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags | f); }
@@ -97,8 +118,8 @@ struct Node : Link {
     set(NodeFlags::of_choice);
   }
 
-  // A committed node may hold its partner: the writer that an extended read keeps waiting, the reader that waits for a computed value.
-  // The field serves twice: its owner knows where it is.
+  // A committed node may hold its partner: the writer that an extended read keeps waiting, the
+  // reader that waits for a computed value. The field serves twice: its owner knows where it is.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -108,8 +129,8 @@ using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
-// The id of a process. Several threads may record themselves at once: whichever comes last. Written only if it changes: both sides of a
-// channel have theirs on one cache line.
+// The id of a process. Several threads may record themselves at once: whichever comes last. Written
+// only if it changes: both sides of a channel have theirs on one cache line.
 class Holder {
  public:
   operator std::uint32_t() const noexcept { return id_.load(std::memory_order_relaxed); }
@@ -122,7 +143,8 @@ class Holder {
   prim::atomic<std::uint32_t> id_{0};
 };
 
-// What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
+// What a report can say of a place where processes wait (rule 10.2): the head of every channel and
+// barrier.
 struct SyncObject {
   const char* name = nullptr;  // with line 0: its name; else the file of its birth
   std::uint32_t line = 0;
@@ -130,7 +152,14 @@ struct SyncObject {
   Holder last_writer;
 };
 
-enum Word : std::uint32_t { IDLE = 0, WAITING = 1, LOCKED = 2, CANCELLED = 3, TIMED_OUT = 4, DONE = 8 };
+enum Word : std::uint32_t {
+  IDLE = 0,
+  WAITING = 1,
+  LOCKED = 2,
+  CANCELLED = 3,
+  TIMED_OUT = 4,
+  DONE = 8
+};
 
 class Choice {
  public:
@@ -143,12 +172,13 @@ class Choice {
   void arm() noexcept { word_.store(WAITING, std::memory_order_seq_cst); }
   void reset() noexcept { word_.store(IDLE, std::memory_order_release); }
 
-  bool cas(std::uint32_t from, std::uint32_t to) noexcept { return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst); }
-
-  // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
-  bool finish_as(Word outcome) noexcept {
-    return claim_one(outcome);
+  bool cas(std::uint32_t from, std::uint32_t to) noexcept {
+    return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
   }
+
+  // A timer or a cancellation competes for the word like everybody else. False: somebody committed
+  // us, the wake-up is under way.
+  bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
   // Whoever has this word LOCKED gives it its next value (claim_both, barriers).
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
@@ -192,19 +222,23 @@ class Choice {
 // A select's, which counts the guards that keep it open (rule 5.6).
 class KeptChoice : public Choice {
  public:
-  // The count is set before the first of them is enrolled, over all of them. Whoever finds one of their
-  // channels retired, under its lock, counts down: the owner while it enrols, who ends the channel later. Whoever reaches zero claims the
-  // word, as any partner does.
-  void keep_open(std::uint32_t guards) noexcept { keepers_.store(guards, std::memory_order_relaxed); }  // arm() publishes it
-  bool last_gone() noexcept {
-    return keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  // The count is set before the first of them is enrolled, over all of them. Whoever finds one of
+  // their
+  // channels retired, under its lock, counts down: the owner while it enrols, who ends the channel
+  // later. Whoever reaches zero claims the word, as any partner does.
+  // arm() publishes it
+  void keep_open(std::uint32_t guards) noexcept {
+    keepers_.store(guards, std::memory_order_relaxed);
   }
+  bool last_gone() noexcept { return keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
  private:
   prim::atomic<std::uint32_t> keepers_{0};
 };
 
-inline Waker* waker_of(Node* n) noexcept { return n->is(NodeFlags::of_choice) ? n->choice_->waker : n; }
+inline Waker* waker_of(Node* n) noexcept {
+  return n->is(NodeFlags::of_choice) ? n->choice_->waker : n;
+}
 
 // Those to be woken once the lock is released (rule 12), in the order in which they were decided.
 class Wakes {
@@ -221,7 +255,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // The last one so far (null: none), and a way to put another one right behind it, before those that came meanwhile.
+  // The last one so far (null: none), and a way to put another one right behind it, before those
+  // that came meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -248,7 +283,8 @@ class Wakes {
   Waker* tail_ = nullptr;
 };
 
-// --- How a party wins itself and its peer -----------------------------------------------------------------------------------------
+// --- How a party wins itself and its peer
+// -----------------------------------------------------------------------------------------
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
@@ -261,16 +297,19 @@ struct Free {
   }
 };
 
-// The channel has ended for n, which has left the line, with s. True: that decides its operation, and we have won it.
+// The channel has ended for n, which has left the line, with s. True: that decides its operation,
+// and we have won it.
 inline bool ends(Node* n, Status s) noexcept {
   if (s == Status::retired && n->is(NodeFlags::quiet)) {
     n->set(NodeFlags::silent);
-    if (!n->is(NodeFlags::keeps) || !static_cast<KeptChoice*>(n->choice_)->last_gone()) return false;
+    if (!n->is(NodeFlags::keeps) || !static_cast<KeptChoice*>(n->choice_)->last_gone())
+      return false;
   }
   return Free{}.with(n) == Claim::won;
 }
 
-// A party whose choice others may be winning at this moment; also a third party that commits two sleepers.
+// A party whose choice others may be winning at this moment; also a third party that commits two
+// sleepers.
 struct Enrolled {
   Choice* x;
   std::uint32_t index;

@@ -22,7 +22,9 @@ WEFT_IMPL std::string cpu_refused(int cpu) {
   return "CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list;
 }
 #else
-WEFT_IMPL std::string cpu_refused(int) { return "holding a thread on a CPU is not supported on this system: leave the CPU out"; }
+WEFT_IMPL std::string cpu_refused(int) {
+  return "holding a thread on a CPU is not supported on this system: leave the CPU out";
+}
 #endif
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -14,18 +14,25 @@ WEFT_IMPL const char* intern(const char* name) {
   return names.insert(name).first->c_str();
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void one_too_many(const core::SyncObject* c, const char* end) {
-  bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void one_too_many(const core::SyncObject* c,
+                                                                   const char* end) {
+  bad_use("channel " + runtime::name_of(*c) + " has a " + end +
+          " end already and may have one only (rule 1.8): move that end, " +
           "or make the channel with any2any");
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void not_at_home(const core::SyncObject* c, const char* what) {
-  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) + ", at which a process of another scheduler waits: a " +
-          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor");
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void not_at_home(const core::SyncObject* c,
+                                                                  const char* what) {
+  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) +
+          ", at which a process of another scheduler waits: a " +
+          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or "
+          "run both processes on one executor");
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void closed_end(const char* what, const char* kind) {
-  bad_use(std::string(what) + " on a " + kind + " end that is closed (retired, moved away or never opened)");
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void closed_end(const char* what,
+                                                                 const char* kind) {
+  bad_use(std::string(what) + " on a " + kind +
+          " end that is closed (retired, moved away or never opened)");
 }
 
 [[gnu::noinline]] WEFT_IMPL runtime::ThreadProcess& blocking_guest(const char* what) {

@@ -2,8 +2,8 @@
 #pragma once
 #include "../compose.hpp"
 #include "../runtime/cores.hpp"
-#include "../runtime/scheduler.hpp"
 #include "../runtime/own_thread.hpp"
+#include "../runtime/scheduler.hpp"
 #include "standstill.ipp"
 
 namespace weft::inline WEFT_ABI {
@@ -76,8 +76,9 @@ struct Host {
 };
 
 // Run a network to its end. `key`: what the executor is known by in the run, or null.
-WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                          const std::shared_ptr<const Where>& key, const StartOf& start) {
+WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& run,
+                          runtime::ThreadProcess& self, const std::shared_ptr<const Where>& key,
+                          const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
@@ -105,7 +106,8 @@ WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& r
       }
     };
     o.stop.during(
-        group, spawn_group, [](void* x) { (*static_cast<decltype(work)*>(x))(); }, const_cast<void*>(static_cast<const void*>(&work)));
+        group, spawn_group, [](void* x) { (*static_cast<decltype(work)*>(x))(); },
+        const_cast<void*>(static_cast<const void*>(&work)));
   }
   std::vector<std::exception_ptr> failures = group.take_failures();
   for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
@@ -115,20 +117,23 @@ WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& r
   if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
-WEFT_IMPL void execute_solo(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self, const std::shared_ptr<const Where>& where,
-                            const StartOf& start) {
+WEFT_IMPL void execute_solo(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                            const std::shared_ptr<const Where>& where, const StartOf& start) {
   const runtime::Pinned pinned(where && !where->cpus.empty() ? where->cpus[0] : -1);
   runtime::Scheduler scheduler(run, &self);
   runtime::Stop stop(scheduler);
-  const Host host{scheduler, stop, [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
+  const Host host{scheduler, stop,
+                  [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
 
 // This thread is worker 0; the others have been started.
-inline void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                       const std::shared_ptr<const Where>& where, const StartOf& start) {
+inline void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
+                       runtime::ThreadProcess& self, const std::shared_ptr<const Where>& where,
+                       const StartOf& start) {
   runtime::Release release(cores);
-  const Host host{cores.executor(), release, [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
+  const Host host{cores.executor(), release,
+                  [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
 WEFT_IMPL void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
@@ -138,7 +143,8 @@ WEFT_IMPL void execute_cores(const RunOptions& o, runtime::Run& run, runtime::Th
   execute_on(cores, o, run, self, where, start);
 }
 
-inline void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self, const StartOf& start) {
+inline void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                    const StartOf& start) {
   const std::shared_ptr<const Where> where = o.on ? o.on->where() : o.cores.where();
   if (where)
     where->kind->execute(o, run, self, where, start);
@@ -146,10 +152,13 @@ inline void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
     execute_solo(o, run, self, nullptr, start);
 }
 
-// From main, or any thread that is no process: the outermost run. In a thread process: a network inside the same run.
+// From main, or any thread that is no process: the outermost run. In a thread process: a network
+// inside the same run.
 WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
-    bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
+    bad_use(
+        "weft::run inside a coroutine process would block its scheduler: use co_await "
+        "weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
     detail::meet_request(*t);  // rule 6.1: what was to be run is not started
     execute(o, *t->run, *t, start);
@@ -185,7 +194,8 @@ WEFT_IMPL runtime::Run* current_run() noexcept {
 WEFT_IMPL bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-    return !s->anything_ready() && s->nobody_ready();  // which looks: else a loop of yields would never hear of threads and timers
+    // which looks: else a loop of yields would never hear of threads and timers
+    return !s->anything_ready() && s->nobody_ready();
   return runtime::this_context->executor->nobody_ready();
 }
 

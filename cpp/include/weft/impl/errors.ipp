@@ -50,7 +50,8 @@ WEFT_IMPL Left left_by_handled() noexcept {
   }
 }
 
-[[noreturn, gnu::cold]] WEFT_IMPL void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
+[[noreturn, gnu::cold]] WEFT_IMPL void throw_cancelled(runtime::ProcessBase& p,
+                                                       Error::Carried not_done) {
   if (const runtime::Limit* const by = runtime::Limit::take(p)) {
     TimedOut e(by);
     e.carry(std::move(not_done));
@@ -61,7 +62,8 @@ WEFT_IMPL Left left_by_handled() noexcept {
   throw e;
 }
 
-[[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength, const char* verb, int guard,
+[[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::SyncObject& c,
+                                                 std::uint8_t strength, const char* verb, int guard,
                                                  Error::Carried not_done, bool met) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
@@ -70,7 +72,9 @@ WEFT_IMPL Left left_by_handled() noexcept {
     throw e;
   }
   if (s == Status::died || s == Status::in_doubt) {
-    PeerDied e(at + (s == Status::died ? "its holder died" : "its holder died; the value may have been taken"), guard, met);
+    PeerDied e(at + (s == Status::died ? "its holder died"
+                                       : "its holder died; the value may have been taken"),
+               guard, met);
     e.in_doubt = s == Status::in_doubt;
     e.carry(std::move(not_done));
     throw e;
@@ -88,7 +92,9 @@ WEFT_IMPL Left left_by_handled() noexcept {
 
 [[noreturn]] WEFT_IMPL void bad_use(const std::string& what) { throw BadUse(who() + what); }
 
-[[noreturn]] WEFT_IMPL void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
+[[noreturn]] WEFT_IMPL void started_twice() {
+  bad_use("a process that was started already (or moved away) cannot be started");
+}
 
 }  // namespace detail
 }  // namespace weft::inline WEFT_ABI

@@ -14,15 +14,19 @@ WEFT_IMPL void detail::check_cpu(int cpu) {
   if (!why.empty()) throw BadUse(why);
 }
 
-WEFT_IMPL Executor::Executor(detail::Where w) : where_(std::make_shared<const detail::Where>(std::move(w))) {
+WEFT_IMPL Executor::Executor(detail::Where w)
+    : where_(std::make_shared<const detail::Where>(std::move(w))) {
   for (const int cpu : where_->cpus) detail::check_cpu(cpu);
 }
 
 WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
   constexpr unsigned most = 64;
-  if (n < 1 || n > most) detail::bad_use("Cores: " + std::to_string(n) + " cores; it takes 1 to " + std::to_string(most));
+  if (n < 1 || n > most)
+    detail::bad_use("Cores: " + std::to_string(n) + " cores; it takes 1 to " +
+                    std::to_string(most));
   if (!cpus.empty() && cpus.size() != n)
-    detail::bad_use("Cores: " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(n) + " cores; name one for each, or none");
+    detail::bad_use("Cores: " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(n) +
+                    " cores; name one for each, or none");
   return {&detail::multi, n, std::move(cpus)};
 }
 
@@ -48,7 +52,8 @@ WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, co
 }
 WEFT_IMPL runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
   const runtime::RunsAt at = run.hire(w, [&] { return w->kind->hire(run, *w); });
-  if (at == runtime::RunsAt::group) bad_use("a run uses at most 64 executors: share them between processes");
+  if (at == runtime::RunsAt::group)
+    bad_use("a run uses at most 64 executors: share them between processes");
   return at;
 }
 

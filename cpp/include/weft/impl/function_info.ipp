@@ -9,7 +9,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 WEFT_IMPL const FunctionInfo* enlist(FunctionInfos& first, FunctionInfo* a) {
   a->next = first.load(std::memory_order_relaxed);
-  while (!first.compare_exchange_weak(a->next, a, std::memory_order_acq_rel, std::memory_order_relaxed))
+  while (!first.compare_exchange_weak(a->next, a, std::memory_order_acq_rel,
+                                      std::memory_order_relaxed))
     ;
   return a;
 }
@@ -24,7 +25,8 @@ WEFT_IMPL const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std
   return enlist(first, a);
 }
 
-[[gnu::noinline]] WEFT_IMPL const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept {
+[[gnu::noinline]] WEFT_IMPL const FunctionInfo* first_in_file(const FunctionInfo& a,
+                                                              const char* file) noexcept {
   for (const FunctionInfo* f = a.in_files.load(std::memory_order_acquire); f; f = f->next)
     if (f->file == file) return f;
   auto* const f = new (std::nothrow) FunctionInfo;

@@ -12,7 +12,10 @@ WEFT_IMPL std::uint32_t next_process_id() noexcept {
   return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
 }
 
-WEFT_IMPL Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
+WEFT_IMPL Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept
+    : run(r), executor(e), parent(p) {
+  run.add_group(*this);
+}
 WEFT_IMPL Group::~Group() { run.remove_group(*this); }
 
 WEFT_IMPL void Group::add(ProcessBase& p) {
@@ -54,7 +57,8 @@ WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left, End
     successor = successor_;
   }
   lock_.unlock();
-  // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then it is ours.
+  // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then
+  // it is ours.
   if (successor) {
     for (auto& f : failures_) successor->fail(f.first, std::move(f.second));
     delete this;
@@ -206,7 +210,8 @@ WEFT_IMPL void Group::cancel_children() noexcept {
   lock_.lock();
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
-    if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);  // else whoever asked before us sees to it
+    // else whoever asked before us sees to it
+    if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);
   lock_.unlock();
 }
 

@@ -147,7 +147,8 @@ WEFT_IMPL void Limit::take_back() noexcept {
 WEFT_IMPL void Limit::rehome_after_outer(ProcessBase& to, Run& now, bool lent) {
   Limit* const outer = outer_;
   const bool had_asked = asked_.load(std::memory_order_relaxed), was_met = met_;
-  const std::int64_t left = timer_.deadline == prim::forever ? prim::forever : timer_.deadline - run_->now();
+  const std::int64_t left =
+      timer_.deadline == prim::forever ? prim::forever : timer_.deadline - run_->now();
   close();
   if (outer) outer->rehome_after_outer(to, now, lent);
   const std::int64_t at = now.now();

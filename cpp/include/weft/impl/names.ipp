@@ -16,9 +16,11 @@ WEFT_IMPL std::string path_of(const ProcessBase& process) {
         r.insert(0, "…/");
         return;
       }
-      std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
+      std::string step =
+          p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
       step += p->function ? p->function : "process";
-      if (p->group && p->group->started(p->function) > 1) step.append("[").append(std::to_string(p->index)).append("]");
+      if (p->group && p->group->started(p->function) > 1)
+        step.append("[").append(std::to_string(p->index)).append("]");
       if (level > 1) step.append("/").append(r);
       r = std::move(step);
     }

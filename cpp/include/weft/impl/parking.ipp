@@ -17,7 +17,10 @@ WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
     char* end = nullptr;
     const double s = std::strtod(text, &end);
     if (end == text || *end || !(s >= 0)) {
-      std::fprintf(stderr, "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n", text);
+      std::fprintf(
+          stderr,
+          "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n",
+          text);
       return static_cast<std::int64_t>(2 * second);
     }
     return s * second >= most ? std::int64_t{0} : static_cast<std::int64_t>(std::ceil(s * second));
@@ -58,11 +61,13 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
         look = again ? prim::now() + activity->waits_before() : prim::forever;
         continue;
       }
-      if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);
+      if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state))
+        signal(nudged);
     }
     if (state) around_sleep.end(state);
   }
-  // By time: counted active before the word says so, so that the count never dips while somebody is awake.
+  // By time: counted active before the word says so, so that the count never dips while somebody is
+  // awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();
   if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted us as well
@@ -72,7 +77,8 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
 
 WEFT_IMPL void Parking::disturb() noexcept {
   std::uint32_t s = idle;
-  if (word_.compare_exchange_strong(s, idle | disturbed, std::memory_order_acq_rel)) prim::unpark(word_);
+  if (word_.compare_exchange_strong(s, idle | disturbed, std::memory_order_acq_rel))
+    prim::unpark(word_);
 }
 
 WEFT_IMPL bool Parking::end_turn() noexcept {
@@ -88,7 +94,8 @@ WEFT_IMPL void Parking::begin_turn() noexcept {
 }
 
 WEFT_IMPL void Parking::signal(std::uint32_t bit) noexcept {
-  Activity* const a = activity;  // we may be gone as soon as the bit is seen: what is needed then is read before
+  // we may be gone as soon as the bit is seen: what is needed then is read before
+  Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
   std::uint32_t s = word_.load(std::memory_order_relaxed);
   bool counted = false;
@@ -123,7 +130,8 @@ WEFT_IMPL bool Parking::leave_idle() noexcept {
 }
 
 WEFT_IMPL bool Parking::give_way() noexcept {
-  if (around_sleep.begin && !around_sleep.step_aside) return false;  // the peer would wait for the global lock
+  // the peer would wait for the global lock
+  if (around_sleep.begin && !around_sleep.step_aside) return false;
   if (patience_ == 0 && ++skipped_ % kRetry != 0) return false;
   if (!around_sleep.step_aside) return yield_to_signaller();
   if (forgone_ > 0) {

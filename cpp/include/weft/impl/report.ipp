@@ -37,7 +37,9 @@ struct Report::Collect final : WaitVisitor {
     r.find(self)->places.push_back(name_of(c));
     waits.push_back({&c, how, self});
   }
-  void channel(const core::SyncObject& c, bool writing) override { at(c, writing ? to_write : to_read); }
+  void channel(const core::SyncObject& c, bool writing) override {
+    at(c, writing ? to_write : to_read);
+  }
   void barrier(const core::SyncObject& c) override { at(c, to_sync); }
   void end(const core::SyncObject& c) override { at(c, for_end); }
   void ended(const core::SyncObject& c, std::uint32_t guard) override {
@@ -49,9 +51,10 @@ struct Report::Collect final : WaitVisitor {
   static bool before(const void* x, std::uint32_t a, std::uint32_t b) {
     const auto& all = *static_cast<const std::vector<Waiting>*>(x);
     const Waiting &v = all[a], &w = all[b];
-    return v.place != w.place ? reinterpret_cast<std::uintptr_t>(v.place) < reinterpret_cast<std::uintptr_t>(w.place)
-           : v.how != w.how   ? v.how < w.how
-                              : v.id < w.id;
+    return v.place != w.place ? reinterpret_cast<std::uintptr_t>(v.place) <
+                                    reinterpret_cast<std::uintptr_t>(w.place)
+           : v.how != w.how ? v.how < w.how
+                            : v.id < w.id;
   }
   void edges() {
     std::vector<std::uint32_t> sorted(waits.size());
@@ -76,7 +79,8 @@ struct Report::Collect final : WaitVisitor {
       if (!there[for_end].empty()) wait(*place, there[for_end], {place->last_writer});
     }
   }
-  // Who waits at a channel waits for those that hold its other side: who was given or last used an end of it, and who waits there.
+  // Who waits at a channel waits for those that hold its other side: who was given or last used an
+  // end of it, and who waits there.
   void channel(const core::SyncObject& place, const Ids& those, const Ids& opposite, bool writing) {
     if (those.empty()) return;
     Ids others;
@@ -147,9 +151,12 @@ WEFT_IMPL Report Report::of(Run& run) {
   }
   for (const ProcessBase* p : all)
     if (const ProcessBase* const parent = p->group->owner())
-      if (const Blocked* const b = r.find(parent->id); b && b->for_children) r.to_[b->node].push_back(collect.node(p->id));
+      if (const Blocked* const b = r.find(parent->id); b && b->for_children)
+        r.to_[b->node].push_back(collect.node(p->id));
   collect.edges();
-  for (const std::uint32_t n : smallest_knot(r.to_, static_cast<std::uint32_t>(r.order.size()), r.running())) r.knot.push_back(r.order[n]);
+  for (const std::uint32_t n :
+       smallest_knot(r.to_, static_cast<std::uint32_t>(r.order.size()), r.running()))
+    r.knot.push_back(r.order[n]);
   if (report_hooks.end) report_hooks.end(run);
   return r;
 }
@@ -165,8 +172,8 @@ inline std::string and_more(std::size_t n) { return "\n  … and " + std::to_str
 WEFT_IMPL std::string Report::text() const {
   std::size_t n = 0;
   for (const auto& x : blocked) n += !x.second.for_children;
-  std::string s =
-      "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") + " blocked and nothing outside can wake any";
+  std::string s = "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") +
+                  " blocked and nothing outside can wake any";
   std::size_t shown = 0;
   for (const std::uint32_t id : order) {
     const Blocked& b = of(id);
@@ -185,7 +192,8 @@ WEFT_IMPL std::string Report::text() const {
   return s + ended();
 }
 
-// It may be that the program took the end of one channel for the end of a process: say how it says so.
+// It may be that the program took the end of one channel for the end of a process: say how it says
+// so.
 WEFT_IMPL std::string Report::ended() const {
   std::string s;
   std::size_t n = 0;
@@ -229,14 +237,16 @@ WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
     s += n == running() ? "one that runs" : of(order[n]).path;
   }
   for (const std::string& u : b.unknown)
-    s += (shown++ ? " or whoever is on the other side of " : "whoever is on the other side of ") + u + " (nobody that is known)";
+    s += (shown++ ? " or whoever is on the other side of " : "whoever is on the other side of ") +
+         u + " (nobody that is known)";
   if (shown == 0) s += "nobody";
   return s;
 }
 
 WEFT_IMPL std::string Report::line(const Blocked& b) {
   std::string s = b.path + ": " + b.verb;
-  for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i) s += (i ? ", " : " ") + b.places[i];
+  for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i)
+    s += (i ? ", " : " ") + b.places[i];
   if (b.places.size() > kNames) s += ", …";
   return s + " at " + b.at;
 }

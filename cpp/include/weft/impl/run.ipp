@@ -9,22 +9,29 @@ namespace weft::inline WEFT_ABI::runtime {
 WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
 WEFT_IMPL Run::~Run() = default;
 
-WEFT_IMPL std::uint32_t Run::deactivated() noexcept { return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0; }
+WEFT_IMPL std::uint32_t Run::deactivated() noexcept {
+  return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
+}
 
 WEFT_IMPL void Run::gone() noexcept {
   if (deactivated()) find_watch();
 }
 
-WEFT_IMPL std::int64_t Run::wake_time() noexcept { return clock_ == Clock::steady ? earliest() : prim::forever; }
+WEFT_IMPL std::int64_t Run::wake_time() noexcept {
+  return clock_ == Clock::steady ? earliest() : prim::forever;
+}
 
 WEFT_IMPL void Run::leave_outside(bool due) noexcept {
   const std::int32_t before = outside_.fetch_sub(1, std::memory_order_seq_cst);
-  const std::int32_t others = due ? strangers_.load(std::memory_order_seq_cst) : strangers_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-  if (before == others + 1 && active_.load(std::memory_order_seq_cst) == 0 && quiescent()) find_watch();
+  const std::int32_t others = due ? strangers_.load(std::memory_order_seq_cst)
+                                  : strangers_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (before == others + 1 && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
+    find_watch();
 }
 
 WEFT_IMPL std::uint32_t Run::conclude() noexcept {
-  if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 || active_.load(std::memory_order_seq_cst) != 0) {
+  if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 ||
+      active_.load(std::memory_order_seq_cst) != 0) {
     outside_.fetch_add(1, std::memory_order_seq_cst);
     return 0;
   }
@@ -47,14 +54,16 @@ WEFT_IMPL bool Run::stands_still() noexcept {
 }
 
 WEFT_IMPL std::int64_t Run::waits_before() const noexcept {
-  const bool asked = links_are_asked.load(std::memory_order_relaxed) && due_tokens.load(std::memory_order_relaxed) != 0;
+  const bool asked = links_are_asked.load(std::memory_order_relaxed) &&
+                     due_tokens.load(std::memory_order_relaxed) != 0;
   return asked ? kSoon : Activity::waits_before();
 }
 
 WEFT_IMPL bool Run::waits_for_links() noexcept {
   const std::lock_guard g(mutex_);
   timers_.drop_dead();
-  return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() && outside_.load(std::memory_order_seq_cst) == unsure();
+  return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() &&
+         outside_.load(std::memory_order_seq_cst) == unsure();
 }
 
 WEFT_IMPL bool Run::declare(std::string report, std::vector<std::string> knot) {
@@ -132,7 +141,8 @@ WEFT_IMPL void Run::dismiss() noexcept {
 
 WEFT_IMPL void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
-  const auto me = std::find_if(threads_.begin(), threads_.end(), [](auto& t) { return t.get_id() == std::this_thread::get_id(); });
+  const auto me = std::find_if(threads_.begin(), threads_.end(),
+                               [](auto& t) { return t.get_id() == std::this_thread::get_id(); });
   if (me == threads_.end()) return;  // somebody joins us
   std::swap(*me, threads_.back());
   try {
@@ -182,7 +192,8 @@ WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
   bool dead = false, again = false;
   {
     const std::lock_guard g(mutex_);
-    const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;  // of the one that begins, if it does
+    // of the one that begins, if it does
+    const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
     if (outside != 0 && outside != unsure()) return 0;
@@ -206,9 +217,11 @@ WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
   wakes.run();
   if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   if (dead) cancel_everybody();
-  // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3): to conclude the same again, and
-  // again, would never end.
-  if (std::int32_t ours = 1; again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) return 0;
+  // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3):
+  // to conclude the same again, and again, would never end.
+  if (std::int32_t ours = 1;
+      again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst))
+    return 0;
   return deactivated();
 }
 

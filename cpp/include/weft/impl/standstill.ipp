@@ -16,7 +16,8 @@ namespace detail {
 inline std::string listed(const std::vector<std::string>& names, const char* between) {
   std::string s;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i == runtime::Report::kNames) return s + between + std::to_string(names.size() - i) + " more";
+    if (i == runtime::Report::kNames)
+      return s + between + std::to_string(names.size() - i) + " more";
     s += (i ? between : "") + names[i];
   }
   return s;
@@ -35,8 +36,8 @@ class FoundStandstill final : public runtime::Run::Standstill {
  public:
   explicit FoundStandstill(runtime::AtRest&& r) {
     for (runtime::StuckProcess& p : r.processes)
-      s_.processes.push_back(
-          {std::move(p.path), std::move(p.operation), std::move(p.at), std::move(p.places), std::move(p.waits_for), std::move(p.open)});
+      s_.processes.push_back({std::move(p.path), std::move(p.operation), std::move(p.at),
+                              std::move(p.places), std::move(p.waits_for), std::move(p.open)});
     s_.waited = std::chrono::nanoseconds(runtime::patience().load(std::memory_order_relaxed));
     s_.outside = runtime::Outsiders::all().strangers();
   }
@@ -56,7 +57,8 @@ class FoundStandstill final : public runtime::Run::Standstill {
   weft::Standstill s_;
 };
 
-inline std::unique_ptr<runtime::Run::Standstill> find_standstill(runtime::Run& run, const runtime::OpKind& waits) noexcept {
+inline std::unique_ptr<runtime::Run::Standstill> find_standstill(
+    runtime::Run& run, const runtime::OpKind& waits) noexcept {
   runtime::AtRest r;
   run.while_all_sleep([&] { r = runtime::Partial::at_rest(run, waits); });
   if (r.places == 0 || !run.first_of(r.places)) return nullptr;
@@ -69,8 +71,9 @@ WEFT_IMPL std::string Standstill::text() const {
   const std::size_t n = processes.size();
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(waited.count()) * 1e-9);
-  std::string s = "standstill: nothing has run for " + std::string(seconds) + " s, and no timer or blocking call is due; " +
-                  std::to_string(n) + (n == 1 ? " process waits" : " processes wait");
+  std::string s = "standstill: nothing has run for " + std::string(seconds) +
+                  " s, and no timer or blocking call is due; " + std::to_string(n) +
+                  (n == 1 ? " process waits" : " processes wait");
   for (std::size_t i = 0; i < n; ++i) {
     if (i == runtime::Report::kLines) {
       s += "\n  … and " + std::to_string(n - i) + " more";
@@ -81,13 +84,17 @@ WEFT_IMPL std::string Standstill::text() const {
     if (!p.places.empty()) s += " " + detail::listed(p.places, ", ");
     s += " at " + p.at;
     if (!p.waits_for.empty()) s += "; held by " + detail::listed(p.waits_for, " and ");
-    if (!p.open.empty()) s += "; who has the other end of " + detail::listed(p.open, ", ") + " is not known";
+    if (!p.open.empty())
+      s += "; who has the other end of " + detail::listed(p.open, ", ") + " is not known";
   }
-  return s + "\nwhat may still wake them: " + std::to_string(outside) + " weft::Outside token" + (outside == 1 ? "" : "s") +
-         " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes its time)";
+  return s + "\nwhat may still wake them: " + std::to_string(outside) + " weft::Outside token" +
+         (outside == 1 ? "" : "s") +
+         " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes "
+         "its time)";
 }
 
-WEFT_IMPL void on_standstill(std::function<void(const Standstill&)> tell, std::chrono::nanoseconds after) {
+WEFT_IMPL void on_standstill(std::function<void(const Standstill&)> tell,
+                             std::chrono::nanoseconds after) {
   if (after.count() >= 0) runtime::patience().store(after.count(), std::memory_order_relaxed);
   const std::lock_guard g(detail::standstill_teller().mutex);
   detail::standstill_teller().tell = std::move(tell);

@@ -11,8 +11,10 @@
 namespace weft::inline WEFT_ABI {
 
 WEFT_IMPL signals::signals(std::initializer_list<int> which)
-    : channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}), reader_(channel_.reader()) {
-  if (::pipe2(pipe_, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");
+    : channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}),
+      reader_(channel_.reader()) {
+  if (::pipe2(pipe_, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");
   ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
   for (const int n : which) {
     struct sigaction a {};
@@ -20,11 +22,13 @@ WEFT_IMPL signals::signals(std::initializer_list<int> which)
     sigemptyset(&a.sa_mask);
     a.sa_flags = SA_RESTART;
     int free = -1;
-    if (n <= 0 || n >= kSignals || !to()[static_cast<std::size_t>(n)].compare_exchange_strong(free, pipe_[1]) ||
+    if (n <= 0 || n >= kSignals ||
+        !to()[static_cast<std::size_t>(n)].compare_exchange_strong(free, pipe_[1]) ||
         ::sigaction(n, &a, &before_[static_cast<std::size_t>(n)]) != 0) {
       give_back();
       close_pipe();
-      detail::bad_use("weft::signals: signal " + std::to_string(n) + " cannot be handled, or another weft::signals has it");
+      detail::bad_use("weft::signals: signal " + std::to_string(n) +
+                      " cannot be handled, or another weft::signals has it");
     }
     mine_[static_cast<std::size_t>(n)] = true;
   }
@@ -45,7 +49,8 @@ WEFT_IMPL signals::signals(std::initializer_list<int> which)
 WEFT_IMPL signals::~signals() {
   give_back();
   const unsigned char end = 0;
-  while (::write(pipe_[1], &end, 1) < 0 && (errno == EINTR || errno == EAGAIN)) std::this_thread::yield();
+  while (::write(pipe_[1], &end, 1) < 0 && (errno == EINTR || errno == EAGAIN))
+    std::this_thread::yield();
   thread_.join();
   close_pipe();
 }
@@ -62,7 +67,9 @@ WEFT_IMPL std::array<std::atomic<int>, signals::kSignals>& signals::to() noexcep
 WEFT_IMPL void signals::handle(int n) {
   const int saved = errno;
   const unsigned char byte = static_cast<unsigned char>(n);
-  if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0) errno = 0;  // full: enough have come
+  // full: enough have come
+  if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0)
+    errno = 0;
   errno = saved;
 }
 

@@ -41,7 +41,8 @@ WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
     BriefWait::one_more();
     if (s & Parking::woken) break;
     if (run && run->timers_due()) run->fire_due();
-    if ((s & Parking::nudged) && cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) break;
+    if ((s & Parking::nudged) && cancel().load(std::memory_order_acquire) && kind.withdraw(*this))
+      break;
     if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
   }
   if (Observer* const o = watched()) o->resumes(*this, nullptr);

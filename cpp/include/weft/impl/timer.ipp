@@ -23,7 +23,8 @@ WEFT_IMPL void TimerHeap::remove(TimerNode& t) noexcept {
 }
 
 WEFT_IMPL void TimerHeap::drop_dead() noexcept {
-  while (!heap_.empty() && heap_[0]->choice->word() > core::LOCKED) pop();  // LOCKED may become WAITING again
+  // LOCKED may become WAITING again
+  while (!heap_.empty() && heap_[0]->choice->word() > core::LOCKED) pop();
 }
 
 WEFT_IMPL TimerNode* TimerHeap::pop() noexcept {

@@ -1,5 +1,6 @@
-// What a plug-and-play process takes where it wants an end: an end (which it then holds: a copy of an lvalue), a channel or a
-// ChannelHandle (of which it takes a new end, now). Where it wants several: a braced list of such, or a vector.
+// What a plug-and-play process takes where it wants an end: an end (which it then holds: a copy of
+// an lvalue), a channel or a ChannelHandle (of which it takes a new end, now). Where it wants
+// several: a braced list of such, or a vector.
 #pragma once
 #include <initializer_list>
 
@@ -27,25 +28,32 @@ concept Endlike = requires {
 // The end that x is or gives. T: the type named by the user, identity<int>(…), or void.
 template <class T, class X>
 auto reader_of(X&& x) {
-  static_assert(Endlike<X>, "weft: here stands what the process reads from: a reader end or a channel");
+  static_assert(Endlike<X>,
+                "weft: here stands what the process reads from: a reader end or a channel");
   using R = Reader<value_of<X>, policy_of<X>>;
-  static_assert(std::is_void_v<T> || std::is_same_v<T, value_of<X>>, "weft: the channel carries another type than the one named in <>");
-  static_assert(!IsWriter<std::remove_cvref_t<X>>::value, "weft: the process reads here, and this is a writer end: give c.reader(), or c");
+  static_assert(std::is_void_v<T> || std::is_same_v<T, value_of<X>>,
+                "weft: the channel carries another type than the one named in <>");
+  static_assert(!IsWriter<std::remove_cvref_t<X>>::value,
+                "weft: the process reads here, and this is a writer end: give c.reader(), or c");
   return R(std::forward<X>(x));
 }
 template <class T, class X>
 auto writer_of(X&& x) {
-  static_assert(Endlike<X>, "weft: here stands what the process writes to: a writer end or a channel");
+  static_assert(Endlike<X>,
+                "weft: here stands what the process writes to: a writer end or a channel");
   using W = Writer<value_of<X>, policy_of<X>>;
-  static_assert(std::is_void_v<T> || std::is_same_v<T, value_of<X>>, "weft: the channel carries another type than the one named in <>");
-  static_assert(!IsReader<std::remove_cvref_t<X>>::value, "weft: the process writes here, and this is a reader end: give c.writer(), or c");
+  static_assert(std::is_void_v<T> || std::is_same_v<T, value_of<X>>,
+                "weft: the channel carries another type than the one named in <>");
+  static_assert(!IsReader<std::remove_cvref_t<X>>::value,
+                "weft: the process writes here, and this is a reader end: give c.writer(), or c");
   return W(std::forward<X>(x));
 }
 
 }  // namespace detail
 
-// Several ends of one kind. What a braced list is made of outlives the call by the whole expression it stands in, so the ends are moved out
-// of its elements: else the list would hold the network open while it runs.
+// Several ends of one kind. What a braced list is made of outlives the call by the whole expression
+// it stands in, so the ends are moved out of its elements: else the list would hold the network
+// open while it runs.
 template <class E>
 class Ends {
   struct One {

@@ -1,6 +1,7 @@
 // Between one stream and several: copies, mixes, tuples, addresses.
 //
-// Those that choose among inputs (plex, multiplex) go on while any has not ended; a poison of one comes through at once.
+// Those that choose among inputs (plex, multiplex) go on while any has not ended; a poison of one
+// comes through at once.
 #pragma once
 #include <algorithm>
 
@@ -19,7 +20,9 @@ namespace detail {
 
 template <class T, class P, class W>
 Process copying_to_all(Reader<T, P> in, std::vector<W> outs) {
-  static_assert(std::is_copy_constructible_v<T>, "weft: delta gives each output a copy of the value, and this type cannot be copied");
+  static_assert(
+      std::is_copy_constructible_v<T>,
+      "weft: delta gives each output a copy of the value, and this type cannot be copied");
   while (auto v = co_await in.next()) co_await par_write_all(outs, *v);
 }
 template <class T, class P, class W>
@@ -28,23 +31,27 @@ Process copying_in_turn(Reader<T, P> in, std::vector<W> outs) {
     for (auto& out : outs) co_await out.write(*v);
 }
 template <class T, class P>
-Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config, std::vector<Writer<T, P>> outs) {
+Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
+                        std::vector<Writer<T, P>> outs) {
   for (;;) {
-    auto c = co_await weft::select(Mode::priority, config, weft::in(in).ends());  // the stream's end is ours, not that of config
+    // the stream's end is ours, not that of config
+    auto c = co_await weft::select(Mode::priority, config, weft::in(in).ends());
     if (c.index == 1) {
       const T value = std::get<2>(std::move(c.value));
       co_await par_write_all(outs, value);
       continue;
     }
     std::optional<Writer<T, P>> end(std::get<1>(std::move(c.value)));
-    const auto known = std::find_if(outs.begin(), outs.end(), [&](const auto& w) { return w.core() == end->core(); });
+    const auto known = std::find_if(outs.begin(), outs.end(),
+                                    [&](const auto& w) { return w.core() == end->core(); });
     if (known == outs.end())
       outs.push_back(std::move(*end));
     else
       outs.erase(known);
   }
 }
-// Whatever comes, from wherever, as `make(index, value)`; until the last of them has ended (rule 5.6).
+// Whatever comes, from wherever, as `make(index, value)`; until the last of them has ended (rule
+// 5.6).
 template <class T, class P, class U, class Q, class F>
 Process gathering(std::vector<Reader<T, P>> ins, Writer<U, Q> out, F make) {
   Alternative alt(ins);
@@ -57,7 +64,8 @@ template <class T, class P, class W>
 Process scattering(Reader<Packet<T>, P> in, std::vector<W> outs) {
   while (auto p = co_await in.next()) {
     if (p->index >= outs.size())
-      weft::detail::bad_use("demultiplex: a packet for output " + std::to_string(p->index) + " of " + std::to_string(outs.size()));
+      weft::detail::bad_use("demultiplex: a packet for output " + std::to_string(p->index) +
+                            " of " + std::to_string(outs.size()));
     co_await outs[p->index].write(std::move(p->data));
   }
 }
@@ -78,7 +86,8 @@ struct PacketOf<Packet<T>> {
 template <class E>
 std::vector<E> at_least_one(Ends<E>&& ends, const char* who) {
   auto r = ends.take();
-  if (r.empty()) weft::detail::bad_use(std::string(who) + ": it needs at least one end in its list");
+  if (r.empty())
+    weft::detail::bad_use(std::string(who) + ": it needs at least one end in its list");
   return r;
 }
 
@@ -87,33 +96,41 @@ std::vector<E> at_least_one(Ends<E>&& ends, const char* who) {
 // Each input to every output, in parallel.
 template <class T = void, class I>
 Process delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
-  return detail::copying_to_all(detail::reader_of<T>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "delta")).named("delta");
+  return detail::copying_to_all(detail::reader_of<T>(std::forward<I>(in)),
+                                detail::at_least_one(std::move(outs), "delta"))
+      .named("delta");
 }
 // Each input to one output after the other.
 template <class T = void, class I>
 Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
-  return detail::copying_in_turn(detail::reader_of<T>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "sequential_delta"))
+  return detail::copying_in_turn(detail::reader_of<T>(std::forward<I>(in)),
+                                 detail::at_least_one(std::move(outs), "sequential_delta"))
       .named("delta");
 }
-// A delta whose outputs change: a writer end read from `config` is added, or taken out if its channel is among them already. News from
-// `config` go before input. Without outputs it swallows.
+// A delta whose outputs change: a writer end read from `config` is added, or taken out if its
+// channel is among them already. News from `config` go before input. Without outputs it swallows.
 template <class T = void, class I, class C>
-Process dynamic_delta(I&& in, C&& config, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs = {}) {
-  return detail::copying_to_some(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<void>(std::forward<C>(config)), outs.take())
+Process dynamic_delta(I&& in, C&& config,
+                      Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs = {}) {
+  return detail::copying_to_some(detail::reader_of<T>(std::forward<I>(in)),
+                                 detail::reader_of<void>(std::forward<C>(config)), outs.take())
       .named("dynamic_delta");
 }
 // Any input to the output, fairly.
 template <class T = void, class O>
 Process plex(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& out) {
-  return detail::gathering(detail::at_least_one(std::move(ins), "plex"), detail::writer_of<T>(std::forward<O>(out)),
+  return detail::gathering(detail::at_least_one(std::move(ins), "plex"),
+                           detail::writer_of<T>(std::forward<O>(out)),
                            [](std::size_t, detail::value_of<O>&& v) { return std::move(v); })
       .named("plex");
 }
 // Any input to the output, fairly, with its index: the output carries Packet<T>.
 template <class T = void, class O, class V = typename detail::PacketOf<detail::value_of<O>>::type>
 Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
-  static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the packets carry another type than the one named in <>");
-  return detail::gathering(detail::at_least_one(std::move(ins), "multiplex"), detail::writer_of<void>(std::forward<O>(out)),
+  static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
+                "weft: the packets carry another type than the one named in <>");
+  return detail::gathering(detail::at_least_one(std::move(ins), "multiplex"),
+                           detail::writer_of<void>(std::forward<O>(out)),
                            [](std::size_t i, V&& v) {
                              return Packet<V>{i, std::move(v)};
                            })
@@ -122,21 +139,29 @@ Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> in
 // Each packet's data to the output of its index; an index beyond them is BadUse in the process.
 template <class T = void, class I, class V = typename detail::PacketOf<detail::value_of<I>>::type>
 Process demultiplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
-  static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the packets carry another type than the one named in <>");
-  return detail::scattering(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "demultiplex"))
+  static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
+                "weft: the packets carry another type than the one named in <>");
+  return detail::scattering(detail::reader_of<void>(std::forward<I>(in)),
+                            detail::at_least_one(std::move(outs), "demultiplex"))
       .named("demultiplex");
 }
 // out[k] = the vector of all in[k], read in parallel.
 template <class T = void, class O, class V = typename detail::value_of<O>::value_type>
 Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
-  static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the vectors carry another type than the one named in <>");
-  return detail::zipping(detail::at_least_one(std::move(ins), "paraplex"), detail::writer_of<void>(std::forward<O>(out))).named("paraplex");
+  static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
+                "weft: the vectors carry another type than the one named in <>");
+  return detail::zipping(detail::at_least_one(std::move(ins), "paraplex"),
+                         detail::writer_of<void>(std::forward<O>(out)))
+      .named("paraplex");
 }
-// outs[i][k] = in[k][i], written in parallel. A vector of another length than outs is BadUse in the process.
+// outs[i][k] = in[k][i], written in parallel. A vector of another length than outs is BadUse in the
+// process.
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
 Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
-  static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the vectors carry another type than the one named in <>");
-  return detail::unzipping(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "deparaplex"))
+  static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
+                "weft: the vectors carry another type than the one named in <>");
+  return detail::unzipping(detail::reader_of<void>(std::forward<I>(in)),
+                           detail::at_least_one(std::move(outs), "deparaplex"))
       .named("deparaplex");
 }
 

@@ -1,6 +1,8 @@
-// Processes of which each output depends on the input at the same place: out[k] = f(in[k]), or f(in1[k], in2[k]).
+// Processes of which each output depends on the input at the same place: out[k] = f(in[k]), or
+// f(in1[k], in2[k]).
 //
-// They end when an input or an output has ended, and pass poison on (rules 3.5, 4.3). The binary ones read both inputs in parallel.
+// They end when an input or an output has ended, and pass poison on (rules 3.5, 4.3). The binary
+// ones read both inputs in parallel.
 #pragma once
 #include <functional>
 #include <sstream>
@@ -25,7 +27,8 @@ Process combining(Reader<T, P> in1, Reader<T, P> in2, Writer<U, Q> out, F f) {
 }
 template <class T, class A, class B, class O, class F>
 Process binary(A&& in1, B&& in2, O&& out, F f) {
-  return combining(reader_of<T>(std::forward<A>(in1)), reader_of<T>(std::forward<B>(in2)), writer_of<T>(std::forward<O>(out)), f);
+  return combining(reader_of<T>(std::forward<A>(in1)), reader_of<T>(std::forward<B>(in2)),
+                   writer_of<T>(std::forward<O>(out)), f);
 }
 // For bits; for bool the complement is the logical one.
 template <class T>
@@ -37,7 +40,8 @@ T complement(T v) {
 }
 template <class T, class A, class B, class O, class F>
 Process bitwise(A&& in1, B&& in2, O&& out, F f) {
-  static_assert(std::is_integral_v<value_of<A>>, "weft: and_, or_, xor_, nand and nor are for whole numbers and bool");
+  static_assert(std::is_integral_v<value_of<A>>,
+                "weft: and_, or_, xor_, nand and nor are for whole numbers and bool");
   return binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
                    [f](value_of<A> x, value_of<A> y) { return static_cast<value_of<A>>(f(x, y)); });
 }
@@ -47,31 +51,38 @@ Process bitwise(A&& in1, B&& in2, O&& out, F f) {
 // out[k] = in[k]
 template <class T = void, class I, class O>
 Process identity(I&& in, O&& out) {
-  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)), std::identity())
+  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)),
+                         detail::writer_of<T>(std::forward<O>(out)), std::identity())
       .named("identity");
 }
 // out[k] = f(in[k]); the types may differ.
 template <class T = void, class U = void, class I, class O, class F>
 Process transform(I&& in, O&& out, F f) {
-  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<U>(std::forward<O>(out)), std::move(f))
+  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)),
+                         detail::writer_of<U>(std::forward<O>(out)), std::move(f))
       .named("transform");
 }
 // out[k] = in[k] + 1
 template <class T = void, class I, class O>
 Process successor(I&& in, O&& out) {
-  return transform<T, T>(std::forward<I>(in), std::forward<O>(out), [](detail::value_of<I> v) { return ++v; }).named("successor");
+  return transform<T, T>(std::forward<I>(in), std::forward<O>(out),
+                         [](detail::value_of<I> v) { return ++v; })
+      .named("successor");
 }
 // out[k] = n · in[k]
 template <class T = void, class I, class O>
 Process mult(std::type_identity_t<detail::value_of<I>> n, I&& in, O&& out) {
   return transform<T, T>(std::forward<I>(in), std::forward<O>(out),
-                         [n = std::move(n)](const detail::value_of<I>& v) -> detail::value_of<I> { return n * v; })
+                         [n = std::move(n)](const detail::value_of<I>& v) -> detail::value_of<I> {
+                           return n * v;
+                         })
       .named("mult");
 }
 // out[k] = value
 template <class T = void, class I, class O>
 Process substitute(I&& in, O&& out, std::type_identity_t<detail::value_of<O>> value) {
-  return transform<void, T>(std::forward<I>(in), std::forward<O>(out), [value = std::move(value)](const auto&) { return value; })
+  return transform<void, T>(std::forward<I>(in), std::forward<O>(out),
+                            [value = std::move(value)](const auto&) { return value; })
       .named("substitute");
 }
 // out[k] = text followed by in[k], as a std::string
@@ -89,36 +100,52 @@ Process sign(I&& in, O&& out, std::string text) {
 // out[k] = in1[k] + in2[k]
 template <class T = void, class A, class B, class O>
 Process plus(A&& in1, B&& in2, O&& out) {
-  return detail::binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), std::plus()).named("plus");
+  return detail::binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                           std::plus())
+      .named("plus");
 }
 // out[k] = in1[k] · in2[k]
 template <class T = void, class A, class B, class O>
 Process times(A&& in1, B&& in2, O&& out) {
-  return detail::binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), std::multiplies()).named("times");
+  return detail::binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                           std::multiplies())
+      .named("times");
 }
 // The bits of both, whole numbers or bool.
 template <class T = void, class A, class B, class O>
 Process and_(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), std::bit_and()).named("and");
+  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                            std::bit_and())
+      .named("and");
 }
 template <class T = void, class A, class B, class O>
 Process or_(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), std::bit_or()).named("or");
+  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                            std::bit_or())
+      .named("or");
 }
 template <class T = void, class A, class B, class O>
 Process xor_(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), std::bit_xor()).named("xor");
+  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                            std::bit_xor())
+      .named("xor");
 }
 template <class T = void, class A, class B, class O>
 Process nand(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
-                            [](auto x, auto y) { return detail::complement<decltype(x)>(static_cast<decltype(x)>(x & y)); })
+  return detail::bitwise<T>(
+             std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+             [](auto x, auto y) {
+               return detail::complement<decltype(x)>(static_cast<decltype(x)>(x & y));
+             })
       .named("nand");
 }
 template <class T = void, class A, class B, class O>
 Process nor(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
-                            [](auto x, auto y) { return detail::complement<decltype(x)>(static_cast<decltype(x)>(x | y)); })
+  return detail::bitwise<T>(
+             std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+             [](auto x, auto y) {
+               return detail::complement<decltype(x)>(static_cast<decltype(x)>(x | y));
+             })
       .named("nor");
 }
 

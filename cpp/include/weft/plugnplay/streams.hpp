@@ -64,23 +64,29 @@ Process merging(std::vector<Reader<T, P>> ins, Writer<T, Q> out) {
 // value, then in
 template <class T = void, class I, class O>
 Process prefix(std::type_identity_t<detail::value_of<I>> value, I&& in, O&& out) {
-  return detail::prefixing(std::move(value), detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)))
+  return detail::prefixing(std::move(value), detail::reader_of<T>(std::forward<I>(in)),
+                           detail::writer_of<T>(std::forward<O>(out)))
       .named("prefix");
 }
 // in without its first
 template <class T = void, class I, class O>
 Process tail(I&& in, O&& out) {
-  return detail::beheading(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out))).named("tail");
+  return detail::beheading(detail::reader_of<T>(std::forward<I>(in)),
+                           detail::writer_of<T>(std::forward<O>(out)))
+      .named("tail");
 }
 // out[k] = in[k] + in[k + 1]
 template <class T = void, class I, class O>
 Process pairs(I&& in, O&& out) {
-  return detail::pairing(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out))).named("pairs");
+  return detail::pairing(detail::reader_of<T>(std::forward<I>(in)),
+                         detail::writer_of<T>(std::forward<O>(out)))
+      .named("pairs");
 }
 // value for ever
 template <class T = void, class O>
 Process generate(O&& out, std::type_identity_t<detail::value_of<O>> value) {
-  return detail::repeating(detail::writer_of<T>(std::forward<O>(out)), std::move(value)).named("generate");
+  return detail::repeating(detail::writer_of<T>(std::forward<O>(out)), std::move(value))
+      .named("generate");
 }
 // 0, 1, 2, …
 template <class T = void, class O>
@@ -94,10 +100,14 @@ Process black_hole(I&& in) {
 }
 // prints each with the texts around it; `to` must outlive the process
 template <class T = void, class I>
-Process printer(I&& in, std::string prefix = "", std::string suffix = "\n", std::ostream& to = std::cout) {
-  return detail::printing(detail::reader_of<T>(std::forward<I>(in)), std::move(prefix), std::move(suffix), &to).named("printer");
+Process printer(I&& in, std::string prefix = "", std::string suffix = "\n",
+                std::ostream& to = std::cout) {
+  return detail::printing(detail::reader_of<T>(std::forward<I>(in)), std::move(prefix),
+                          std::move(suffix), &to)
+      .named("printer");
 }
-// Ascending streams into one, without duplicates between them: the union. Inputs that end leave it; it ends with the last.
+// Ascending streams into one, without duplicates between them: the union. Inputs that end leave it;
+// it ends with the last.
 template <class T = void, class O>
 Process merge(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& out) {
   auto rs = ins.take();

@@ -28,9 +28,11 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
   for (std::int64_t due = runtime::later(now(), interval.count());;) {
     bool send = false;
     try {
-      // Both ends mean something: without `reset` it goes on, and a value that it holds goes out though `in` has ended.
-      auto c = co_await weft::select(Mode::priority, weft::in(reset).ends().when(resettable), at(due).when(value.has_value()),
-                                     weft::in(in).ends().when(!value));
+      // Both ends mean something: without `reset` it goes on, and a value that it holds goes out
+      // though `in` has ended.
+      auto c =
+          co_await weft::select(Mode::priority, weft::in(reset).ends().when(resettable),
+                                at(due).when(value.has_value()), weft::in(in).ends().when(!value));
       if (c.index == 0)
         interval = std::get<Span>(c.value);
       else if (c.index == 1)
@@ -53,22 +55,27 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
 // Each input, `delay` after it came.
 template <class T = void, class I, class O>
 Process fixed_delay(Span delay, I&& in, O&& out) {
-  return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)))
+  return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)),
+                          detail::writer_of<T>(std::forward<O>(out)))
       .named("fixed_delay");
 }
 // value, now and every interval, without drift: what a slow reader missed comes at once.
 template <class T = void, class O>
 Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value, Span interval) {
   if (interval.count() <= 0) weft::detail::bad_use("regular: the interval must be positive");
-  return detail::ticking(detail::writer_of<T>(std::forward<O>(out)), std::move(value), interval).named("regular");
+  return detail::ticking(detail::writer_of<T>(std::forward<O>(out)), std::move(value), interval)
+      .named("regular");
 }
-// Each input, but none sooner than an interval after the output before it (the first: after the start). An interval read from `reset`
-// holds from the next output on. A stream of Span itself cannot be regulated.
+// Each input, but none sooner than an interval after the output before it (the first: after the
+// start). An interval read from `reset` holds from the next output on. A stream of Span itself
+// cannot be regulated.
 template <class T = void, class I, class C, class O>
 Process regulate(I&& in, C&& reset, O&& out, Span interval) {
-  static_assert(!std::is_same_v<detail::value_of<I>, Span>, "weft: regulate cannot tell a stream of weft::Span from its resets");
+  static_assert(!std::is_same_v<detail::value_of<I>, Span>,
+                "weft: regulate cannot tell a stream of weft::Span from its resets");
   if (interval.count() < 0) weft::detail::bad_use("regulate: the interval must not be negative");
-  return detail::regulating(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<Span>(std::forward<C>(reset)),
+  return detail::regulating(detail::reader_of<T>(std::forward<I>(in)),
+                            detail::reader_of<Span>(std::forward<C>(reset)),
                             detail::writer_of<T>(std::forward<O>(out)), interval)
       .named("regulate");
 }

@@ -1,5 +1,5 @@
-// A lock that costs its owner next to nothing, and its rare visitors a fence in every thread of the program; while visits are frequent, the
-// owner a fence of its own, and its visitors none.
+// A lock that costs its owner next to nothing, and its rare visitors a fence in every thread of the
+// program; while visits are frequent, the owner a fence of its own, and its visitors none.
 //
 //   owner:   inside := 1; light fence, or its own; visitor? ──no──► in ──leave()──► inside := 0
 //                                         └──yes──► inside := 0, wait until the visitor has gone, again
@@ -9,18 +9,22 @@
 //                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
 //                └───────────────────────────────────────────────────────┘
 //
-// Invariant: of an owner and a visitor that come at once at least one sees the other: there is a fence between the owner's two steps (its
-// own, or the visitor's heavy one, which stands for it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric
-// Dekker synchronization", 2001.) Which of them, fences_ says, and only the owner lets it become light:
-//  – A visitor that finds it light makes it renewed and then passes a heavy fence. If the owner has read `light` all the same, it did so
-//    before that fence, and so its inside := 1, before that, is seen by this visitor and all later ones.
-//  – A visitor that finds it otherwise does an atomic operation on it. If the owner makes it light later, by one as well, it has seen this
+// Invariant: of an owner and a visitor that come at once at least one sees the other: there is a
+// fence between the owner's two steps (its own, or the visitor's heavy one, which stands for it).
+// (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric Dekker
+// synchronization", 2001.) Which of them, fences_ says, and only the owner lets it become light:
+//  – A visitor that finds it light makes it renewed and then passes a heavy fence. If the owner has
+//  read `light` all the same, it did so
+//    before that fence, and so its inside := 1, before that, is seen by this visitor and all later
+//    ones.
+//  – A visitor that finds it otherwise does an atomic operation on it. If the owner makes it light
+//  later, by one as well, it has seen this
 //    visitor's visitor := 1 by its next look; and a later visitor finds it light.
 // Where the system has no heavy fence the owner's first step is always a full one.
 //
-// A heavy fence interrupts other CPUs, which takes microseconds, on a virtual machine some ten of them: as long as hundreds of fences of
-// the owner's own. That is how many it passes after a visit. So a farm's workers, which often steal from each other and have few but long
-// steps, take neither.
+// A heavy fence interrupts other CPUs, which takes microseconds, on a virtual machine some ten of
+// them: as long as hundreds of fences of the owner's own. That is how many it passes after a visit.
+// So a farm's workers, which often steal from each other and have few but long steps, take neither.
 #pragma once
 #include "../core/policy.hpp"
 
@@ -34,7 +38,8 @@ class OwnersLock {
   // Unless there is a visitor, or was one lately. Else enter() is to be called.
   [[gnu::always_inline]] bool enter_cheaply() noexcept {
     prim::light_store(inside_, std::uint8_t{1});
-    if (fences_.load(std::memory_order_relaxed) == light && visitor_.load(std::memory_order_seq_cst) == 0) [[likely]]
+    if (fences_.load(std::memory_order_relaxed) == light &&
+        visitor_.load(std::memory_order_seq_cst) == 0) [[likely]]
       return true;
     inside_.store(0, std::memory_order_release);
     return false;
@@ -54,8 +59,12 @@ class OwnersLock {
     unbook();
   }
 
-  // The same in steps, for one who visits several at once: book all, announce all, one fence, await each.
-  bool try_book() noexcept { return booked_.load(std::memory_order_relaxed) == 0 && booked_.exchange(1, std::memory_order_acquire) == 0; }
+  // The same in steps, for one who visits several at once: book all, announce all, one fence, await
+  // each.
+  bool try_book() noexcept {
+    return booked_.load(std::memory_order_relaxed) == 0 &&
+           booked_.exchange(1, std::memory_order_acquire) == 0;
+  }
   void unbook() noexcept { booked_.store(0, std::memory_order_release); }
   void announce() noexcept { visitor_.exchange(1, std::memory_order_seq_cst); }
   static void fence() noexcept {

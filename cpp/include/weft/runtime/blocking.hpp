@@ -3,7 +3,8 @@
 //   job: ──submit()──► queued ──a helper takes it──► running ──► done: its process is woken
 //                        └──withdraw()──► taken back (cancelled before the commit)
 //
-// State under the lock: the queue, how many helpers there are and how many wait for a job. They end with the run.
+// State under the lock: the queue, how many helpers there are and how many wait for a job. They end
+// with the run.
 #pragma once
 #include <condition_variable>
 #include <mutex>

@@ -3,18 +3,21 @@
 //   until() ──ready──► the operation goes through; patience restored
 //      └──its time is up──► patience less by one ──none left──► only every kRetry-th wait is tried
 //
-// It holds nothing and is in no line meanwhile: of those in line each is served by itself and woken, so that two threads that pass a buffer
-// full of values would fall into step, one wake-up a value.
+// It holds nothing and is in no line meanwhile: of those in line each is served by itself and
+// woken, so that two threads that pass a buffer full of values would fall into step, one wake-up a
+// value.
 #pragma once
 #include "parking.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// How many CPUs the program may use, as far as the calling thread can tell; 1: none but ours is known.
+// How many CPUs the program may use, as far as the calling thread can tell; 1: none but ours is
+// known.
 std::int32_t usable_cpus() noexcept;
 
-// A short look-out of a thread before it sleeps, for a peer on another CPU that is about to do what we wait for. Bounded by time and by
-// what it has been worth; none at all where more of the threads that use it are awake than there are CPUs: the peer would wait for ours.
+// A short look-out of a thread before it sleeps, for a peer on another CPU that is about to do what
+// we wait for. Bounded by time and by what it has been worth; none at all where more of the threads
+// that use it are awake than there are CPUs: the peer would wait for ours.
 class BriefWait {
  public:
   // True: ready() came true. Polled rarely, since a poll disturbs the peer.
@@ -46,7 +49,8 @@ class BriefWait {
   static constexpr std::int64_t kLongest = 3'000;  // ns
   static constexpr int kBetween = 24;              // 0.1 to 0.5 us, as the machine pauses
   static constexpr std::uint8_t kPatience = 8;     // failures in a row
-  static constexpr std::uint8_t kRetry = 64;       // waits between two attempts once patience is lost
+  // waits between two attempts once patience is lost
+  static constexpr std::uint8_t kRetry = 64;
 
   static inline prim::atomic<std::int32_t> awake_{0};
   std::uint8_t patience_ = kPatience;

@@ -1,10 +1,12 @@
-// The multi-core executor: a crew (crew.hpp) with threads, in a run. Its first worker may be the thread that started the run.
+// The multi-core executor: a crew (crew.hpp) with threads, in a run. Its first worker may be the
+// thread that started the run.
 //
 //   Cores ──start(from)──► threads for the workers from `from` on ──~Cores()──► stopped and joined
 //   worker 0 in the run's own thread: loop() until release()
 //
-// A process is resumed by whichever worker took it, so nothing of a thread may be remembered across a suspension: what a worker is, and its
-// Context, are found anew by thread-local pointers, which are set once for each thread.
+// A process is resumed by whichever worker took it, so nothing of a thread may be remembered across
+// a suspension: what a worker is, and its Context, are found anew by thread-local pointers, which
+// are set once for each thread.
 #pragma once
 #include <coroutine>
 #include <thread>
@@ -22,12 +24,14 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   friend Base;
 
  public:
-  // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process whose thread is worker 0, or null.
+  // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process
+  // whose thread is worker 0, or null.
   Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
       : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
   ~Cores() override {
     stop();
-    for (const Homed* h = homed_.load(std::memory_order_relaxed); h;) delete std::exchange(h, h->next);
+    for (const Homed* h = homed_.load(std::memory_order_relaxed); h;)
+      delete std::exchange(h, h->next);
   }
 
   // Threads for the workers from this one on.
@@ -45,14 +49,16 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
   Executor& executor() noexcept override { return *this; }
   bool multi() const noexcept override { return true; }
-  bool here() const noexcept override { return false; }  // its processes may be on any of its threads
+  // its processes may be on any of its threads
+  bool here() const noexcept override { return false; }
   void post(core::Waker* w) noexcept override {
     if (Worker* me = this_worker; me && me->crew == this) [[likely]]
       ready(*me, w);
     else
       post_remote(w);
   }
-  // These ops, for processes that start here: whoever wakes one finds this executor at once. From any thread.
+  // These ops, for processes that start here: whoever wakes one finds this executor at once. From
+  // any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     for (const Homed* known = nullptr;;) {
       const Homed* const first = homed_.load(std::memory_order_acquire);
@@ -98,7 +104,9 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     const Pinned pinned(cpus_.empty() ? -1 : cpus_[0]);
     const Seat seat(*this, 0);
     work(worker(0), [this] {
-      if (host_asked_.load(std::memory_order_relaxed) != 0 && host_asked_.exchange(0) != 0 && host_->op) host_->op->withdraw(*host_);
+      if (host_asked_.load(std::memory_order_relaxed) != 0 && host_asked_.exchange(0) != 0 &&
+          host_->op)
+        host_->op->withdraw(*host_);
       return released_.load(std::memory_order_acquire) != 0;
     });
     released_.store(0, std::memory_order_relaxed);
@@ -113,8 +121,13 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
  private:
   struct Homed final : ProcessOps {
-    Homed(const ProcessOps& of, Cores& c, const Homed* after) noexcept : ProcessOps(of), cores(&c), next(after) { wake = &woken; }
-    static void woken(core::Waker* w) noexcept { static_cast<const Homed*>(w->ops)->cores->post(w); }
+    Homed(const ProcessOps& of, Cores& c, const Homed* after) noexcept
+        : ProcessOps(of), cores(&c), next(after) {
+      wake = &woken;
+    }
+    static void woken(core::Waker* w) noexcept {
+      static_cast<const Homed*>(w->ops)->cores->post(w);
+    }
     Cores* const cores;
     const Homed* const next;
   };
@@ -147,7 +160,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     ready_from_elsewhere(w);
   }
 
-  // --- what the crew asks for -----------------------------------------------------------------------------------------------------
+  // --- what the crew asks for
+  // -----------------------------------------------------------------------------------------------------
   void step(Worker&, ProcessBase* p) {
     Context& c = *this_context;
     c.running = p;
@@ -157,21 +171,27 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
     if (p->is(core::NodeFlags::framed)) [[likely]] {
-      p->op = nullptr;  // it is parked no more; an operation that is done at once is known by that (PlainAwaiter)
-      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - core::kFrame).resume();
+      // it is parked no more; an operation that is done at once is known by that (PlainAwaiter)
+      p->op = nullptr;
+      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) -
+                                            core::kFrame)
+          .resume();
     } else {
       p->ops->run(p);
     }
-    // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere from here on.
+    // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere
+    // from here on.
     if (o) [[unlikely]]
       o->suspended(c.running ? p : nullptr, &c);
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
-    // It may have met the request itself, in the step that it was in when somebody saw it asked, and wait for something else by now.
+    // It may have met the request itself, in the step that it was in when somebody saw it asked,
+    // and wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
-      if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q)) q.ops->wake(&q);
+      if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
+        q.ops->wake(&q);
     });
   }
   bool fire_due() noexcept {
@@ -195,7 +215,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   prim::atomic<const Homed*> homed_{nullptr};
   prim::atomic<std::uint8_t> released_{0};
   prim::atomic<std::uint8_t> stopping_{0};
-  prim::atomic<std::uint8_t> host_asked_{0};  // the host was cancelled; worker 0, which is its thread, acts on it
+  // the host was cancelled; worker 0, which is its thread, acts on it
+  prim::atomic<std::uint8_t> host_asked_{0};
   std::vector<std::thread> threads_;
   Posting posting_;  // the last member: it goes first
 };

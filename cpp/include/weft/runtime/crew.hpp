@@ -1,5 +1,6 @@
-// The crew of a multi-core executor: how its workers share out the processes that are ready, sleep and wake. No threads, no clock, no run
-// here, so that the protocol can be explored as it is; the Host (cores.hpp) supplies them.
+// The crew of a multi-core executor: how its workers share out the processes that are ready, sleep
+// and wake. No threads, no clock, no run here, so that the protocol can be explored as it is; the
+// Host (cores.hpp) supplies them.
 //
 //   worker:   take() from its queue ──► Host::step() ──► let go (runs_on := 0) ──► …
 //                │ empty
@@ -11,18 +12,24 @@
 //             └──ready(): by a worker: its queue; else: the inbox──── parked ◄────────────────┘
 //
 // Invariants
-//  1 A process is in at most one queue, and is run only by who took it; one that is woken before it is wholly suspended is not taken until
-//    its worker has let go of it (runs_on == 0, stored after the suspension with release, read before the resumption with acquire).
+//  1 A process is in at most one queue, and is run only by who took it; one that is woken before it
+//    is wholly suspended is not taken until its worker has let go of it (runs_on == 0, stored after
+//    the suspension with release, read before the resumption with acquire).
 //  2 Only a worker that is not idle has anything in its queue.
-//  3 Nothing is forgotten in the inbox: whoever puts something in looks for idle workers afterwards and signals one; a worker sets its idle
-//    bit first and looks into the inbox afterwards (sequentially consistent on both sides). The same holds for `pending_`.
-//  4 The sleep of an idle worker is counted by its Parking; what a signal gives it to do is counted before it wakes (parking.hpp).
-//  5 One idle worker, the keeper, keeps time: it wakes for timers, and while others are busy it looks after processes that wait behind
-//    one that runs on and on. The others sleep without a limit.
+//  3 Nothing is forgotten in the inbox: whoever puts something in looks for idle workers afterwards
+//    and signals one; a worker sets its idle bit first and looks into the inbox afterwards
+//    (sequentially consistent on both sides). The same holds for `pending_`.
+//  4 The sleep of an idle worker is counted by its Parking; what a signal gives it to do is counted
+//    before it wakes (parking.hpp).
+//  5 One idle worker, the keeper, keeps time: it wakes for timers, and while others are busy it
+//    looks after processes that wait behind one that runs on and on. The others sleep without a
+//    limit.
 //
-// Who is woken, and when. Waking another core takes microseconds, and pulling apart processes that talk to each other costs more than it
-// brings. So a surplus wakes somebody only if this worker's steps have been long lately (`coarse`) or kMany wait; and at most one worker
-// at a time is on its way to search (as in Go's scheduler). What is left the keeper finds, at intervals that double while it does not help.
+// Who is woken, and when. Waking another core takes microseconds, and pulling apart processes that
+// talk to each other costs more than it brings. So a surplus wakes somebody only if this worker's
+// steps have been long lately (`coarse`) or kMany wait; and at most one worker at a time is on its
+// way to search (as in Go's scheduler). What is left the keeper finds, at intervals that double
+// while it does not help.
 #pragma once
 #include <memory>
 
@@ -47,13 +54,16 @@ class Crew {
     // As the run sees us: what our Parking tells it.
     void activated() noexcept override { crew->run_->activated(); }
     std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
-    bool stood_still(std::uint32_t number) noexcept override { return crew->run_->stood_still(number); }
+    bool stood_still(std::uint32_t number) noexcept override {
+      return crew->run_->stood_still(number);
+    }
     void awoken() noexcept override { crew->run_->awoken(); }
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    prim::atomic<std::uint32_t> steps_{0};  // that it has run; written by itself, a hint for the keeper
-    prim::atomic<bool> coarse_{true};       // its steps take long, as far as it knows
+    // that it has run; written by itself, a hint for the keeper
+    prim::atomic<std::uint32_t> steps_{0};
+    prim::atomic<bool> coarse_{true};  // its steps take long, as far as it knows
     // Its own:
     bool searching_ = false;       // stole, and does not know yet whether it was worth it
     std::uint32_t stolen_at_ = 0;  // steps_ when it stole last
@@ -65,7 +75,8 @@ class Crew {
 
   // `run`: told when workers stop and start to have something to do.
   // `coarse`: what is assumed of the workers' steps before they have been measured.
-  Crew(unsigned workers, Activity* run, bool coarse = true) : n_(workers), run_(run), workers_(new Worker[workers]) {
+  Crew(unsigned workers, Activity* run, bool coarse = true)
+      : n_(workers), run_(run), workers_(new Worker[workers]) {
     for (unsigned i = 0; i < n_; ++i) {
       Worker& w = workers_[i];
       w.index = i;
@@ -81,7 +92,8 @@ class Crew {
   unsigned size() const noexcept { return n_; }
   Worker& worker(unsigned i) noexcept { return workers_[i]; }
 
-  // --- from a worker's own thread ---------------------------------------------------------------------------------------------------
+  // --- from a worker's own thread
+  // ---------------------------------------------------------------------------------------------------
 
   [[gnu::always_inline]] void ready(Worker& w, core::Waker* p) noexcept {
     const std::uint32_t n = w.queue.push_cheaply(p);
@@ -91,7 +103,8 @@ class Crew {
       surplus(w, n);
   }
 
-  // Work until `done()`, which is asked at first and after every signal: whoever changes its mind calls this worker.
+  // Work until `done()`, which is asked at first and after every signal: whoever changes its mind
+  // calls this worker.
   template <class Done>
   void work(Worker& w, Done&& done) noexcept {
     w.since_ = host().clock();
@@ -130,7 +143,8 @@ class Crew {
     }
   }
 
-  // Wherever something could be ready, for one who gives way. True: something is, in this worker's queue.
+  // Wherever something could be ready, for one who gives way. True: something is, in this worker's
+  // queue.
   bool look_everywhere(Worker& w) noexcept {
     if (w.queue.size() != 0) return true;
     take_inbox(w);
@@ -138,8 +152,8 @@ class Crew {
     return w.queue.size() != 0 || steal(w, false);
   }
 
-  // Nobody of this crew starts to run a process until resume_all(); whoever has runs_on == 0 is at rest. At most one worker at a time
-  // (serve() sees to it).
+  // Nobody of this crew starts to run a process until resume_all(); whoever has runs_on == 0 is at
+  // rest. At most one worker at a time (serve() sees to it).
   void hold_all(Worker& me) noexcept {
     for (unsigned i = 0; i < n_; ++i)
       for (unsigned round = 0; !workers_[i].queue.lock().try_book();) prim::pause(round++);
@@ -160,7 +174,8 @@ class Crew {
   // From within a step: f() while all are held.
   template <class F>
   void while_held(Worker& me, F&& f) {
-    for (unsigned round = 0; serving_.exchange(1, std::memory_order_seq_cst) != 0;) prim::pause(round++);
+    for (unsigned round = 0; serving_.exchange(1, std::memory_order_seq_cst) != 0;)
+      prim::pause(round++);
     hold_all(me);
     struct Resume {
       Crew& crew;
@@ -168,12 +183,14 @@ class Crew {
       ~Resume() {
         crew.resume_all(me);
         crew.serving_.store(0, std::memory_order_seq_cst);
-        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);  // we were taken for one who serves
+        // we were taken for one who serves
+        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
       }
     } resume{*this, me};
     f();
   }
-  // While all are held: a process that was cancelled. Withdrawn if it is at rest; else whoever runs it looks again when it has let go.
+  // While all are held: a process that was cancelled. Withdrawn if it is at rest; else whoever runs
+  // it looks again when it has let go.
   template <class Withdraw>
   void withdraw(ProcessBase& p, Withdraw&& f) noexcept {
     if (const std::uint8_t by = p.runs_on.load(std::memory_order_acquire); by == 0)
@@ -182,7 +199,8 @@ class Crew {
       workers_[by - 1].parking_.signal(Parking::nudged);
   }
 
-  // --- from any thread ----------------------------------------------------------------------------------------------------------------
+  // --- from any thread
+  // ----------------------------------------------------------------------------------------------------------------
 
   // From a thread that is no worker of this crew.
   void ready_from_elsewhere(core::Waker* p) noexcept {
@@ -200,8 +218,10 @@ class Crew {
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 
  private:
-  static constexpr unsigned kLook = 64;               // steps between two looks at the inbox and the clock
-  static constexpr std::uint32_t kMany = 4;           // that many waiting are worth waking another core for
+  // steps between two looks at the inbox and the clock
+  static constexpr unsigned kLook = 64;
+  // that many waiting are worth waking another core for
+  static constexpr std::uint32_t kMany = 4;
   static constexpr std::int64_t kCoarse = 3'000;      // ns a step
   static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper
   static constexpr std::int64_t kLatest = 6'400'000;  // ns
@@ -209,9 +229,13 @@ class Crew {
   static constexpr std::uint32_t kWatching = 0x100;   // of keeper_
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
-  static std::uint8_t mark(const Worker& w) noexcept { return static_cast<std::uint8_t>(w.index + 1); }
+  static std::uint8_t mark(const Worker& w) noexcept {
+    return static_cast<std::uint8_t>(w.index + 1);
+  }
   static std::uint64_t bit(const Worker& w) noexcept { return std::uint64_t{1} << w.index; }
-  std::uint64_t everybody() const noexcept { return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1; }
+  std::uint64_t everybody() const noexcept {
+    return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
+  }
 
   void signals(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
@@ -220,7 +244,8 @@ class Crew {
   // One pass at a time; what comes meanwhile gets another.
   void serve(Worker& w) noexcept {
     while (pending_.load(std::memory_order_seq_cst) != 0) {
-      if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {  // whoever serves looks again afterwards
+      if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {
+        // whoever serves looks again afterwards
         prim::pause(0);
         return;
       }
@@ -247,7 +272,8 @@ class Crew {
   }
   bool take_over(Worker& w, core::Waker* list) noexcept {
     if (!list) return false;
-    if (on_the_way_.load(std::memory_order_relaxed) != 0) on_the_way_.store(0, std::memory_order_release);
+    if (on_the_way_.load(std::memory_order_relaxed) != 0)
+      on_the_way_.store(0, std::memory_order_release);
     while (list) {
       core::Waker* next = core::next_of(list);
       ready(w, list);
@@ -278,7 +304,8 @@ class Crew {
     return false;
   }
   void see(Worker& w) noexcept {
-    for (unsigned i = 0; i < n_; ++i) w.seen_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
+    for (unsigned i = 0; i < n_; ++i)
+      w.seen_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
   }
 
   [[gnu::noinline]] void look_around(Worker& w) noexcept {
@@ -305,11 +332,13 @@ class Crew {
   // More is ready here than runs, and somebody is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
     if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return appoint(w);
-    if (on_the_way_.load(std::memory_order_relaxed) != 0 || on_the_way_.exchange(1, std::memory_order_acq_rel) != 0) return;
+    if (on_the_way_.load(std::memory_order_relaxed) != 0 ||
+        on_the_way_.exchange(1, std::memory_order_acq_rel) != 0)
+      return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
-  // Before a step, and when it leaves others waiting: somebody must look after timers and after those who wait, or a long step holds them
-  // up.
+  // Before a step, and when it leaves others waiting: somebody must look after timers and after
+  // those who wait, or a long step holds them up.
   [[gnu::noinline]] void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;
@@ -334,12 +363,14 @@ class Crew {
     measure(w);
     if (w.searching_) {  // was it worth it?
       w.searching_ = false;
-      const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile || w.coarse_.load(std::memory_order_relaxed);
+      const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile ||
+                       w.coarse_.load(std::memory_order_relaxed);
       std::int64_t p = period_.load(std::memory_order_relaxed);
       p = was ? kSoonest : p * 2 < kLatest ? p * 2 : kLatest;
       period_.store(p, std::memory_order_relaxed);
     }
-    if (on_the_way_.load(std::memory_order_relaxed) != 0) on_the_way_.store(0, std::memory_order_release);
+    if (on_the_way_.load(std::memory_order_relaxed) != 0)
+      on_the_way_.store(0, std::memory_order_release);
     idle_.fetch_or(bit(w), std::memory_order_seq_cst);
     if (inbox_.load(std::memory_order_seq_cst) || pending_.load(std::memory_order_seq_cst) != 0) {
       idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
@@ -356,7 +387,8 @@ class Crew {
     if (s == 0 && kept) steal(w, true);
   }
 
-  // Become the keeper if there is none, or if this one would sleep past a timer that was armed since.
+  // Become the keeper if there is none, or if this one would sleep past a timer that was armed
+  // since.
   void take_time(Worker& w) noexcept {
     see(w);
     time_lock_.lock();
@@ -366,7 +398,9 @@ class Crew {
     }
     time_lock_.unlock();
   }
-  bool is_keeper(const Worker& w) const noexcept { return (keeper_.load(std::memory_order_relaxed) & ~kWatching) == w.index + 1; }
+  bool is_keeper(const Worker& w) const noexcept {
+    return (keeper_.load(std::memory_order_relaxed) & ~kWatching) == w.index + 1;
+  }
   bool leave_time(Worker& w) noexcept {
     time_lock_.lock();
     const bool kept = is_keeper(w);
@@ -396,9 +430,11 @@ class Crew {
   const std::unique_ptr<Worker[]> workers_;
   alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each worker that is
   core::SpinLock time_lock_;
-  prim::atomic<std::uint32_t> keeper_{0};      // 1 + its index, and kWatching; written under time_lock_, elsewhere a hint
-  std::int64_t keeper_until_ = prim::forever;  // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
-  prim::atomic<std::uint8_t> pending_{0};      // cancellations to be served
+  // 1 + its index, and kWatching; written under time_lock_, elsewhere a hint
+  prim::atomic<std::uint32_t> keeper_{0};
+  // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
+  std::int64_t keeper_until_ = prim::forever;
+  prim::atomic<std::uint8_t> pending_{0};  // cancellations to be served
   prim::atomic<std::uint8_t> serving_{0};
   prim::atomic<std::uint8_t> on_the_way_{0};  // somebody was woken to search and has not finished
   prim::atomic<std::int64_t> period_{kSoonest};

@@ -1,11 +1,13 @@
 // The queue of one worker of a multi-core executor: its owner pushes and takes, others steal.
 //
-// First come, first served, for the owner too; a thief takes the older half, so whom the owner woke last is stolen last, and keeps together
-// what is of one group. The lock costs the owner two stores and two loads (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would
-// be one or two locked instructions an operation, of which a communication takes two.
+// First come, first served, for the owner too; a thief takes the older half, so whom the owner woke
+// last is stolen last, and keeps together what is of one group. The lock costs the owner two stores
+// and two loads (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would be one or two
+// locked instructions an operation, of which a communication takes two.
 //
-// State under the lock: the queue, and what was taken last. `size` is written under it, and read by anybody as a hint.
-// A process is marked as running (`runs_on`) under the lock as well: whoever visits all queues knows that nobody starts to run.
+// State under the lock: the queue, and what was taken last. `size` is written under it, and read by
+// anybody as a hint. A process is marked as running (`runs_on`) under the lock as well: whoever
+// visits all queues knows that nobody starts to run.
 #pragma once
 #include <algorithm>
 
@@ -21,17 +23,20 @@ class StealQueue {
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   OwnersLock& lock() noexcept { return lock_; }
 
-  // --- the owner's ----------------------------------------------------------------------------------------------------------------
+  // --- the owner's
+  // ----------------------------------------------------------------------------------------------------------------
   // The size from now on.
   std::uint32_t push(core::Waker* w) noexcept {
     lock_.enter();
     return push_inside(w);
   }
   // The same, unless others visit: 0.
-  [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept { return lock_.enter_cheaply() ? push_inside(w) : 0; }
+  [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept {
+    return lock_.enter_cheaply() ? push_inside(w) : 0;
+  }
 
-  // The oldest of those that are wholly suspended (one that was woken before its worker has let go of it may be here already): it runs
-  // from now on on the worker of that mark. Null: none.
+  // The oldest of those that are wholly suspended (one that was woken before its worker has let go
+  // of it may be here already): it runs from now on on the worker of that mark. Null: none.
   [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
     if (!lock_.enter_cheaply()) [[unlikely]]
@@ -39,10 +44,12 @@ class StealQueue {
     return take_inside(mark);
   }
 
-  // --- others' --------------------------------------------------------------------------------------------------------------------
-  // About half, linked, in their order; null if there is nothing or another visitor is here. What belongs to one group goes together, for
-  // it is likely to communicate: the oldest groups, but not that of the process which ran last, until there are enough; of one that is too
-  // big the oldest. If there is but that one group: its oldest, if `tear`.
+  // --- others'
+  // --------------------------------------------------------------------------------------------------------------------
+  // About half, linked, in their order; null if there is nothing or another visitor is here. What
+  // belongs to one group goes together, for it is likely to communicate: the oldest groups, but not
+  // that of the process which ran last, until there are enough; of one that is too big the oldest.
+  // If there is but that one group: its oldest, if `tear`.
   core::Waker* steal(bool tear = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();  // 0, if the owner took the last one meanwhile
@@ -53,7 +60,8 @@ class StealQueue {
       if (!raid.mine[i] && group_of(raid.waiting[i]) != ran_) raid.take_group(i);
     if (raid.taken == 0 && n > 0 && tear) raid.take_group(0);
     core::RunQueue loot, left;
-    for (std::uint32_t i = 0; i < raid.seen; ++i) (raid.mine[i] ? loot : left).push(raid.waiting[i]);
+    for (std::uint32_t i = 0; i < raid.seen; ++i)
+      (raid.mine[i] ? loot : left).push(raid.waiting[i]);
     left.append(queue_);
     queue_.append(left);
     size_.store(n - raid.taken, std::memory_order_relaxed);
@@ -70,7 +78,8 @@ class StealQueue {
     bool mine[kSeen] = {};
     std::uint32_t seen = 0, taken = 0, most = 0;
 
-    // Of the group of that one all, if they are not too many; or as many as it may take, if it has none yet.
+    // Of the group of that one all, if they are not too many; or as many as it may take, if it has
+    // none yet.
     void take_group(std::uint32_t first) noexcept {
       const Group* const g = group_of(waiting[first]);
       const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };
@@ -114,7 +123,9 @@ class StealQueue {
     return nullptr;
   }
 
-  static const Group* group_of(const core::Waker* w) noexcept { return static_cast<const ProcessBase*>(w)->group; }
+  static const Group* group_of(const core::Waker* w) noexcept {
+    return static_cast<const ProcessBase*>(w)->group;
+  }
 
   OwnersLock lock_;
   prim::atomic<std::uint32_t> size_{0};

@@ -1,12 +1,13 @@
-// What the processes of one function have in common: the file it is in, and which ends they hold by their arguments and where those lie in
-// the frame: so that a report can see, at one moment, which of them a process holds still. (An end that was moved away is empty there; a
-// copy of it is an end that nobody is known to hold.) Of all that a process remembers one pointer.
+// What the processes of one function have in common: the file it is in, and which ends they hold by
+// their arguments and where those lie in the frame: so that a report can see, at one moment, which
+// of them a process holds still. (An end that was moved away is empty there; a copy of it is an end
+// that nobody is known to hold.) Of all that a process remembers one pointer.
 //
 //   layout(): the arguments, as the constructor of a promise sees them ──in_file(): the file, when that is known──► what a process refers
 //   to
 //
-// Only arguments that lie in the frame count: what a reference refers to may be gone before the process is. All of it stays until the
-// program ends.
+// Only arguments that lie in the frame count: what a reference refers to may be gone before the
+// process is. All of it stays until the program ends.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -20,7 +21,8 @@ namespace weft::inline WEFT_ABI::runtime {
 class Ends {
  public:
   // An open end at that address; how many ends of its channel are open.
-  virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) = 0;
+  virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
+                   std::uint32_t writers) = 0;
 
  protected:
   ~Ends() = default;
@@ -32,7 +34,8 @@ struct HeldAt {
   bool operator==(const HeldAt&) const = default;
 };
 struct FunctionInfo {
-  const char* file = nullptr;  // of the operation that a report names; its line is the process's own. Null: not known
+  // of the operation that a report names; its line is the process's own. Null: not known
+  const char* file = nullptr;
   std::span<const HeldAt> held;
   mutable std::atomic<const FunctionInfo*> in_files{nullptr};  // the same with a file
   mutable const FunctionInfo* next = nullptr;                  // in a list
@@ -44,7 +47,8 @@ const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n
 
 inline const FunctionInfo no_ends;
 const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
-// `file` is compared by its address, and must be there for as long as somebody may ask. `a`: by layout(), or null: no ends.
+// `file` is compared by its address, and must be there for as long as somebody may ask. `a`: by
+// layout(), or null: no ends.
 inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
   const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);

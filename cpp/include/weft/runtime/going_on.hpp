@@ -1,10 +1,12 @@
-// Who may go on: the least fixed point behind partial deadlock (rules 10.5, 14.3), over the facts of one
-// moment. C++ takes them from its processes (partial.hpp), Python from its own (native/partial.cpp).
+// Who may go on: the least fixed point behind partial deadlock (rules 10.5, 14.3), over the facts
+// of one moment. C++ takes them from its processes (partial.hpp), Python from its own
+// (native/partial.cpp).
 //
 //   process(), able(), waits_at(), holds(), waits_for(): the facts ──solve()──► is_able()
 //
-// A process that may go on may wake whoever waits where it holds an end, and everybody at a barrier. When
-// all of a family may go on, so may the process that waits for the family. The others are stuck.
+// A process that may go on may wake whoever waits where it holds an end, and everybody at a
+// barrier. When all of a family may go on, so may the process that waits for the family. The others
+// are stuck.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -27,7 +29,8 @@ class GoingOn {
   void able(Id id) {
     if (!std::exchange(all_.at(id).able, true)) todo_.push_back(id);
   }
-  // A holder of an end there may wake it; where that is enough: the caller says who is able() at once.
+  // A holder of an end there may wake it; where that is enough: the caller says who is able() at
+  // once.
   void waits_at(Id id, Key channel) { waiting_[channel].push_back(id); }
   void waits_at_barrier(Id id) { at_barriers_.push_back(id); }
   void waits_for(Id id, Key family) { parents_.emplace(family, id); }

@@ -1,4 +1,5 @@
-// A group: processes that were started together, that are waited for together, of which one failure cancels the others (rule 7).
+// A group: processes that were started together, that are waited for together, of which one failure
+// cancels the others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► whoever waits is woken
 //                ├──a failure──► cancel(): the others, and the owner while its block is open (open_block() … close_block(), rule 7.5)
@@ -7,7 +8,8 @@
 // The block: open ──a failure──► asked ──its owner meets the request──► met
 //              └──────────────────┴──close_block(): the request is taken back─┴──► none
 //
-// State under the group's lock: the list of children, live, failures, who waits, the names. A group belongs to the frame that waits for it.
+// State under the group's lock: the list of children, live, failures, who waits, the names. A group
+// belongs to the frame that waits for it.
 #pragma once
 #include <exception>
 #include <string_view>
@@ -45,16 +47,18 @@ class Group {
   // The process is a child from now on; making it runnable is the caller's.
   void add(ProcessBase& p);
 
-  // The process has finished and leaves the list; it may be destroyed now. Its group is told by finished() once its ends are let go
-  // (rule 7.7).
+  // The process has finished and leaves the list; it may be destroyed now. Its group is told by
+  // finished() once its ends are let go (rule 7.7).
   void unlink(ProcessBase& p) noexcept;
-  // `left`: its failure; or what left it, if that was a quiet end and the group keeps ends. Null: neither.
+  // `left`: its failure; or what left it, if that was a quiet end and the group keeps ends. Null:
+  // neither.
   void finished(std::uint32_t order, std::exception_ptr left, Ending how = Ending::failed) noexcept;
 
   // One more is to be waited for, which is no process of the list: until finished(0, nullptr).
   void adopt() noexcept;
 
-  // It is of exactly one process, and whoever waits for it raises what leaves that (rule 3.5). Before it is started.
+  // It is of exactly one process, and whoever waits for it raises what leaves that (rule 3.5).
+  // Before it is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
   // Null: it returned, or it failed. Once it has ended.
@@ -66,12 +70,14 @@ class Group {
   bool end_wait(core::Node& n) noexcept;
   bool done() noexcept;
 
-  // Nobody will wait for it: its owner is left by an exception (rule 7.5). The children are cancelled, and the owner's group waits for
-  // them and fails with them. Only for a group made by new; true: it deletes itself when the last of them has ended.
+  // Nobody will wait for it: its owner is left by an exception (rule 7.5). The children are
+  // cancelled, and the owner's group waits for them and fails with them. Only for a group made by
+  // new; true: it deletes itself when the last of them has ended.
   bool abandon() noexcept { return abandon(*parent->group); }
   // The same; `its`: who is to wait for them, if that is not the owner's group.
   bool abandon(Group& its) noexcept;
-  // Who waits for it: of an abandoned group, who waits for its successor. Under Run::still(), or while nothing can run.
+  // Who waits for it: of an abandoned group, who waits for its successor. Under Run::still(), or
+  // while nothing can run.
   ProcessBase* owner() const noexcept;
 
   void fail(std::uint32_t order, std::exception_ptr failure);
@@ -79,24 +85,28 @@ class Group {
   // In the order of the processes; after all have ended.
   std::vector<std::exception_ptr> take_failures();
 
-  // Ask every child to end (rule 6). Those started later are asked as well. A child that waits for a group of its own passes it on: that
-  // group is put in a line, not called from within, since groups nest deeper than a stack. Its owner is of this thread, so it stays alive.
+  // Ask every child to end (rule 6). Those started later are asked as well. A child that waits for
+  // a group of its own passes it on: that group is put in a line, not called from within, since
+  // groups nest deeper than a stack. Its owner is of this thread, so it stays alive.
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
   bool cancelled() const noexcept { return cancelled_; }
-  // Its request is set, and before that is seen nothing here is read: a thread process says first where it sleeps and looks then
-  // (ThreadProcess::Hosting).
+  // Its request is set, and before that is seen nothing here is read: a thread process says first
+  // where it sleeps and looks then (ThreadProcess::Hosting).
   static void ask(ProcessBase& p) noexcept;
-  // The owner, which waits or is about to, was cancelled: its request stays until the wait ends, and is passed on once (rule 6.1).
+  // The owner, which waits or is about to, was cancelled: its request stays until the wait ends,
+  // and is passed on once (rule 6.1).
   void begin_passing_on() noexcept { passed_on_ = false; }
   void pass_on() noexcept;
 
-  // The owner starts processes here from within a block, which the first failure cancels too (rule 7.5).
+  // The owner starts processes here from within a block, which the first failure cancels too (rule
+  // 7.5).
   void open_block() noexcept;
-  // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's
-  // thread.
+  // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's
+  // group fails with it. On the owner's thread.
   void hand_over() { hand_over(*parent->group); }
-  // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and no other block of its asks.
+  // The block has ended, and its owner waits from now on. Withdraws the request if the owner has
+  // not met it and no other block of its asks.
   void close_block() noexcept;
 
   void serve_cancellations(Executor& e) noexcept;
@@ -122,8 +132,9 @@ class Group {
   core::SpinLock lock_;
   bool cancelled_ = false;
   bool passed_on_ = false;  // the owner's, or that of who withdraws it
-  // Of the blocks that a process is in several may ask it at once, by one bit (Identity::Cancel::block), which is set while any of them is
-  // `asked`. Written under the run's groups_mutex_ too.
+  // Of the blocks that a process is in several may ask it at once, by one bit
+  // (Identity::Cancel::block), which is set while any of them is `asked`. Written under the run's
+  // groups_mutex_ too.
   enum class Block : std::uint8_t { none, open, asked, met };
   Block block_ = Block::none;
   bool keeps_end_ = false;

@@ -1,7 +1,8 @@
 // The smallest knot of a graph, in linear time.
 //
-// A knot is a strongly connected component that no edge leaves: everybody in it waits, directly or through others, for exactly those in
-// it. Source: Tarjan, "Depth-first search and linear graph algorithms" (1972), with a stack of its own: rings are longer than a thread's.
+// A knot is a strongly connected component that no edge leaves: everybody in it waits, directly or
+// through others, for exactly those in it. Source: Tarjan, "Depth-first search and linear graph
+// algorithms" (1972), with a stack of its own: rings are longer than a thread's.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,13 +12,17 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The one way in which the report sorts and searches numbers: each kind of order would be compiled anew.
+// The one way in which the report sorts and searches numbers: each kind of order would be compiled
+// anew.
 struct Order {
-  bool (*before)(const void* x, std::uint32_t a, std::uint32_t b) = [](const void*, std::uint32_t a, std::uint32_t b) { return a < b; };
+  bool (*before)(const void* x, std::uint32_t a, std::uint32_t b) =
+      [](const void*, std::uint32_t a, std::uint32_t b) { return a < b; };
   const void* x = nullptr;
   bool operator()(std::uint32_t a, std::uint32_t b) const { return before(x, a, b); }
 };
-inline void sort_numbers(std::vector<std::uint32_t>& v, Order by = {}) { std::sort(v.begin(), v.end(), by); }
+inline void sort_numbers(std::vector<std::uint32_t>& v, Order by = {}) {
+  std::sort(v.begin(), v.end(), by);
+}
 inline void sort_unique(std::vector<std::uint32_t>& v) {
   sort_numbers(v);
   v.erase(std::unique(v.begin(), v.end()), v.end());
@@ -35,10 +40,11 @@ inline bool has(const std::vector<std::uint32_t>& v, std::uint32_t n) noexcept {
   return low < v.size() && v[low] == n;
 }
 
-// `to[n]`: where the edges of node n lead. Nodes below `counted` count for a knot's size; among knots of one size the one with the lowest
-// node is taken. `out`: a node that is in no knot, nor what leads to it. Returns the knot's counted nodes, ascending.
-inline std::vector<std::uint32_t> smallest_knot(const std::vector<std::vector<std::uint32_t>>& to, std::uint32_t counted,
-                                                std::uint32_t out) {
+// `to[n]`: where the edges of node n lead. Nodes below `counted` count for a knot's size; among
+// knots of one size the one with the lowest node is taken. `out`: a node that is in no knot, nor
+// what leads to it. Returns the knot's counted nodes, ascending.
+inline std::vector<std::uint32_t> smallest_knot(const std::vector<std::vector<std::uint32_t>>& to,
+                                                std::uint32_t counted, std::uint32_t out) {
   struct Frame {
     std::uint32_t node;
     std::uint32_t edge;
@@ -85,7 +91,9 @@ inline std::vector<std::uint32_t> smallest_knot(const std::vector<std::vector<st
         whole = true;
         if (knot) {
           sort_numbers(members);
-          if (best.empty() || members.size() < best.size() || (members.size() == best.size() && members[0] < best[0])) best = members;
+          if (best.empty() || members.size() < best.size() ||
+              (members.size() == best.size() && members[0] < best[0]))
+            best = members;
         }
       }
       if (!frames.empty()) {

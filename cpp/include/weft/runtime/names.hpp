@@ -8,8 +8,9 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Rule 7.8. Of a process that is nested deeper than 64 levels, the nearest of them: "…/inner/innermost". The process stays meanwhile; those
-// above it stay by themselves, unless their group is left by an exception (Group::abandon).
+// Rule 7.8. Of a process that is nested deeper than 64 levels, the nearest of them:
+// "…/inner/innermost". The process stays meanwhile; those above it stay by themselves, unless their
+// group is left by an exception (Group::abandon).
 std::string path_of(const ProcessBase& process);
 // A channel's or barrier's: its own in quotes, or file:line of its making.
 std::string name_of(const core::SyncObject& c);

@@ -1,5 +1,6 @@
-// Where tools that look at a program at work are told what happens (observe.hpp). Off, it costs nothing: a scheduler leaves its loop for
-// the observed one by the flag that ends it, and nobody else asks but where a process parks or has been woken.
+// Where tools that look at a program at work are told what happens (observe.hpp). Off, it costs
+// nothing: a scheduler leaves its loop for the observed one by the flag that ends it, and nobody
+// else asks but where a process parks or has been woken.
 //
 //   coroutine:  resumes() ──runs──► suspended(p), parked or giving way │ suspended(null): it has ended
 //   thread:     suspended(p) ──parked──► resumes()
@@ -15,9 +16,11 @@ class Run;
 // Called from any thread, by several at once; under no lock.
 struct Observer {
   // `where`: the thread's Context, a key; null: a thread process, which keeps nobody waiting.
-  virtual void resumes(ProcessBase&, const void* where) noexcept = 0;  // what it waited for is still its op
+  // what it waited for is still its op
+  virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
   virtual void suspended(ProcessBase*, const void* where) noexcept = 0;
-  virtual void idle(Run&, Executor&) noexcept = 0;  // a single-core scheduler is about to sleep, on its own thread
+  // a single-core scheduler is about to sleep, on its own thread
+  virtual void idle(Run&, Executor&) noexcept = 0;
 
  protected:
   ~Observer() = default;

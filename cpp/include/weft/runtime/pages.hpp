@@ -1,5 +1,6 @@
-// Memory in big pieces. Where many thousands of processes, channels or guards are visited one after another, most of the time goes into
-// finding the pages: with pages of 2 MiB (Linux, madvise) a select over 65,536 channels takes half the time.
+// Memory in big pieces. Where many thousands of processes, channels or guards are visited one after
+// another, most of the time goes into finding the pages: with pages of 2 MiB (Linux, madvise) a
+// select over 65,536 channels takes half the time.
 #pragma once
 #include <cstddef>
 #include <new>
@@ -17,12 +18,14 @@ namespace weft::inline WEFT_ABI::runtime {
 inline constexpr std::size_t kLine = 64;                        // a cache line
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // as on x86-64 and, mostly, aarch64
 
-// What is in use already becomes huge pages, as far as it consists of them: nothing is taken that is not used. A wish: without it (before
-// Linux 6.1, or when there is no such page to be had) it stays as it is.
+// What is in use already becomes huge pages, as far as it consists of them: nothing is taken that
+// is not used. A wish: without it (before Linux 6.1, or when there is no such page to be had) it
+// stays as it is.
 inline void make_huge([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
   constexpr int collapse = 25;  // MADV_COLLAPSE, which headers before that do not name
-  if (const std::size_t whole = bytes / kHugePage * kHugePage; whole > 0) madvise(p, whole, collapse);
+  if (const std::size_t whole = bytes / kHugePage * kHugePage; whole > 0)
+    madvise(p, whole, collapse);
 #endif
 }
 
@@ -31,12 +34,14 @@ template <class T>
 class FixedArray {
  public:
   FixedArray() noexcept = default;
-  explicit FixedArray(std::size_t n) : at_(static_cast<T*>(::operator new(n * sizeof(T), alignment(n)))), n_(n) {
+  explicit FixedArray(std::size_t n)
+      : at_(static_cast<T*>(::operator new(n * sizeof(T), alignment(n)))), n_(n) {
     static_assert(std::is_nothrow_default_constructible_v<T>);
     for (std::size_t i = 0; i < n; ++i) ::new (static_cast<void*>(at_ + i)) T();
     make_huge(at_, n * sizeof(T));
   }
-  FixedArray(FixedArray&& o) noexcept : at_(std::exchange(o.at_, nullptr)), n_(std::exchange(o.n_, 0)) {}
+  FixedArray(FixedArray&& o) noexcept
+      : at_(std::exchange(o.at_, nullptr)), n_(std::exchange(o.n_, 0)) {}
   FixedArray& operator=(FixedArray o) noexcept {
     std::swap(at_, o.at_);
     std::swap(n_, o.n_);
@@ -51,7 +56,9 @@ class FixedArray {
   T& operator[](std::size_t i) const noexcept { return at_[i]; }
 
  private:
-  static std::align_val_t alignment(std::size_t n) noexcept { return std::align_val_t(n * sizeof(T) < kHugePage ? kLine : kHugePage); }
+  static std::align_val_t alignment(std::size_t n) noexcept {
+    return std::align_val_t(n * sizeof(T) < kHugePage ? kLine : kHugePage);
+  }
   T* at_ = nullptr;
   std::size_t n_ = 0;
 };

@@ -8,10 +8,12 @@
 // A host with a loop of its own does not sleep here: it rests (0 ──end_turn()──► idle), goes back to its loop, and rises in its next turn; the
 // signaller rings its bell where it would have woken a sleeper.
 //
-// A signal to the program may come after the sleeper looked for signals and before the kernel has put it to sleep, and would then wait for
-// somebody else to wake it: so the handler changes the word the kernel compares, by disturb().
+// A signal to the program may come after the sleeper looked for signals and before the kernel has
+// put it to sleep, and would then wait for somebody else to wake it: so the handler changes the
+// word the kernel compares, by disturb().
 //
-// Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
+// Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and
+// 10.1).
 #pragma once
 #include <atomic>
 
@@ -25,14 +27,19 @@ prim::atomic<std::int64_t>& patience() noexcept;
 // Who is told when an executor stops and starts to have something to do.
 struct Activity {
   virtual void activated() noexcept = 0;
-  // Not 0: the number of the standstill that begins with it; who sleeps now is to call stood_still(), once patience() is over.
+  // Not 0: the number of the standstill that begins with it; who sleeps now is to call
+  // stood_still(), once patience() is over.
   virtual std::uint32_t deactivated() noexcept = 0;
-  virtual std::int64_t wake_time() noexcept = 0;  // steady ns of the earliest timer, prim::forever: none
+  // steady ns of the earliest timer, prim::forever: none
+  virtual std::int64_t wake_time() noexcept = 0;
   // ns until then.
-  virtual std::int64_t waits_before() const noexcept { return runtime::patience().load(std::memory_order_relaxed); }
+  virtual std::int64_t waits_before() const noexcept {
+    return runtime::patience().load(std::memory_order_relaxed);
+  }
   // While asleep, and counted so. True: look again after as long.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
-  // By who has slept, and is counted active again: may it go on? It may have to wait for the end of a look at all that sleep.
+  // By who has slept, and is counted active again: may it go on? It may have to wait for the end of
+  // a look at all that sleep.
   virtual void awoken() noexcept {}
 
  protected:
@@ -45,27 +52,32 @@ class Parking;
 struct AroundSleep {
   void* (*begin)(Parking&) = nullptr;  // null: do not sleep, as if nudged
   void (*end)(void*) = nullptr;
-  // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
+  // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true
+  // ends it, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
   // The lock alone, for the time of some yields before the sleep. Null: there are no yields.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
-  // The lock, around what a run concludes when the last of it falls asleep: by a thread that may not have it. Under no lock of ours.
+  // The lock, around what a run concludes when the last of it falls asleep: by a thread that may
+  // not have it. Under no lock of ours.
   void* (*conclude)() = nullptr;
   void (*concluded)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 
-// Who serves what comes from other programs while a thread of ours would only wait (wire/attendant.hpp). Null: nobody.
+// Who serves what comes from other programs while a thread of ours would only wait
+// (wire/attendant.hpp). Null: nobody.
 struct Attending {
   // Before a sleep: true if the word is no longer 0. No need to sleep then.
   bool (*attend)(prim::atomic<std::uint32_t>& word) noexcept;
   // In place of prim::park(). `spins`: the thread has not attended first.
-  void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until, bool spins) noexcept;
+  void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
+               bool spins) noexcept;
 };
 inline prim::atomic<const Attending*> attending{nullptr};
 
-// Who is just posting something to an executor, which must not go before they have done: what they post may be what ends it.
+// Who is just posting something to an executor, which must not go before they have done: what they
+// post may be what ends it.
 class Posting {
  public:
   Posting() = default;
@@ -97,15 +109,17 @@ class Parking {
   static constexpr std::uint32_t idle = 4;
   static constexpr std::uint32_t disturbed = 8;  // beside idle only
 
-  Activity* activity = nullptr;               // null outside any run
-  void (*bell)(Parking&) noexcept = nullptr;  // of a host with a loop of its own: called in place of waking a sleeper, from any thread
-  void* host = nullptr;                       // the bell's
+  Activity* activity = nullptr;  // null outside any run
+  // of a host with a loop of its own: called in place of waking a sleeper, from any thread
+  void (*bell)(Parking&) noexcept = nullptr;
+  void* host = nullptr;  // the bell's
 
-  // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has passed.
+  // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has
+  // passed.
   std::uint32_t sleep() noexcept;
 
-  // From a signal's handler, on any thread, while we may be asleep: let sleep() ask at once what disturbed it. Needs no lock where
-  // prim::wakes_from_handlers.
+  // From a signal's handler, on any thread, while we may be asleep: let sleep() ask at once what
+  // disturbed it. Needs no lock where prim::wakes_from_handlers.
   void disturb() noexcept;
 
   // False: there are signals, so there is no resting.
@@ -114,7 +128,9 @@ class Parking {
   void begin_turn() noexcept;
 
   // Signals that came without our sleeping.
-  std::uint32_t take() noexcept { return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged); }
+  std::uint32_t take() noexcept {
+    return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged);
+  }
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
   void signal(std::uint32_t bit) noexcept;
@@ -127,20 +143,24 @@ class Parking {
   static constexpr std::int64_t kNap = 50'000'000;  // ns
   // Unless somebody has signalled.
   bool leave_idle() noexcept;
-  // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares our CPU: a hand-over by yielding costs one
-  // switch of threads, by sleeping and waking two. Only as long as it works: each failure halves the patience, each success restores it.
+  // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares
+  // our CPU: a hand-over by yielding costs one switch of threads, by sleeping and waking two. Only
+  // as long as it works: each failure halves the patience, each success restores it.
   //
-  // Under a global lock more so: who is woken runs into the lock that the waker holds, sleeps again, and is woken again.
+  // Under a global lock more so: who is woken runs into the lock that the waker holds, sleeps
+  // again, and is woken again.
   bool give_way() noexcept;
   bool yield_to_signaller() noexcept;
   static constexpr std::uint8_t kPatience = 4;  // yields
   static constexpr std::uint8_t kRetry = 64;    // sleeps between two attempts once patience is lost
-  // Yields may go to another program that computes, which then has the CPU for some ms: so after an attempt that took long, some sleeps are
-  // without one, the more the oftener it happens.
-  static constexpr std::int64_t kBrief = 100'000;       // ns
-  static constexpr std::uint16_t kMostForgone = 8'192;  // sleeps, which is kRetry doubled seven times
+  // Yields may go to another program that computes, which then has the CPU for some ms: so after an
+  // attempt that took long, some sleeps are without one, the more the oftener it happens.
+  static constexpr std::int64_t kBrief = 100'000;  // ns
+  // sleeps, which is kRetry doubled seven times
+  static constexpr std::uint16_t kMostForgone = 8'192;
 
-  static inline thread_local const Parking* serves_ = nullptr;  // what this thread sleeps by, while it serves other programs instead
+  // what this thread sleeps by, while it serves other programs instead
+  static inline thread_local const Parking* serves_ = nullptr;
 
   prim::atomic<std::uint32_t> word_{0};
   std::uint8_t patience_ = kPatience;  // ours alone

@@ -1,13 +1,16 @@
-// Partial deadlock: the processes that nothing that can still run will ever wake (rules 10.5, 14.3).
+// Partial deadlock: the processes that nothing that can still run will ever wake (rules 10.5,
+// 14.3).
 //
-// A look is taken by a process of one executor, while no other of its processes starts to run: so those that do not run stand still. Those
-// that run, and all others of the run (threads, other executors), count as able to go on, and what they hold as held by nobody that is
-// known. They may commit and drop ends meanwhile: so first who waits where, then the ends, then again who waits. Whoever waits still was
-// not woken by an end that had gone before it was counted.
+// A look is taken by a process of one executor, while no other of its processes starts to run: so
+// those that do not run stand still. Those that run, and all others of the run (threads, other
+// executors), count as able to go on, and what they hold as held by nobody that is known. They may
+// commit and drop ends meanwhile: so first who waits where, then the ends, then again who waits.
+// Whoever waits still was not woken by an end that had gone before it was counted.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► also whom they may wake; the rest are stuck
 //
-// At a standstill (rule 10.6) all executors sleep, so all their processes stand still: everybody is looked at, and told where he waits.
+// At a standstill (rule 10.6) all executors sleep, so all their processes stand still: everybody is
+// looked at, and told where he waits.
 #pragma once
 #include <map>
 #include <set>
@@ -28,7 +31,8 @@ struct StuckProcess {
   std::uint32_t id;
   std::string path, operation, at;
   std::vector<std::string> places, waits_for;
-  std::vector<std::string> open;  // of the places, those to which somebody may come who is not known
+  // of the places, those to which somebody may come who is not known
+  std::vector<std::string> open;
 };
 
 // Everybody, at a standstill.
@@ -39,7 +43,8 @@ struct AtRest {
 
 class Partial {
  public:
-  // By a process that runs on `here`, or on its thread. `waits`: the operation of one that waits for a group, its place.
+  // By a process that runs on `here`, or on its thread. `waits`: the operation of one that waits
+  // for a group, its place.
   static std::vector<StuckProcess> look(Run& run, Executor& here, const OpKind& waits) {
     struct Look {
       Run& run;
@@ -64,7 +69,9 @@ class Partial {
     p.find();
     for (const auto& [id, one] : p.all_) {
       if (one.moved) return r;
-      for (const auto& [place, writing] : one.places) r.places += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
+      // any order
+      for (const auto& [place, writing] : one.places)
+        r.places += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
     }
     r.processes = p.report(true);
     r.places |= !r.processes.empty();
@@ -89,27 +96,38 @@ class Partial {
     ProcessBase* process;
     bool able = false;
     std::vector<std::pair<const core::SyncObject*, bool>> places;  // and whether it writes
-    std::vector<std::string> silent;                          // names of channels that have ended, where nobody will come (rule 5.6)
-    bool moved = false;                                       // it waits no longer
-    bool nowhere = false;                                     // it waits for a time that never comes
-    bool timed = false;                                       // it waits for a time, too
-    const Group* children = nullptr;                          // for which it waits
+    // names of channels that have ended, where nobody will come (rule 5.6)
+    std::vector<std::string> silent;
+    bool moved = false;  // it waits no longer
+    // it waits for a time that never comes
+    bool nowhere = false;
+    bool timed = false;               // it waits for a time, too
+    const Group* children = nullptr;  // for which it waits
   };
   struct Waiting final : WaitVisitor {
     One* one = nullptr;
-    void channel(const core::SyncObject& c, bool writing) override { one->places.emplace_back(&c, writing); }
-    void ended(const core::SyncObject& c, std::uint32_t) override { one->silent.push_back(name_of(c) + " (ended)"); }
-    void barrier(const core::SyncObject& b) override { one->places.emplace_back(&b, false), barriers.insert(&b); }
+    void channel(const core::SyncObject& c, bool writing) override {
+      one->places.emplace_back(&c, writing);
+    }
+    void ended(const core::SyncObject& c, std::uint32_t) override {
+      one->silent.push_back(name_of(c) + " (ended)");
+    }
+    void barrier(const core::SyncObject& b) override {
+      one->places.emplace_back(&b, false), barriers.insert(&b);
+    }
     void nowhere() override { one->nowhere = true; }
     void timed() override { one->timed = true; }
-    void end(const core::SyncObject& e) override { one->places.emplace_back(&e, false), ends.insert(&e); }
+    void end(const core::SyncObject& e) override {
+      one->places.emplace_back(&e, false), ends.insert(&e);
+    }
     std::unordered_set<const core::SyncObject*> barriers, ends;
   };
   struct Holding final : Ends {
     Partial& p;
     One* one = nullptr;
     explicit Holding(Partial& to) : p(to) {}
-    void end(const core::SyncObject& c, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) override {
+    void end(const core::SyncObject& c, bool writer, const void* at, std::uint32_t readers,
+             std::uint32_t writers) override {
       const auto spot = p.spots_.find(&c);
       if (spot == p.spots_.end()) return;  // nobody waits there
       Spot& s = spot->second;
@@ -148,7 +166,8 @@ class Partial {
   void find() {
     Waiting waiting;
     for (auto& [id, one] : all_) {
-      if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {  // as a timer in its select
+      if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {
+        // as a timer in its select
         one.able = true;
         one.children = nullptr;
       }
@@ -163,7 +182,8 @@ class Partial {
         else
           going_on_.waits_at_barrier(id);
       }
-    for (const core::SyncObject* const e : waiting.ends) {  // who waits for an end waits for that process (rule 7.11)
+    for (const core::SyncObject* const e : waiting.ends) {
+      // who waits for an end waits for that process (rule 7.11)
       spots_.at(e).known = true;
       if (const auto it = all_.find(e->last_writer); it != all_.end()) {
         spots_.at(e).written_by.insert(it->first);
@@ -174,7 +194,8 @@ class Partial {
     for (auto& [id, one] : all_) {
       if (!one.process || !one.process->about) continue;
       holding.one = &one;
-      for (const HeldAt& h : one.process->about->held) h.visit(reinterpret_cast<const char*>(one.process) + h.offset, holding);
+      for (const HeldAt& h : one.process->about->held)
+        h.visit(reinterpret_cast<const char*>(one.process) + h.offset, holding);
     }
     for (auto& [id, one] : all_) {
       if (one.places.empty()) continue;
@@ -184,7 +205,8 @@ class Partial {
       one.places = std::move(before);
     }
     for (auto& [id, one] : all_) {
-      for (const auto& [place, writing] : one.places) one.able = one.able || spots_[place].open(!writing, writing);
+      for (const auto& [place, writing] : one.places)
+        one.able = one.able || spots_[place].open(!writing, writing);
       if (one.children) going_on_.waits_for(id, one.children);
       if (one.able) going_on_.able(id);
     }
@@ -207,7 +229,8 @@ class Partial {
     std::vector<StuckProcess> r;
     for (const auto& [id, one] : all_) {
       if ((one.able && !all) || (one.places.empty() && !one.nowhere && !one.timed)) continue;
-      StuckProcess s{id, path_of(*one.process), one.process->op->verb, where(*one.process), {}, {}, {}};
+      StuckProcess s{id, path_of(*one.process), one.process->op->verb, where(*one.process), {}, {},
+                     {}};
       std::set<std::uint32_t> others;
       for (const auto& [place, writing] : one.places) {
         s.places.push_back(name_of(*place));
@@ -217,11 +240,13 @@ class Partial {
         others.insert(held.begin(), held.end());
       }
       s.places.insert(s.places.end(), one.silent.begin(), one.silent.end());
-      for (const std::uint32_t other : others) s.waits_for.push_back(path_of(*all_.at(other).process));
+      for (const std::uint32_t other : others)
+        s.waits_for.push_back(path_of(*all_.at(other).process));
       std::sort(s.waits_for.begin(), s.waits_for.end());
       r.push_back(std::move(s));
     }
-    std::sort(r.begin(), r.end(), [](auto& a, auto& b) { return a.path != b.path ? a.path < b.path : a.id < b.id; });
+    std::sort(r.begin(), r.end(),
+              [](auto& a, auto& b) { return a.path != b.path ? a.path < b.path : a.id < b.id; });
     return r;
   }
 

@@ -1,11 +1,12 @@
-// Storage for what there are millions of: coroutine frames and channels. Blocks of one size class (multiples of 8) are cut from slabs and
-// reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out. A chunk
-// of slabs that is full becomes a huge page. The first slab of a class is cut at cache lines: a small network is all in the first cache,
-// and there a block that begins a line is quicker (commstime: 2 ns).
+// Storage for what there are millions of: coroutine frames and channels. Blocks of one size class
+// (multiples of 8) are cut from slabs and reused through a free list: no header per block, no
+// rounding to 16, and a block freed is the next one given out. A chunk of slabs that is full
+// becomes a huge page. The first slab of a class is cut at cache lines: a small network is all in
+// the first cache, and there a block that begins a line is quicker (commstime: 2 ns).
 //
-// State under a class's lock: its free list and the slab being cut. Slabs are kept until the program ends (they are reused, not
-// returned); what is larger than kLargest, or over-aligned, goes to the global heap. Under AddressSanitizer everything does, so that it
-// still sees every block.
+// State under a class's lock: its free list and the slab being cut. Slabs are kept until the
+// program ends (they are reused, not returned); what is larger than kLargest, or over-aligned, goes
+// to the global heap. Under AddressSanitizer everything does, so that it still sees every block.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -68,11 +69,14 @@ class Pool {
   static constexpr std::size_t kSlab = std::size_t{1} << 16;
   using Block = PoolBlock;
   using Class = PoolClass;
-  static constexpr std::size_t lined(std::size_t n) noexcept { return (n + kLine - 1) / kLine * kLine; }
+  static constexpr std::size_t lined(std::size_t n) noexcept {
+    return (n + kLine - 1) / kLine * kLine;
+  }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
   // A block of the slab that is being cut. The lock is held, and released.
   static void* cut(Class& c, std::size_t n);
-  // Slabs are cut from chunks of the size of a huge page, and a chunk becomes one when all of it has been given out.
+  // Slabs are cut from chunks of the size of a huge page, and a chunk becomes one when all of it
+  // has been given out.
   static char* new_slab();
   static inline constinit PoolSlabs slabs_{};
   static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }

@@ -1,4 +1,5 @@
-// What every process is, whatever runs it: a waiter with a name, a place in a group, and a way to be cancelled.
+// What every process is, whatever runs it: a waiter with a name, a place in a group, and a way to
+// be cancelled.
 //
 // What differs between kinds of processes is only how they wait and wake (ProcessOps).
 //
@@ -7,8 +8,9 @@
 //                             └──op begins─────────┘
 //                             └──ends: Group::finished()
 //
-// Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while nothing can run; and on a multi-core executor
-// whoever serves cancellations while runs_on is 0, see crew.hpp); the sibling links under the group's lock; `cancel` anybody.
+// Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while
+// nothing can run; and on a multi-core executor whoever serves cancellations while runs_on is 0,
+// see crew.hpp); the sibling links under the group's lock; `cancel` anybody.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -32,10 +34,14 @@ class ProcessBase;
 
 // A kind of operation on which a process may be parked.
 struct OpKind {
-  const char* verb;                            // "read", "write", "select", "sync", "sleep", "wait for"
-  bool (*withdraw)(ProcessBase&) noexcept;     // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
-  void (*visit)(ProcessBase&, class WaitVisitor&);  // the places at which it waits, for reports; null: none
-  // The same on the process's own executor while others run: those at which it is undecided still. Nothing, or null: it may go on.
+  // "read", "write", "select", "sync", "sleep", "wait for"
+  const char* verb;
+  // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
+  bool (*withdraw)(ProcessBase&) noexcept;
+  // the places at which it waits, for reports; null: none
+  void (*visit)(ProcessBase&, class WaitVisitor&);
+  // The same on the process's own executor while others run: those at which it is undecided still.
+  // Nothing, or null: it may go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
   // It was woken and has not gone on: where it was committed. Null: nowhere that is measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
@@ -54,7 +60,8 @@ class WaitVisitor {
  public:
   virtual void channel(const core::SyncObject&, bool writing) = 0;
   virtual void barrier(const core::SyncObject&) = 0;
-  virtual void end(const core::SyncObject&) = 0;  // of the process `last_writer`; 0: it has not been started
+  // of the process `last_writer`; 0: it has not been started
+  virtual void end(const core::SyncObject&) = 0;
   // A guard of its select is silent: its channel has ended, nobody will come there (rule 5.6).
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // It waits for a time that never comes (rule 8.5).
@@ -70,14 +77,18 @@ struct ProcessOps : core::WakerOps {
   Executor* (*executor)(ProcessBase&) noexcept;
 };
 
-// Where in its run a process runs: with its group's others, or on an executor of the run's list (run.hpp).
+// Where in its run a process runs: with its group's others, or on an executor of the run's list
+// (run.hpp).
 enum class RunsAt : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
 
-// A process's id, and the cancellations asked for and not yet raised: one word, since every operation asks for both. An id is not zero.
+// A process's id, and the cancellations asked for and not yet raised: one word, since every
+// operation asks for both. An id is not zero.
 class Identity {
  public:
-  static constexpr std::uint32_t kLast = (1u << 28) - 1;                                  // the largest id
-  static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }  // from 0 on; after the last one they begin again
+  // the largest id
+  static constexpr std::uint32_t kLast = (1u << 28) - 1;
+  // from 0 on; after the last one they begin again
+  static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
   // Once, before anybody else knows the process.
@@ -86,7 +97,9 @@ class Identity {
     return *this;
   }
   // Is it that of this holder, and is no cancellation asked for?
-  [[gnu::always_inline]] bool is_uncancelled(std::uint32_t holder) const noexcept { return word_.load(std::memory_order_relaxed) == holder; }
+  [[gnu::always_inline]] bool is_uncancelled(std::uint32_t holder) const noexcept {
+    return word_.load(std::memory_order_relaxed) == holder;
+  }
 
   // The cancellations, as an atomic set of bits.
   class Cancel {
@@ -94,24 +107,37 @@ class Identity {
     static constexpr std::uint8_t asked = 1;  // by a group, by a handle
     static constexpr std::uint8_t host = 2;   // by a host's task (Python's)
     static constexpr std::uint8_t limit = 4;  // by a time limit of the process's own (limit.hpp)
-    static constexpr std::uint8_t block = 8;  // by a failure in a group whose block the process is in (group.hpp)
+    // by a failure in a group whose block the process is in (group.hpp)
+    static constexpr std::uint8_t block = 8;
     explicit Cancel(prim::atomic<std::uint32_t>& word) noexcept : word_(word) {}
-    std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept { return of(word_.load(o)); }
-    void store(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept { exchange(v, o); }
-    std::uint8_t exchange(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept {
+    std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept {
+      return of(word_.load(o));
+    }
+    void store(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept {
+      exchange(v, o);
+    }
+    std::uint8_t exchange(std::uint8_t v,
+                          std::memory_order o = std::memory_order_seq_cst) noexcept {
       std::uint32_t was = word_.load(std::memory_order_relaxed);
-      while (!word_.compare_exchange_weak(was, (was & kLast) | std::uint32_t{v} << kShift, o, std::memory_order_relaxed)) {
+      while (!word_.compare_exchange_weak(was, (was & kLast) | std::uint32_t{v} << kShift, o,
+                                          std::memory_order_relaxed)) {
       }
       return of(was);
     }
-    std::uint8_t fetch_or(std::uint8_t v) noexcept { return of(word_.fetch_or(std::uint32_t{v} << kShift)); }
+    std::uint8_t fetch_or(std::uint8_t v) noexcept {
+      return of(word_.fetch_or(std::uint32_t{v} << kShift));
+    }
     void take_back(std::uint8_t v) noexcept { take(v); }
     // Those of them that were asked for are so no more.
-    std::uint8_t take(std::uint8_t v) noexcept { return of(word_.fetch_and(~(std::uint32_t{v} << kShift))) & v; }
+    std::uint8_t take(std::uint8_t v) noexcept {
+      return of(word_.fetch_and(~(std::uint32_t{v} << kShift))) & v;
+    }
 
    private:
     static constexpr unsigned kShift = 28;
-    static std::uint8_t of(std::uint32_t word) noexcept { return static_cast<std::uint8_t>(word >> kShift); }
+    static std::uint8_t of(std::uint32_t word) noexcept {
+      return static_cast<std::uint8_t>(word >> kShift);
+    }
     prim::atomic<std::uint32_t>& word_;
   };
   Cancel cancel() noexcept { return Cancel(word_); }
@@ -125,17 +151,20 @@ class ProcessBase : public core::Waiter {
   Group* group = nullptr;
   ProcessBase* sibling_next = nullptr;
   ProcessBase* sibling_prev = nullptr;
-  const char* function = nullptr;       // its name in its path
-  const OpKind* op = nullptr;           // null: running or runnable
-  const struct FunctionInfo* about = nullptr;  // its file, the ends among its arguments (function_info.hpp); null: not known
-  std::uint32_t line = 0;               // of the last operation
-  Identity id;                          // unique in this program, ascending; holders are recorded by it
-  std::uint32_t index = 0;              // among those of one name in its group
-  std::uint8_t dying = 0;               // ended by an uncaught poison of this strength
-  Ending ending = Ending::returned;     // once it has ended
+  const char* function = nullptr;  // its name in its path
+  const OpKind* op = nullptr;      // null: running or runnable
+  // its file, the ends among its arguments (function_info.hpp); null: not known
+  const struct FunctionInfo* about = nullptr;
+  std::uint32_t line = 0;  // of the last operation
+  // unique in this program, ascending; holders are recorded by it
+  Identity id;
+  std::uint32_t index = 0;           // among those of one name in its group
+  std::uint8_t dying = 0;            // ended by an uncaught poison of this strength
+  Ending ending = Ending::returned;  // once it has ended
   // holds_local: not started, and among its arguments is an end of a local channel.
   RunsAt at = RunsAt::group;
-  // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly suspended; else 0.
+  // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly
+  // suspended; else 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
   // By what it is woken and run from now on.
@@ -148,15 +177,20 @@ class ProcessBase : public core::Waiter {
   }
   // From any thread: a select exchanges the ops for its own while it is parked (selecting.hpp).
   Executor* executor() noexcept {
-    return static_cast<const ProcessOps*>(std::atomic_ref(ops).load(std::memory_order_relaxed))->executor(*this);
+    return static_cast<const ProcessOps*>(std::atomic_ref(ops).load(std::memory_order_relaxed))
+        ->executor(*this);
   }
-  // Its place in the order in which its group started its children. (A plain node has no use for the index of a guard.)
+  // Its place in the order in which its group started its children. (A plain node has no use for
+  // the index of a guard.)
   std::uint32_t order() const noexcept { return core::Node::index; }
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   Identity::Cancel cancel() noexcept { return id.cancel(); }
-  // It meets what was asked of it, but for the requests that somebody keeps account of: limits' and blocks' (Limit::take).
-  bool take_cancel() noexcept { return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0; }
+  // It meets what was asked of it, but for the requests that somebody keeps account of: limits' and
+  // blocks' (Limit::take).
+  bool take_cancel() noexcept {
+    return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0;
+  }
 
  protected:
   constexpr ProcessBase() = default;
@@ -165,16 +199,20 @@ class ProcessBase : public core::Waiter {
   ProcessBase& operator=(const ProcessBase&) = delete;
 };
 
-// What runs on this thread at the moment, and how it is ending. Ends ask it when they are destroyed: a process that an uncaught poison
-// leaves poisons what it holds (rule 4.3).
+// What runs on this thread at the moment, and how it is ending. Ends ask it when they are
+// destroyed: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
-  Executor* executor = nullptr;          // which runs it; null: a thread process
-  bool moves = false;                    // what runs here may go on on another thread
-  std::uint8_t dying = 0;                // its frame is being destroyed after an uncaught poison of this strength
-  std::uint8_t thrown = 0;               // a Poisoned of this strength was made since it was resumed
-  bool attention = false;                // before another one goes on: to be looked at (`thrown` is to be cleared; its loop is to halt)
-  std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
+  Executor* executor = nullptr;  // which runs it; null: a thread process
+  bool moves = false;            // what runs here may go on on another thread
+  // its frame is being destroyed after an uncaught poison of this strength
+  std::uint8_t dying = 0;
+  // a Poisoned of this strength was made since it was resumed
+  std::uint8_t thrown = 0;
+  // before another one goes on: to be looked at (`thrown` is to be cleared; its loop is to halt)
+  bool attention = false;
+  // lives as long as that exception does: a poison that was caught spreads no more
+  std::weak_ptr<const void> poisoned{};
 
   void attended() noexcept {
     attention = false;
@@ -183,7 +221,9 @@ struct Context {
 };
 inline constinit thread_local Context* this_context = nullptr;
 
-inline ProcessBase* this_process() noexcept { return this_context ? this_context->running : nullptr; }
+inline ProcessBase* this_process() noexcept {
+  return this_context ? this_context->running : nullptr;
+}
 
 class Executor {
  public:
@@ -194,13 +234,15 @@ class Executor {
   virtual const ProcessOps& ops_here(const ProcessOps& ops) { return ops; }
   // May processes move between threads?
   virtual bool multi() const noexcept { return false; }
-  // Calls f(x) while none of its processes starts to run; by one of them. Those with runs_on != 0 run all the same.
+  // Calls f(x) while none of its processes starts to run; by one of them. Those with runs_on != 0
+  // run all the same.
   virtual void held(void (*f)(void*), void* x) { f(x); }
   // It was cancelled: withdrawn before the commit it goes on with `cancelled`. On its own thread.
   virtual void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
-  // For a process that runs here and gives way: is nobody else ready, having looked everywhere? If somebody is: it goes behind them.
+  // For a process that runs here and gives way: is nobody else ready, having looked everywhere? If
+  // somebody is: it goes behind them.
   virtual bool nobody_ready() noexcept { return true; }
 
  protected:

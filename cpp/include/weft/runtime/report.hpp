@@ -1,8 +1,10 @@
 // The deadlock report (rule 10.2): every blocked process, what it waits on and where, and the knot.
 //
-// An edge p → q: p waits for something that q, by the recorded holders, can give. A *knot* is a smallest non-empty set of processes whose
-// edges all stay inside; a process that waits for nobody known is a knot by itself (knot.hpp finds it). (Knot in the sense of Holt, "Some
-// deadlock properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot is.)
+// An edge p → q: p waits for something that q, by the recorded holders, can give. A *knot* is a
+// smallest non-empty set of processes whose edges all stay inside; a process that waits for nobody
+// known is a knot by itself (knot.hpp finds it). (Knot in the sense of Holt, "Some deadlock
+// properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot
+// is.)
 #pragma once
 #include <string>
 #include <utility>
@@ -18,31 +20,39 @@ class Run;
 
 // What a host language knows beyond the records: where its processes are, and all that hold an end.
 struct ReportHooks {
-  void (*begin)(Run&) = nullptr;  // bring file and line of every process up to date; nothing of the run changes until end()
+  // bring file and line of every process up to date; nothing of the run changes until end()
+  void (*begin)(Run&) = nullptr;
   void (*holders)(const core::SyncObject&, bool readers, std::vector<std::uint32_t>& add) = nullptr;
   void (*end)(Run&) = nullptr;
-  void (*deadlock)(Run&, const struct Report&) = nullptr;              // it is declared
-  const char* ends = "say .ends() of that guard, weft::in(…).ends()";  // how a program makes a retirement an outcome
+  void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
+  // how a program makes a retirement an outcome
+  const char* ends = "say .ends() of that guard, weft::in(…).ends()";
 };
 inline ReportHooks report_hooks;
 
 struct Report {
   struct Blocked {
     std::string path, verb, at;
-    bool for_children = false;  // it waits for its group: no operation of its own, but part of the graph
+    // it waits for its group: no operation of its own, but part of the graph
+    bool for_children = false;
     std::vector<std::string> places;
-    std::vector<std::pair<std::uint32_t, std::string>> silent;  // guards of its select whose channels have ended (rule 5.6)
-    std::vector<std::string> unknown;                           // places whose other side nobody is known to hold
-    std::uint32_t node = 0;                                     // in the graph: its index in `order`
+    // guards of its select whose channels have ended (rule 5.6)
+    std::vector<std::pair<std::uint32_t, std::string>> silent;
+    // places whose other side nobody is known to hold
+    std::vector<std::string> unknown;
+    // in the graph: its index in `order`
+    std::uint32_t node = 0;
   };
   static constexpr std::size_t kLines = 40;  // of processes, in a text
   static constexpr std::size_t kNames = 8;   // in a line
 
   std::vector<std::pair<std::uint32_t, Blocked>> blocked;  // by id, ascending
-  std::vector<std::uint32_t> order;  // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
-  std::vector<std::uint32_t> knot;   // in that order
+  // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> knot;  // in that order
 
-  // Only while nothing can run. Its time and memory grow with the number of processes and of records, not with their product.
+  // Only while nothing can run. Its time and memory grow with the number of processes and of
+  // records, not with their product.
   static Report of(Run& run);
   std::vector<std::string> knot_paths() const;
   std::string text() const;
@@ -54,11 +64,14 @@ struct Report {
   static std::string line(const Blocked& b);
   void sort_by_path();
   Blocked* find(std::uint32_t id) noexcept;  // null: it is not blocked
-  const Blocked& of(std::uint32_t id) const noexcept { return *const_cast<Report*>(this)->find(id); }
+  const Blocked& of(std::uint32_t id) const noexcept {
+    return *const_cast<Report*>(this)->find(id);
+  }
   std::uint32_t running() const noexcept { return static_cast<std::uint32_t>(order.size()); }
 
-  // The graph. Nodes: the blocked, in `order`; one for all that run; then, for each side of a channel and each barrier, one that leads to
-  // all that could come there: n who wait for the same m cost n + m edges.
+  // The graph. Nodes: the blocked, in `order`; one for all that run; then, for each side of a
+  // channel and each barrier, one that leads to all that could come there: n who wait for the same
+  // m cost n + m edges.
   std::vector<std::vector<std::uint32_t>> to_;
 };
 

@@ -1,14 +1,16 @@
-// A run: all the processes under one outermost network. It knows whether anything can still happen, keeps time, and declares deadlock.
+// A run: all the processes under one outermost network. It knows whether anything can still happen,
+// keeps time, and declares deadlock.
 //
 // active_  executors that have something to do (counted up by whoever gives it to them, before they are woken; see parking.hpp)
 // outside_ things beyond the run that may wake it: io calls, foreign tasks (rule 10.3)
 //
 // active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
-//                                     nothing is due, and yet no deadlock is proven → a standstill begins (rule 10.6)
+//                                     nothing is due, and yet no deadlock is proven → a standstill
+//                                     begins (rule 10.6)
 //
-// A standstill has a number. The executor whose sleep began it looks once, when patience() is over, whether it still lasts:
-// Parking::sleep() calls stood_still(). If it was no sleep that began it (a thread ended), somebody who sleeps is woken, to begin it by his
-// next sleep.
+// A standstill has a number. The executor whose sleep began it looks once, when patience() is over,
+// whether it still lasts: Parking::sleep() calls stood_still(). If it was no sleep that began it (a
+// thread ended), somebody who sleeps is woken, to begin it by his next sleep.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -32,8 +34,8 @@ class Limit;
 
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
-// Is each of them a link to another program, which can be asked whether all stand still there too (WIRE.md 10)? Then a run that waits for
-// nothing else looks, as at a standstill, but soon.
+// Is each of them a link to another program, which can be asked whether all stand still there too
+// (WIRE.md 10)? Then a run that waits for nothing else looks, as at a standstill, but soon.
 inline prim::atomic<bool> links_are_asked{false};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
@@ -56,40 +58,46 @@ class Run final : public Activity {
   Run& operator=(const Run&) = delete;
   ~Run();
 
-  // --- activity -----------------------------------------------------------------------------------------------------------------
+  // --- activity
+  // -----------------------------------------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   std::uint32_t deactivated() noexcept override;
   // The same by who does not sleep then.
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // Something beyond the run may wake it, from now on until leave_outside(). `due`: it will, or is meant to take its time (an io call, a
-  // socket); of others nobody knows, and there may be a standstill.
+  // Something beyond the run may wake it, from now on until leave_outside(). `due`: it will, or is
+  // meant to take its time (an io call, a socket); of others nobody knows, and there may be a
+  // standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing there is due. Concludes what follows; the
-  // number of the standstill that begins, or 0.
+  // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing
+  // there is due. Concludes what follows; the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
-  // Asked when nothing can run and nothing is known outside: is there something after all (threads that are no processes, rule 10.3)?
+  // Asked when nothing can run and nothing is known outside: is there something after all (threads
+  // that are no processes, rule 10.3)?
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
-  // --- standstill (rule 10.6) -------------------------------------------------------------------------------------------------------
+  // --- standstill (rule 10.6)
+  // -------------------------------------------------------------------------------------------------------
   // What was found when it was looked at; told afterwards, when all may go on.
   struct Standstill {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;
   };
-  // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null function: standstills are not told.
+  // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null
+  // function: standstills are not told.
   std::unique_ptr<Standstill> (*look_at_standstill)(Run&) noexcept = nullptr;
   bool stood_still(std::uint32_t number) noexcept override;
   std::int64_t waits_before() const noexcept override;
   static constexpr std::int64_t kSoon = 50'000'000;  // ns; where links are asked
   // Nothing of it can run, and nothing is due but what links may bring.
   bool waits_for_links() noexcept;
-  // It is known from elsewhere that nothing will ever wake it: a deadlock, told so. False: something runs.
+  // It is known from elsewhere that nothing will ever wake it: a deadlock, told so. False:
+  // something runs.
   bool declare(std::string report, std::vector<std::string> knot);
   bool stands_still() noexcept;  // nothing of it can run, and nothing is due
   bool is_standstill(std::uint32_t number) noexcept;
@@ -97,7 +105,8 @@ class Run final : public Activity {
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);
-    // After a signaller has counted a sleeper, that looks whether the door is closed: so either it finds it so or we find it counted.
+    // After a signaller has counted a sleeper, that looks whether the door is closed: so either it
+    // finds it so or we find it counted.
     closed_.store(1, std::memory_order_seq_cst);
     const bool all = active_.load(std::memory_order_seq_cst) == 0;
     if (all) f();
@@ -108,9 +117,12 @@ class Run final : public Activity {
   // Is it the first standstill of this run with those who wait, where they wait?
   bool first_of(std::uint64_t places);
 
-  // --- time ---------------------------------------------------------------------------------------------------------------------
+  // --- time
+  // ---------------------------------------------------------------------------------------------------------------------
   Clock clock() const noexcept { return clock_; }
-  std::int64_t now() const noexcept { return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed); }
+  std::int64_t now() const noexcept {
+    return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed);
+  }
   void arm(TimerNode& t);
   void disarm(TimerNode& t) noexcept;
   std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_seq_cst); }
@@ -123,9 +135,13 @@ class Run final : public Activity {
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
 
-  // --- executors beside the one that the run began with ---------------------------------------------------------------------------
-  Executor& executor_at(RunsAt at) const noexcept { return *executors_[index_of(at)].load(std::memory_order_acquire); }
-  // The executor of that key, made by `make` (→ unique_ptr<RunExecutor>) at its first use. At::group: there is no room for another.
+  // --- executors beside the one that the run began with
+  // ---------------------------------------------------------------------------
+  Executor& executor_at(RunsAt at) const noexcept {
+    return *executors_[index_of(at)].load(std::memory_order_acquire);
+  }
+  // The executor of that key, made by `make` (→ unique_ptr<RunExecutor>) at its first use.
+  // At::group: there is no room for another.
   template <class Make>
   RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
     const std::lock_guard g(hiring_);
@@ -154,23 +170,28 @@ class Run final : public Activity {
   }
   void dismiss() noexcept;
 
-  // --- groups, for reports and cancellation -------------------------------------------------------------------------------------
+  // --- groups, for reports and cancellation
+  // -------------------------------------------------------------------------------------
   void add_group(Group&) noexcept;
   void remove_group(Group&) noexcept;
   void cancel_everybody() noexcept;
   // On a nudge: withdraw what the processes of this executor wait for, if they were cancelled.
   void serve_cancellations(Executor&) noexcept;
-  // The owner of blocks meets the requests of groups that failed while it was in them (rule 7.5). False: there was none.
+  // The owner of blocks meets the requests of groups that failed while it was in them (rule 7.5).
+  // False: there was none.
   bool meet_blocks(ProcessBase& owner) noexcept;
-  void withdraw_block(ProcessBase& owner) noexcept;  // one that asked has ended: unless another asks too
+  // one that asked has ended: unless another asks too
+  void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
   // No group comes, goes or changes its owner meanwhile: those above a live process can be walked.
   template <class F>
   void still(F&& f);
 
-  // --- threads of thread processes -----------------------------------------------------------------------------------------------
-  // Joined before the run ends; those that are done, when the next is made: a run that makes them for ever must not keep them all.
+  // --- threads of thread processes
+  // -----------------------------------------------------------------------------------------------
+  // Joined before the run ends; those that are done, when the next is made: a run that makes them
+  // for ever must not keep them all.
   template <class Body>
   void keep(Body body) {
     std::vector<std::thread> done;
@@ -187,12 +208,14 @@ class Run final : public Activity {
   std::size_t threads_kept() noexcept;
   void join_threads() noexcept;
 
-  // --- deadlock -----------------------------------------------------------------------------------------------------------------
+  // --- deadlock
+  // -----------------------------------------------------------------------------------------------------------------
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
   const std::string& deadlock_report() const noexcept { return report_; }
   std::vector<std::string> knot() const { return knot_; }
   bool detect_deadlock = true;
-  void (*on_deadlock)(const std::string& report) noexcept = nullptr;  // told before anybody is cancelled, under no lock
+  // told before anybody is cancelled, under no lock
+  void (*on_deadlock)(const std::string& report) noexcept = nullptr;
 
  private:
   friend struct Report;
@@ -203,7 +226,9 @@ class Run final : public Activity {
   // Of outside_: what may or may not come, and nobody here can tell.
   std::int32_t unsure() const noexcept {
     return strangers_.load(std::memory_order_seq_cst) +
-           (links_are_asked.load(std::memory_order_relaxed) ? due_tokens.load(std::memory_order_seq_cst) : 0);
+           (links_are_asked.load(std::memory_order_relaxed)
+                ? due_tokens.load(std::memory_order_seq_cst)
+                : 0);
   }
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.
   void find_watch() noexcept;
@@ -235,11 +260,16 @@ class Run final : public Activity {
   std::vector<std::thread> threads_;
   std::vector<std::thread> threads_done_;
 
-  prim::Mutex groups_mutex_;  // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
+  // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
+  prim::Mutex groups_mutex_;
   Group* groups_ = nullptr;
 
-  static std::size_t index_of(RunsAt at) noexcept { return static_cast<std::size_t>(at) - static_cast<std::size_t>(RunsAt::first); }
-  static RunsAt at_of(std::size_t i) noexcept { return static_cast<RunsAt>(i + static_cast<std::size_t>(RunsAt::first)); }
+  static std::size_t index_of(RunsAt at) noexcept {
+    return static_cast<std::size_t>(at) - static_cast<std::size_t>(RunsAt::first);
+  }
+  static RunsAt at_of(std::size_t i) noexcept {
+    return static_cast<RunsAt>(i + static_cast<std::size_t>(RunsAt::first));
+  }
   prim::Mutex hiring_;  // hired_, parts_
   struct Hiring {
     std::shared_ptr<const void> key;

@@ -1,5 +1,6 @@
-// The single-core scheduler: a trampoline over a run queue (measured faster than symmetric transfer, and safe where that overflowed the
-// stack). Woken from its own thread it links; from another it takes the waker through an inbox.
+// The single-core scheduler: a trampoline over a run queue (measured faster than symmetric
+// transfer, and safe where that overflowed the stack). Woken from its own thread it links; from
+// another it takes the waker through an inbox.
 //
 //   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
@@ -19,7 +20,9 @@ class Scheduler final : public Executor {
   Run& run;
 
   // `host`: the thread process on which it runs, whose cancellation is served too; may be null.
-  explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept : run(r), host_(host) { parking_.activity = &r; }
+  explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept : run(r), host_(host) {
+    parking_.activity = &r;
+  }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   ~Scheduler() = default;
@@ -80,14 +83,16 @@ class Scheduler final : public Executor {
     looping_ = true;
     while (!halt_ || observed(context)) {
       run_ready(context);
-      if ((halt_ & kStop) != 0 || !queue_.empty()) continue;  // watched, and nothing ready: observed() has seen to that, and we sleep
+      // watched, and nothing ready: observed() has seen to that, and we sleep
+      if ((halt_ & kStop) != 0 || !queue_.empty()) continue;
       context.running = nullptr;
       if (take_inbox()) continue;
       if (run.timers_due()) {
         run.fire_due();
         continue;
       }
-      // Whoever concludes on this very thread that nothing can run (a virtual clock, a deadlock) wakes us as any other thread would.
+      // Whoever concludes on this very thread that nothing can run (a virtual clock, a deadlock)
+      // wakes us as any other thread would.
       this_scheduler = nullptr;
       const std::uint32_t s = parking_.sleep();
       this_scheduler = this;
@@ -105,16 +110,17 @@ class Scheduler final : public Executor {
     context_.attention = true;
   }
 
-  // For a process that has a stack of its own and hands control on as it parks: the next waker, taken, if it is run by `kind`. Null: back
-  // to the loop.
+  // For a process that has a stack of its own and hands control on as it parks: the next waker,
+  // taken, if it is run by `kind`. Null: back to the loop.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
     if (!looping_) return nullptr;  // the steps of a turn are counted
     if (++handed_on_ % kLook == 0) look_around();
     return queue_.empty() || queue_.front()->ops->run != kind ? nullptr : queue_.pop();
   }
 
-  // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns have passed. True: more is ready. The
-  // clock is read after every so many steps as it takes to pass some 4 us, by the pace of the last ones.
+  // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns
+  // have passed. True: more is ready. The clock is read after every so many steps as it takes to
+  // pass some 4 us, by the pace of the last ones.
   bool turn(std::int64_t budget) {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -133,7 +139,9 @@ class Scheduler final : public Executor {
         step(w, context);
       }
       const std::int64_t now = prim::now();
-      stride_ = now - last > kGlance ? stride_ / 2 + (stride_ == 1) : stride_ < kLook && now - last < kGlance / 2 ? stride_ * 2 : stride_;
+      stride_ = now - last > kGlance                          ? stride_ / 2 + (stride_ == 1)
+                : stride_ < kLook && now - last < kGlance / 2 ? stride_ * 2
+                                                              : stride_;
       if (now >= until) break;
       last = now;
       if (parking_.signalled() || inbox_.load(std::memory_order_relaxed)) look_around();
@@ -144,8 +152,11 @@ class Scheduler final : public Executor {
     core::current_run_queue = outer_queue;
     return !queue_.empty();
   }
-  // Between two turns: see Parking. end_turn() is true if nothing is ready and nothing came meanwhile; begin_turn() begins a turn after that.
-  bool end_turn() noexcept { return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn(); }
+  // Between two turns: see Parking. end_turn() is true if nothing is ready and nothing came
+  // meanwhile; begin_turn() begins a turn after that.
+  bool end_turn() noexcept {
+    return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn();
+  }
   void begin_turn() noexcept { parking_.begin_turn(); }
   void host_by(void (*bell)(Parking&) noexcept, void* host) noexcept {
     parking_.bell = bell;
@@ -154,10 +165,13 @@ class Scheduler final : public Executor {
   void* host() const noexcept { return parking_.host; }
 
  private:
-  static constexpr unsigned kLook = 64;          // steps between two looks at the inbox and the clock
-  static constexpr std::int64_t kGlance = 8000;  // ns between two looks at the clock in a turn, at most, if steps are short
+  // steps between two looks at the inbox and the clock
+  static constexpr unsigned kLook = 64;
+  // ns between two looks at the clock in a turn, at most, if steps are short
+  static constexpr std::int64_t kGlance = 8000;
 
-  // Until nobody is ready or the loop is to halt. The head of the queue stays in a register: a step stores
+  // Until nobody is ready or the loop is to halt. The head of the queue stays in a register: a step
+  // stores
   // who runs, and that it is parked no more.
   [[gnu::always_inline]] void run_ready(Context& context) {
     unsigned left = kLook;
@@ -219,7 +233,8 @@ class Scheduler final : public Executor {
       if (context.attention) context.attended();
       context.running = nullptr;
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
-      step(w, context);  // what has no frame of its own to be resumed says for itself that it goes on
+      // what has no frame of its own to be resumed says for itself that it goes on
+      step(w, context);
       o->suspended(context.running, &context);
       if (++handed_on_ % kLook == 0) look_around();
     }
@@ -228,7 +243,8 @@ class Scheduler final : public Executor {
 
   void serve() noexcept {
     run.serve_cancellations(*this);
-    if (host_ && host_->op && host_->cancel().load(std::memory_order_acquire)) host_->op->withdraw(*host_);
+    if (host_ && host_->op && host_->cancel().load(std::memory_order_acquire))
+      host_->op->withdraw(*host_);
   }
 
   // A stack (many threads push), turned round so that the order of arrival is kept.
@@ -260,7 +276,8 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  alignas(kLine) Context context_;  // not on the stack, where a process with a stack of its own may lie when it asks
+  // not on the stack, where a process with a stack of its own may lie when it asks
+  alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;

@@ -2,8 +2,8 @@
 #pragma once
 #include <utility>
 
-#include "group.hpp"
 #include "brief_wait.hpp"
+#include "group.hpp"
 #include "observer.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -21,20 +21,24 @@ class ThreadProcess : public ProcessBase, public Executor {
 
   // The process that this thread is; a thread that is none gets a guest's.
   static ThreadProcess& self() noexcept;
-  // A thread in no run that has waited for patience() (rule 10.6), on that thread, while it is asleep. True: ask again after as long. Null:
-  // nobody asks.
+  // A thread in no run that has waited for patience() (rule 10.6), on that thread, while it is
+  // asleep. True: ask again after as long. Null: nobody asks.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
-  // For who switches between several threads' worth of state on one (a checker): the process that this thread is from now on.
+  // For who switches between several threads' worth of state on one (a checker): the process that
+  // this thread is from now on.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
   // The same if it is a process and runs nothing else at the moment (no coroutine); else null.
-  static ThreadProcess* plain() noexcept { return current && this_context == &current->context ? current : nullptr; }
+  static ThreadProcess* plain() noexcept {
+    return current && this_context == &current->context ? current : nullptr;
+  }
 
   // For the time of a scope this thread is that process.
   class Scope {
    public:
     explicit Scope(ThreadProcess& p) noexcept
-        : outer_(std::exchange(current, &p)), outer_context_(std::exchange(this_context, &p.context)) {
+        : outer_(std::exchange(current, &p)),
+          outer_context_(std::exchange(this_context, &p.context)) {
       BriefWait::one_more();
     }
     Scope(const Scope&) = delete;
@@ -53,18 +57,22 @@ class ThreadProcess : public ProcessBase, public Executor {
   // After it was a process of another executor, which goes: it is its own again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Before an operation that would have to wait is begun: is it about to be able not to (brief_wait.hpp)? Where other programs are served by
-  // who waits, that is what it does with its time.
+  // Before an operation that would have to wait is begun: is it about to be able not to
+  // (brief_wait.hpp)? Where other programs are served by who waits, that is what it does with its
+  // time.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     return attending.load(std::memory_order_relaxed) ? ready() : brief_wait_.until(ready);
   }
 
-  // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must be nudged.
+  // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must
+  // be nudged.
   class Hosting {
    public:
     Hosting(ThreadProcess& self, Executor& e) noexcept
-        : self_(self), executor_(e), outer_(self.hosting_.exchange(&e, std::memory_order_seq_cst)) {}
+        : self_(self),
+          executor_(e),
+          outer_(self.hosting_.exchange(&e, std::memory_order_seq_cst)) {}
     Hosting(const Hosting&) = delete;
     Hosting& operator=(const Hosting&) = delete;
     ~Hosting() {
@@ -72,8 +80,8 @@ class ThreadProcess : public ProcessBase, public Executor {
       self_.hosting_.store(outer_, std::memory_order_seq_cst);
       self_.nudging_.wait_until_none();  // who still found the executor here, which goes after us
     }
-    // From now on it waits by `op` at `place`, which the executor withdraws when it is nudged. A request that came before went to the
-    // thread's own parking, or found nothing to withdraw.
+    // From now on it waits by `op` at `place`, which the executor withdraws when it is nudged. A
+    // request that came before went to the thread's own parking, or found nothing to withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:
@@ -94,7 +102,9 @@ class ThreadProcess : public ProcessBase, public Executor {
  private:
   struct Lone;  // of a thread in no run
   static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
-  static ThreadProcess* self_of(core::Waker* w) noexcept { return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w)); }
+  static ThreadProcess* self_of(core::Waker* w) noexcept {
+    return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w));
+  }
   static Executor* executor_of(ProcessBase& p) noexcept { return static_cast<ThreadProcess*>(&p); }
   static const ProcessOps kOps;
   static inline constinit thread_local ThreadProcess* current = nullptr;
@@ -105,7 +115,8 @@ class ThreadProcess : public ProcessBase, public Executor {
   Posting nudging_;
 };
 
-inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};
+inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0},
+                                            &ThreadProcess::executor_of};
 
 }  // namespace weft::inline WEFT_ABI::runtime
 

@@ -1,4 +1,5 @@
-// Timers: one heap per run, over the steady or the virtual clock (rules 8.5 and 8.6). A timer competes for the word of a choice.
+// Timers: one heap per run, over the steady or the virtual clock (rules 8.5 and 8.6). A timer
+// competes for the word of a choice.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,7 +8,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The time `span` ns after `now`; prim::forever, which never comes, if that lies at or beyond the end of the clock (rule 8.5).
+// The time `span` ns after `now`; prim::forever, which never comes, if that lies at or beyond the
+// end of the clock (rule 8.5).
 constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
   std::int64_t at = 0;
   if (!__builtin_add_overflow(now, span, &at)) return at;
@@ -26,11 +28,14 @@ struct TimerNode {
 class TimerHeap {
  public:
   bool empty() const noexcept { return heap_.empty(); }
-  std::int64_t earliest() const noexcept { return heap_.empty() ? prim::forever : heap_[0]->deadline; }
+  std::int64_t earliest() const noexcept {
+    return heap_.empty() ? prim::forever : heap_[0]->deadline;
+  }
 
   void add(TimerNode& t);
   void remove(TimerNode& t) noexcept;
-  // Timers of those that were decided otherwise and have not come to take them away (a writer held by an extended read).
+  // Timers of those that were decided otherwise and have not come to take them away (a writer held
+  // by an extended read).
   void drop_dead() noexcept;
   TimerNode* pop() noexcept;
 

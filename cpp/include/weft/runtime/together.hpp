@@ -1,13 +1,16 @@
-// Several plain operations of one process at once, in one direction: the engine of par_read and par_write (rule 7.10).
+// Several plain operations of one process at once, in one direction: the engine of par_read and
+// par_write (rule 7.10).
 //
 //   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: one_decided()──► woken, all decided
 //
 // word_: how many are undecided, and whether the process sleeps.
 //
 // Invariants
-//  1 Whoever decides the last one while the process sleeps wakes it, once; from then on nobody else touches this object.
-//  2 Who decides one owns its count until one_decided(): the object lives until then. So an end that comes while others are undecided withdraws
-//    them, on the thread that brings it, before it settles its own.
+//  1 Whoever decides the last one while the process sleeps wakes it, once; from then on nobody else
+//    touches this object.
+//  2 Who decides one owns its count until one_decided(): the object lives until then. So an end
+//    that comes while others are undecided withdraws them, on the thread that brings it, before it
+//    settles its own.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,7 +21,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// A count that several threads may change (shared), or only one (local: no atomic read-modify-write).
+// A count that several threads may change (shared), or only one (local: no atomic
+// read-modify-write).
 template <bool Shared>
 class TogetherWord {
  public:
@@ -43,7 +47,9 @@ class TogetherWord {
   }
   // As compare_exchange_weak.
   bool change(std::uint32_t& from, std::uint32_t to) noexcept {
-    if constexpr (Shared) return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
+    if constexpr (Shared)
+      return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel,
+                                         std::memory_order_acquire);
     set(to);
     return true;
   }
@@ -62,7 +68,8 @@ class Together {
     Engine* c = nullptr;
     Together* all = nullptr;
   };
-  using Offers = std::conditional_t<N == 0, std::unique_ptr<Offer[]>, std::array<Offer, N == 0 ? 1 : N>>;
+  using Offers =
+      std::conditional_t<N == 0, std::unique_ptr<Offer[]>, std::array<Offer, N == 0 ? 1 : N>>;
 
   explicit Together(ProcessBase* p, std::size_t n) : p_(p), n_(n) {
     if constexpr (N == 0) offers_.reset(new Offer[n]);
@@ -79,7 +86,8 @@ class Together {
   }
 
   bool begin() {
-    if (p_->cancel().load(std::memory_order_relaxed) != 0) {  // before anything is offered: the caller raises it
+    if (p_->cancel().load(std::memory_order_relaxed) != 0) {
+      // before anything is offered: the caller raises it
       for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
       return true;
     }
@@ -125,7 +133,8 @@ class Together {
   static void visit(ProcessBase& p, WaitVisitor& v) {
     auto& self = *static_cast<Together*>(p.place);
     for (std::size_t i = 0; i < self.n_; ++i)
-      if (in_line(*self.offers_[i].c, self.offers_[i])) v.channel(*self.offers_[i].c, S == core::Side::out);
+      if (in_line(*self.offers_[i].c, self.offers_[i]))
+        v.channel(*self.offers_[i].c, S == core::Side::out);
   }
   static constexpr OpKind kind{S == core::Side::in ? "read" : "write", &cancel, &visit, &visit};
 
@@ -143,7 +152,8 @@ class Together {
       word_.add(-1u, std::memory_order_release);
     }
   }
-  // One fewer is undecided. True: it was the last and the process sleeps: the caller must wake it, and touch nothing here.
+  // One fewer is undecided. True: it was the last and the process sleeps: the caller must wake it,
+  // and touch nothing here.
   bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);
@@ -159,7 +169,8 @@ class Together {
     ProcessBase* const p = o.all->p_;
     if (o.all->one_decided(o.status != Status::ok)) p->ops->wake(p);
   }
-  static void decided_in_queue(core::Waker* w) { decided(w); }  // a local channel puts whoever it wakes into the run queue
+  // a local channel puts whoever it wakes into the run queue
+  static void decided_in_queue(core::Waker* w) { decided(w); }
   static constexpr core::WakerOps kOps{&decided, &decided_in_queue, nullptr, 0, nullptr};
 
   ProcessBase* const p_;

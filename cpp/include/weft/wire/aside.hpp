@@ -1,9 +1,11 @@
-// Descriptors that belong to frames in a ring: each goes over the link's socket, with one byte, before its frame is published
-// (WIRE.md 12.4). So whoever reads the frame finds it there. POSIX.
+// Descriptors that belong to frames in a ring: each goes over the link's socket, with one byte,
+// before its frame is published (WIRE.md 12.4). So whoever reads the frame finds it there. POSIX.
 //
 // Invariants
-//  1 What is to go, the space's lock: in order; no byte is published that was queued after a descriptor that has not gone.
-//  2 What has come, lock_: in order. Either the thread that watches the socket takes it in, or who reads the frame.
+//  1 What is to go, the space's lock: in order; no byte is published that was queued after a
+//    descriptor that has not gone.
+//  2 What has come, lock_: in order. Either the thread that watches the socket takes it in, or who
+//    reads the frame.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -17,7 +19,9 @@ class Aside {
   // --- in a step ---
 
   // Takes it over; `queued` bytes are to be published before it.
-  void attach(int descriptor, std::size_t queued) { to_go_.push_back({published_ + queued, Descriptor(descriptor)}); }
+  void attach(int descriptor, std::size_t queued) {
+    to_go_.push_back({published_ + queued, Descriptor(descriptor)});
+  }
   // How many bytes may be published now. Sends what can go. -1: one cannot.
   std::ptrdiff_t may_go(int socket) noexcept {
     while (!to_go_.empty()) {
@@ -25,7 +29,8 @@ class Aside {
       const int fd = to_go_.front().descriptor.get();
       if (!ready_ || !send_descriptors(socket, Bytes(&mark, 1), std::span(&fd, 1))) {
         const bool later = !ready_ || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-        const bool gone = ready_ && (errno == EPIPE || errno == ECONNRESET);  // it is told as any other end
+        // it is told as any other end
+        const bool gone = ready_ && (errno == EPIPE || errno == ECONNRESET);
         if (!later && !gone) return -1;
         waits_ = later && ready_;
         return static_cast<std::ptrdiff_t>(to_go_.front().at - published_);

@@ -1,18 +1,25 @@
-// Who serves the links in shared memory: whoever waits, else a thread of the wire's own (WIRE.md 12.4). Linux.
+// Who serves the links in shared memory: whoever waits, else a thread of the wire's own (WIRE.md
+// 12.4). Linux.
 //
-// A program has one attendant while it has such links. Of its threads at most one *looks* for all of them: one that would wait (for
-// whatever: a channel of its own, a far end), or the bells' thread if a bell was rung while none did. It takes in what has come, spins for
-// a moment if a peer runs on another CPU, then parks on its own word and on all bells at once. Deaths come by the life words, which are
-// futexes and the bells' thread's business, and by the sockets' end of file, which the watching thread polls for, as for the hand-shakes.
+// A program has one attendant while it has such links. Of its threads at most one *looks* for all
+// of them: one that would wait (for whatever: a channel of its own, a far end), or the bells'
+// thread if a bell was rung while none did. It takes in what has come, spins for a moment if a peer
+// runs on another CPU, then parks on its own word and on all bells at once. Deaths come by the life
+// words, which are futexes and the bells' thread's business, and by the sockets' end of file, which
+// the watching thread polls for, as for the hand-shakes.
 //
 //   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one looks ──its own wait is over, or somebody needs the list──► nobody
 //
 // Invariants
-//  1 Who looks holds `looks_`. Links come and go with `looks_` and `list_` held, so either suffices to walk them.
+//  1 Who looks holds `looks_`. Links come and go with `looks_` and `list_` held, so either suffices
+//    to walk them.
 //  2 Locks are taken in this order: list_, looks_, a space's. Who looks does not take list_.
-//  3 A wake-up that was put off (owed_, soft_) is paid before its thread sleeps, or by the bells' thread within 2 ms.
-//  4 Who sleeps by `control_` reads it first, and then what it is rung for (stop_, wanted_, the list): a kick between the two is seen.
-//  5 Nobody sleeps in here but who is kicked: the last link that goes waits for all who are inside (users_).
+//  3 A wake-up that was put off (owed_, soft_) is paid before its thread sleeps, or by the bells'
+//    thread within 2 ms.
+//  4 Who sleeps by `control_` reads it first, and then what it is rung for (stop_, wanted_, the
+//    list): a kick between the two is seen.
+//  5 Nobody sleeps in here but who is kicked: the last link that goes waits for all who are inside
+//    (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -32,13 +39,19 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  virtual void take() noexcept = 0;                 // what has come; and room may have come too
-  virtual void readable() noexcept = 0;             // the socket, or writable; sets `watched` false when there is nothing more to come
-  virtual void gone(const char* how) noexcept = 0;  // the peer is: first what it has published, then the end
-  virtual void adopted() noexcept = 0;              // on the watching thread, in no step: now it may enter
-  virtual void let_go() noexcept = 0;               // the same; it is over, and nobody else has it
+  virtual void take() noexcept = 0;  // what has come; and room may have come too
+  // the socket, or writable; sets `watched` false when there is nothing more to come
+  virtual void readable() noexcept = 0;
+  // the peer is: first what it has published, then the end
+  virtual void gone(const char* how) noexcept = 0;
+  // on the watching thread, in no step: now it may enter
+  virtual void adopted() noexcept = 0;
+  virtual void let_go() noexcept = 0;  // the same; it is over, and nobody else has it
 
-  bool busy() const noexcept { return open && (inlet.any() || (waits_for_room.load(std::memory_order_relaxed) && outlet.has_room())); }
+  bool busy() const noexcept {
+    return open &&
+           (inlet.any() || (waits_for_room.load(std::memory_order_relaxed) && outlet.has_room()));
+  }
 
   int socket = -1;
   bool watched = true;
@@ -47,7 +60,8 @@ class Attended {
   Outlet outlet;
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};  // the peer's; null once it has ended
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  std::atomic<bool> late{false}, left{false};  // for the bells' thread at its next tick: to ring the peer; to look here
+  // for the bells' thread at its next tick: to ring the peer; to look here
+  std::atomic<bool> late{false}, left{false};
 
  protected:
   ~Attended() = default;
@@ -55,7 +69,8 @@ class Attended {
 
 class Attendant {
  public:
-  static constexpr std::size_t kLinks = 60;  // two words each, of the 128 that a thread may wait for
+  // two words each, of the 128 that a thread may wait for
+  static constexpr std::size_t kLinks = 60;
 
   // The one there is, or a new one. Throws BadUse where the system cannot wait for several words.
   static std::shared_ptr<Attendant> get() {
@@ -74,7 +89,8 @@ class Attendant {
   }
   Attendant() {
     if (::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == ENOSYS)
-      weft::detail::bad_use("links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
+      weft::detail::bad_use(
+          "links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
     control_fd_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (control_fd_.get() < 0) weft::detail::bad_use("no descriptor is left");
     const auto run = [this](void (Attendant::*what)()) {
@@ -110,7 +126,8 @@ class Attendant {
     links_.push_back(&l);
     return nullptr;
   }
-  // A link that was made in a step, and belongs to nobody here: it is told adopted(), and let_go() when it is over.
+  // A link that was made in a step, and belongs to nobody here: it is told adopted(), and let_go()
+  // when it is over.
   void adopt(std::shared_ptr<Attended> l) {
     {
       const std::lock_guard g(foundlings_lock_);
@@ -127,18 +144,21 @@ class Attendant {
     std::erase(links_, &l);
     w.end();
   }
-  // The hand-shake of a link is over: it can be looked at. By the watching thread, from Attended::readable().
+  // The hand-shake of a link is over: it can be looked at. By the watching thread, from
+  // Attended::readable().
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
   }
 
-  // After something was published; in a step. If nobody waits for it, and no thread of the peer's waits at all, it may take its time.
+  // After something was published; in a step. If nobody waits for it, and no thread of the peer's
+  // waits at all, it may take its time.
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
     const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
     if (hurries) d.urgent.store(1, std::memory_order_seq_cst);
-    if (alone_ >= 0 && who == Bell::parked && d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) &&
+    if (alone_ >= 0 && who == Bell::parked &&
+        d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) &&
         put_off(l.soft))
       return;
     if (!hurries) {
@@ -155,8 +175,10 @@ class Attendant {
  private:
   static constexpr long kWaitv = 449;
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;  // ns of spinning
-  static constexpr int kRounds = 16;                              // of one look, before the lives of the peers are looked at again
-  static constexpr int kQuiet = 8;                                // ticks without anything that was put off, after which they end
+  // of one look, before the lives of the peers are looked at again
+  static constexpr int kRounds = 16;
+  // ticks without anything that was put off, after which they end
+  static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
     std::uint32_t flags = 0, zero = 0;
@@ -164,7 +186,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // The list changes: who looks is asked to leave off. `held`: by who holds the lock of the list already.
+  // The list changes: who looks is asked to leave off. `held`: by who holds the lock of the list
+  // already.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -192,8 +215,11 @@ class Attendant {
     ::syscall(SYS_futex, &control_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
     look_at_sockets();
   }
-  static void wake(prim::atomic<std::uint32_t>& word) noexcept { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
-  static void add(Words& w, std::size_t& n, prim::atomic<std::uint32_t>& word, std::uint32_t value, std::uint32_t flags) noexcept {
+  static void wake(prim::atomic<std::uint32_t>& word) noexcept {
+    ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  }
+  static void add(Words& w, std::size_t& n, prim::atomic<std::uint32_t>& word, std::uint32_t value,
+                  std::uint32_t flags) noexcept {
     w[n++] = {value, reinterpret_cast<std::uint64_t>(&word), flags, 0};
   }
   static void wait(Words& w, std::size_t n, std::int64_t until) noexcept {
@@ -220,17 +246,20 @@ class Attendant {
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
-    // A peer that never stops does not keep a thread from what it has to do: the rest is the bells' thread's, and may take its time if
-    // nobody waits for it.
+    // A peer that never stops does not keep a thread from what it has to do: the rest is the bells'
+    // thread's, and may take its time if nobody waits for it.
     for (Attended* l : links_)
-      if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) ||
-                        l->inlet.direction().urgent.load(std::memory_order_seq_cst) != 0 || !put_off(l->left)))
-        if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake) wake(*k.wake);
+      if (l->busy() &&
+          (l->waits_for_room.load(std::memory_order_relaxed) ||
+           l->inlet.direction().urgent.load(std::memory_order_seq_cst) != 0 || !put_off(l->left)))
+        if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
+          wake(*k.wake);
   }
   // Whose bell was to be rung when we park, unless they had looked by then.
   void pay_owed() noexcept {
     for (Attended* l : links_)
-      if (l->owed.load(std::memory_order_relaxed) && l->owed.exchange(false) && l->outlet.unread()) ring(*l);
+      if (l->owed.load(std::memory_order_relaxed) && l->owed.exchange(false) && l->outlet.unread())
+        ring(*l);
   }
   bool anybody_to_pay() const noexcept {
     for (const Attended* l : links_)
@@ -259,8 +288,9 @@ class Attendant {
     return other;
   }
 
-  // How long it has paid to spin where a thread waits: for each place by itself. Each failure halves it, a success restores it; now and
-  // then the whole time is tried, since who parks cannot tell a peer's time from that of the wake-up.
+  // How long it has paid to spin where a thread waits: for each place by itself. Each failure
+  // halves it, a success restores it; now and then the whole time is tried, since who parks cannot
+  // tell a peer's time from that of the wake-up.
   struct Patience {
     const void* place = nullptr;
     std::int64_t ns = kLongest;
@@ -310,7 +340,8 @@ class Attendant {
   }
   // False: another looks, or is about to; the thread is to sleep by itself.
   // `spins`: it has not attended before.
-  bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until, bool spins) noexcept {
+  bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
+            bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
       const std::lock_guard g(list_);
       pay();
@@ -342,12 +373,15 @@ class Attendant {
     return true;
   }
 
-  // --- wake-ups that are put off: where the peer can only run once we sleep, or nobody waits for what was said ---
+  // --- wake-ups that are put off: where the peer can only run once we sleep, or nobody waits for
+  // what was said ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               std::memory_order_seq_cst);  // before it is asked whether the ticks go on: the last of them looks after they have ended
+               // before it is asked whether the ticks go on: the last of them looks after they have
+               // ended
+               std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
     return false;
@@ -397,7 +431,8 @@ class Attendant {
           say(Bell::looking);
           (void)peers_elsewhere();
           take_all();
-          // On one CPU those who are rung run now, and what they answer needs no bell: we still look.
+          // On one CPU those who are rung run now, and what they answer needs no bell: we still
+          // look.
           for (int round = 0; round < kRounds && anybody_to_pay(); ++round) {
             pay();
             take_all();
@@ -423,7 +458,11 @@ class Attendant {
         const std::lock_guard g(list_);
         for (Attended* l : links_)
           if (l->watched)
-            fds.push_back({l->socket, static_cast<short>(POLLIN | (l->waits_for_socket.load(std::memory_order_seq_cst) ? POLLOUT : 0)), 0});
+            fds.push_back(
+                {l->socket,
+                 static_cast<short>(
+                     POLLIN | (l->waits_for_socket.load(std::memory_order_seq_cst) ? POLLOUT : 0)),
+                 0});
       }
       if (::poll(fds.data(), fds.size(), -1) < 0) continue;
       if (fds[0].revents) {
@@ -451,7 +490,8 @@ class Attendant {
       l->adopted();
       adopted_.push_back(std::move(l));
     }
-    // A session that is over has shut its socket down, or had it shut: that is seen here, and nobody watches it after that.
+    // A session that is over has shut its socket down, or had it shut: that is seen here, and
+    // nobody watches it after that.
     std::erase_if(adopted_, [this](const std::shared_ptr<Attended>& l) {
       {
         const std::lock_guard g(list_);
@@ -480,13 +520,16 @@ class Attendant {
   static inline std::mutex made_lock_;
   static inline std::weak_ptr<Attendant> made_;
   static inline std::atomic<Attendant*> current_{nullptr};
-  static inline runtime::Posting& users_ = *new runtime::Posting;  // never destroyed: a thread may sleep in here while the program ends
+  // never destroyed: a thread may sleep in here while the program ends
+  static inline runtime::Posting& users_ = *new runtime::Posting;
 
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
-  std::mutex foundlings_lock_;                                   // within a step or not, and nothing is locked within it
-  std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;  // not yet looked after; the watching thread's own
+  // within a step or not, and nothing is locked within it
+  std::mutex foundlings_lock_;
+  // not yet looked after; the watching thread's own
+  std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;
   Life::List lives_;
   prim::atomic<std::uint32_t> control_{0};
   Descriptor control_fd_;
@@ -500,9 +543,13 @@ class Attendant {
 };
 
 inline constexpr runtime::Attending Attendant::kAttending{
-    [](prim::atomic<std::uint32_t>& word) noexcept { return with([&](Attendant& a) { return a.attend(word); }); },
-    [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until, bool spins) noexcept {
-      if (!with([&](Attendant& a) { return a.park(word, expected, until, spins); })) prim::park(word, expected, until);
+    [](prim::atomic<std::uint32_t>& word) noexcept {
+      return with([&](Attendant& a) { return a.attend(word); });
+    },
+    [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
+       bool spins) noexcept {
+      if (!with([&](Attendant& a) { return a.park(word, expected, until, spins); }))
+        prim::park(word, expected, until);
     }};
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -1,5 +1,6 @@
-// What of CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers of any size, floats, text, bytes, arrays
-// and maps of those, all of definite length. Here is only the check of what a peer sends: no value is made.
+// What of CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers
+// of any size, floats, text, bytes, arrays and maps of those, all of definite length. Here is only
+// the check of what a peer sends: no value is made.
 //
 // Invariant: no input reads outside of it, and none nests deeper than kDeepest.
 #pragma once
@@ -47,7 +48,8 @@ class CborCheck {
       case 2:
       case 3:
         if (n > in_.size()) return bad("a value that is cut off");
-        if (major == 3 && !utf8(in_.first(static_cast<std::size_t>(n)))) return bad("a text that is no UTF-8");
+        if (major == 3 && !utf8(in_.first(static_cast<std::size_t>(n))))
+          return bad("a text that is no UTF-8");
         in_ = in_.subspan(static_cast<std::size_t>(n));
         return true;
       case 4:
@@ -63,13 +65,18 @@ class CborCheck {
         return item(depth + 1);
       default: break;
     }
-    return (low >= 20 && low <= 22) || low >= 25 || bad("a value that is neither null, a boolean nor a float");
+    return (low >= 20 && low <= 22) || low >= 25 ||
+           bad("a value that is neither null, a boolean nor a float");
   }
   static bool utf8(Bytes in) noexcept {
     const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(in[i]); };
     for (std::size_t i = 0; i < in.size();) {
       const std::uint32_t b = at(i);
-      const std::size_t more = b < 0x80 ? 0 : b >> 5 == 6 ? 1 : b >> 4 == 14 ? 2 : b >> 3 == 30 ? 3 : 9;
+      const std::size_t more = b < 0x80       ? 0
+                               : b >> 5 == 6  ? 1
+                               : b >> 4 == 14 ? 2
+                               : b >> 3 == 30 ? 3
+                                              : 9;
       if (more == 9 || in.size() - i <= more) return false;
       std::uint32_t c = more == 0 ? b : b & (0x3Fu >> more);
       for (std::size_t k = 1; k <= more; ++k) {

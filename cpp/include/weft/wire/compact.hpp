@@ -1,12 +1,17 @@
-// Frames as a slow line carries them: the fields as varints, no seq, no padding (WIRE.md 3.7, 12.7).
+// Frames as a slow line carries them: the fields as varints, no seq, no padding (WIRE.md 3.7,
+// 12.7).
 //
-//   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and the length of the body; the body
+//   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and
+//   the length of the body; the body
 //
-// Of the body at most seven zeros at the end are left out: its padding. An OFFER of a small int takes 8 bytes, and not 40.
+// Of the body at most seven zeros at the end are left out: its padding. An OFFER of a small int
+// takes 8 bytes, and not 40.
 //
 // Invariants
-//  1 widen(narrow(frame)) is the frame, but for seq, which is counted: a line carries each frame once, in order.
-//  2 What Widener gives are whole frames; whether they make sense is the session's to say. No input reads outside of it.
+//  1 widen(narrow(frame)) is the frame, but for seq, which is counted: a line carries each frame
+//    once, in order.
+//  2 What Widener gives are whole frames; whether they make sense is the session's to say. No input
+//    reads outside of it.
 #pragma once
 #include <algorithm>
 
@@ -28,14 +33,16 @@ inline void narrow(Bytes whole, Buffer& out) {
   put_varint(out, get<std::uint64_t>(p + 16));
   put_varint(out, get<std::uint64_t>(p + 24));
   Bytes body = whole.subspan(kHeader);
-  for (int i = 0; i < 7 && !body.empty() && body.back() == std::byte{0}; ++i) body = body.first(body.size() - 1);
+  for (int i = 0; i < 7 && !body.empty() && body.back() == std::byte{0}; ++i)
+    body = body.first(body.size() - 1);
   put_varint(out, body.size());
   put(out, body);
 }
 
 class Widener {
  public:
-  // What has come, in any pieces; whole frames are appended to `out`. Null, or what is wrong: nothing is taken after that.
+  // What has come, in any pieces; whole frames are appended to `out`. Null, or what is wrong:
+  // nothing is taken after that.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);
@@ -51,7 +58,8 @@ class Widener {
     if (in.size() < 2) return 0;
     Bytes rest = in.subspan(2);
     std::uint64_t field[5];
-    static constexpr std::uint64_t kMost[] = {0xFFFF'FFFF, 0xFFFF'FFFF, ~std::uint64_t{0}, ~std::uint64_t{0}, kLargest - kHeader};
+    static constexpr std::uint64_t kMost[] = {0xFFFF'FFFF, 0xFFFF'FFFF, ~std::uint64_t{0},
+                                              ~std::uint64_t{0}, kLargest - kHeader};
     for (int i = 0; i < 5; ++i) {
       if (!varint(rest, field[i])) return 0;
       if (field[i] > kMost[i]) return wrong_ = "a field of a compact frame is too large", 0;
@@ -59,8 +67,9 @@ class Widener {
     const auto n = static_cast<std::size_t>(field[4]);
     if (rest.size() < n) return 0;
     append(out,
-           {static_cast<Kind>(in[0]), std::to_integer<std::uint8_t>(in[1]), static_cast<std::uint32_t>(field[0]),
-            static_cast<std::uint32_t>(field[1]), field[2], field[3], rest.first(n)},
+           {static_cast<Kind>(in[0]), std::to_integer<std::uint8_t>(in[1]),
+            static_cast<std::uint32_t>(field[0]), static_cast<std::uint32_t>(field[1]), field[2],
+            field[3], rest.first(n)},
            seq_++);
     return in.size() - rest.size() + n;
   }

@@ -1,6 +1,7 @@
 // Descriptors that go with the bytes of a Unix socket. POSIX.
 //
-// Invariant: a descriptor leaves with the first byte that was queued after it, and comes with that byte or before.
+// Invariant: a descriptor leaves with the first byte that was queued after it, and comes with that
+// byte or before.
 #pragma once
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -25,7 +26,9 @@ class Descriptors {
   }
 
   // Takes it over; `queued` bytes are to go before it.
-  void attach(int descriptor, std::size_t queued) { attached_.push_back({sent_ + queued, descriptor}); }
+  void attach(int descriptor, std::size_t queued) {
+    attached_.push_back({sent_ + queued, descriptor});
+  }
   // The next that has come, for the caller to close; -1: none.
   int next() noexcept {
     if (arrived_.empty()) return -1;
@@ -44,9 +47,11 @@ class Descriptors {
     }
     if (n_due < attached_.size()) {
       const std::uint64_t next = attached_[n_due].at;
-      out = out.first(std::min<std::size_t>(out.size(), next > sent_ ? static_cast<std::size_t>(next - sent_) : 1));
+      out = out.first(std::min<std::size_t>(
+          out.size(), next > sent_ ? static_cast<std::size_t>(next - sent_) : 1));
     }
-    const ssize_t n = n_due == 0 ? ::send(socket, out.data(), out.size(), kHow) : send_with(socket, out, std::span(due).first(n_due));
+    const ssize_t n = n_due == 0 ? ::send(socket, out.data(), out.size(), kHow)
+                                 : send_with(socket, out, std::span(due).first(n_due));
     if (n <= 0) return n;
     sent_ += static_cast<std::uint64_t>(n);
     for (; n_due > 0; --n_due) {
@@ -80,7 +85,8 @@ class Descriptors {
     std::uint64_t at;  // of all bytes ever sent, the number of the first that goes with it
     int descriptor;
   };
-  static constexpr std::size_t kMost = 512;   // that have come and wait for their frame: two of most guards
+  // that have come and wait for their frame: two of most guards
+  static constexpr std::size_t kMost = 512;
   static constexpr std::size_t kAtOnce = 16;  // in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;
 

@@ -1,14 +1,17 @@
-// Ends that are values: written to a channel they move, and to any space that can be reached (rule 2.4, WIRE.md 7.4).
+// Ends that are values: written to a channel they move, and to any space that can be reached (rule
+// 2.4, WIRE.md 7.4).
 //
 //   Channel<wire::WriterEnd<int>> replies;                 // a channel that carries writer ends
 //   wire::FarWriter<wire::WriterEnd<int>> to = …;          // or its end in another program
 //   to(wire::WriterEnd<int>(answers.writer()));            // the end goes there; here it is closed
 //
-// Such an end has its home here or elsewhere, and is used alike: w(7), co_await w.write(7); r(), co_await r.read(). `here()` and `there()`
-// are the two kinds, for selects. A write that does not happen carries the end back, as any value (e.value<T>()).
+// Such an end has its home here or elsewhere, and is used alike: w(7), co_await w.write(7); r(),
+// co_await r.read(). `here()` and `there()` are the two kinds, for selects. A write that does not
+// happen carries the end back, as any value (e.value<T>()).
 //
-// What is sent from a channel of this program is known to its home, and that is all: the channel does not change, and goes on as it was for
-// those who wait at it, for its buffer and for its other ends.
+// What is sent from a channel of this program is known to its home, and that is all: the channel
+// does not change, and goes on as it was for those who wait at it, for its buffer and for its other
+// ends.
 #pragma once
 #include <variant>
 
@@ -57,14 +60,19 @@ class MovingEnd {
   // The end, if its home is this program; null if it is not.
   const Self* here() const noexcept { return std::get_if<Self>(&end_); }
   const Far* there() const noexcept { return std::get_if<Far>(&end_); }
-  explicit operator bool() const noexcept { return here() ? static_cast<bool>(*here()) : static_cast<bool>(*there()); }
-  void poison(std::uint8_t strength = 1) const { here() ? here()->poison(strength) : there()->poison(strength); }
+  explicit operator bool() const noexcept {
+    return here() ? static_cast<bool>(*here()) : static_cast<bool>(*there());
+  }
+  void poison(std::uint8_t strength = 1) const {
+    here() ? here()->poison(strength) : there()->poison(strength);
+  }
   void retire() noexcept { end_ = Self(); }
 
   // For Value (value.hpp). An end that is closed goes as one that is dead.
   void put_by(Carrier& by, Buffer& out) const {
     if (const Self* e = here(); e && *e)
-      by.put_local(std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(*e->core())), *e->core(), out);
+      by.put_local(std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(*e->core())), *e->core(),
+                   out);
     else
       by.put_far(e || !*there() ? nullptr : there()->checked("write an end"), kWrites, out);
   }
@@ -91,10 +99,13 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   struct Read {
     const ReaderEnd& end;
     auto bind(runtime::ProcessBase* p) && {
-      using Either = detail::EitherAwaiter<weft::detail::ReadAwaiter<T, Shared>, detail::FarAwaiter<T, core::Side::in>>;
+      using Either = detail::EitherAwaiter<weft::detail::ReadAwaiter<T, Shared>,
+                                           detail::FarAwaiter<T, core::Side::in>>;
       if (const auto* r = end.here())
-        return Either(std::in_place_type<weft::detail::ReadAwaiter<T, Shared>>, p, r->checked("read"), p->line);
-      return Either(std::in_place_type<detail::FarAwaiter<T, core::Side::in>>, end.there()->checked("read"), p);
+        return Either(std::in_place_type<weft::detail::ReadAwaiter<T, Shared>>, p,
+                      r->checked("read"), p->line);
+      return Either(std::in_place_type<detail::FarAwaiter<T, core::Side::in>>,
+                    end.there()->checked("read"), p);
     }
   };
   // co_await: the next value. Throws as Reader and FarReader do.
@@ -102,7 +113,9 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   // The same in a thread.
   T operator()() const { return this->here() ? (*this->here())() : (*this->there())(); }
 
-  static std::optional<ReaderEnd> get_by(Carrier& by, Bytes& in) { return Base::template get_from<ReaderEnd>(by, in); }
+  static std::optional<ReaderEnd> get_by(Carrier& by, Bytes& in) {
+    return Base::template get_from<ReaderEnd>(by, in);
+  }
 };
 
 // A writer end whose home is anywhere.
@@ -116,18 +129,26 @@ class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
     const WriterEnd& end;
     T value;
     auto bind(runtime::ProcessBase* p) && {
-      using Either = detail::EitherAwaiter<weft::detail::WriteAwaiter<T, Shared>, detail::FarAwaiter<T, core::Side::out>>;
+      using Either = detail::EitherAwaiter<weft::detail::WriteAwaiter<T, Shared>,
+                                           detail::FarAwaiter<T, core::Side::out>>;
       if (const auto* w = end.here())
-        return Either(std::in_place_type<weft::detail::WriteAwaiter<T, Shared>>, p, w->checked("write"), std::move(value), p->line);
-      return Either(std::in_place_type<detail::FarAwaiter<T, core::Side::out>>, end.there()->checked("write"), p, std::move(value));
+        return Either(std::in_place_type<weft::detail::WriteAwaiter<T, Shared>>, p,
+                      w->checked("write"), std::move(value), p->line);
+      return Either(std::in_place_type<detail::FarAwaiter<T, core::Side::out>>,
+                    end.there()->checked("write"), p, std::move(value));
     }
   };
-  // co_await: until the value has been taken, or is in the buffer. Throws as Writer and FarWriter do.
+  // co_await: until the value has been taken, or is in the buffer. Throws as Writer and FarWriter
+  // do.
   [[nodiscard]] Write write(T v) const { return {*this, std::move(v)}; }
   // The same in a thread.
-  void operator()(T v) const { this->here() ? (*this->here())(std::move(v)) : (*this->there())(std::move(v)); }
+  void operator()(T v) const {
+    this->here() ? (*this->here())(std::move(v)) : (*this->there())(std::move(v));
+  }
 
-  static std::optional<WriterEnd> get_by(Carrier& by, Bytes& in) { return Base::template get_from<WriterEnd>(by, in); }
+  static std::optional<WriterEnd> get_by(Carrier& by, Bytes& in) {
+    return Base::template get_from<WriterEnd>(by, in);
+  }
 };
 
 template <class E>
@@ -150,12 +171,14 @@ struct Value<WriterEnd<T>> : EndValue<WriterEnd<T>> {
 template <class T, class P>
 struct Value<Reader<T, P>> {
   static_assert(weft::detail::never<T>,
-                "weft: an end that leaves its address space is a weft::wire::ReaderEnd: let the channel carry those");
+                "weft: an end that leaves its address space is a weft::wire::ReaderEnd: let the "
+                "channel carry those");
 };
 template <class T, class P>
 struct Value<Writer<T, P>> {
   static_assert(weft::detail::never<T>,
-                "weft: an end that leaves its address space is a weft::wire::WriterEnd: let the channel carry those");
+                "weft: an end that leaves its address space is a weft::wire::WriterEnd: let the "
+                "channel carry those");
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

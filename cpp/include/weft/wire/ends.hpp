@@ -3,10 +3,12 @@
 //   wire::FarWriter<int> w = …;   w(7);  co_await w.write(7);
 //   wire::FarReader<int> r = …;   int v = r();  int v = co_await r.read();
 //
-// They behave as Writer and Reader do (rules 1 to 4, 6), but a cancellation takes a round trip (WIRE.md 4.3), and PeerDied of a write may
-// be in doubt: `in_doubt` says that the value may have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
+// They behave as Writer and Reader do (rules 1 to 4, 6), but a cancellation takes a round trip
+// (WIRE.md 4.3), and PeerDied of a write may be in doubt: `in_doubt` says that the value may have
+// been taken (WIRE.md 8). Values pass by copy (rule 9.1).
 //
-// Copies share one end; it is retired when the last copy goes. An operation keeps its session alive.
+// Copies share one end; it is retired when the last copy goes. An operation keeps its session
+// alive.
 #pragma once
 #include <memory>
 #include <optional>
@@ -19,14 +21,16 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// What a process does while an operation of its is elsewhere. It waits as at any other; its places in reports are the ends.
+// What a process does while an operation of its is elsewhere. It waits as at any other; its places
+// in reports are the ends.
 class FarWait : public FarOp {
  public:
   bool await_ready() { return begin(); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
 
  protected:
-  FarWait(runtime::ProcessBase* p, const runtime::OpKind& kind) noexcept : process_(p), kind_(kind) {}
+  FarWait(runtime::ProcessBase* p, const runtime::OpKind& kind) noexcept
+      : process_(p), kind_(kind) {}
   ~FarWait() = default;
 
   // True: it need not wait.
@@ -52,13 +56,18 @@ class FarWait : public FarOp {
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
   // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
-  void look(const core::SyncObject& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
+  void look(const core::SyncObject& at, const char* verb, int guard,
+            Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
     if (outcome.status == Status::ok) return;
-    if (outcome.status == Status::pending) weft::detail::bad_use(std::string(verb) + " at " + runtime::name_of(at) + ": " + refused);
-    if (outcome.status == Status::cancelled) weft::detail::throw_cancelled(*process_, not_done(*this));
-    if (!outcome.lost) weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
-    PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" + peer()->session.why() + ")" +
+    if (outcome.status == Status::pending)
+      weft::detail::bad_use(std::string(verb) + " at " + runtime::name_of(at) + ": " + refused);
+    if (outcome.status == Status::cancelled)
+      weft::detail::throw_cancelled(*process_, not_done(*this));
+    if (!outcome.lost)
+      weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
+    PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" +
+                   peer()->session.why() + ")" +
                    (outcome.in_doubt ? "; the value may have been taken" : ""),
                guard, true);
     e.in_doubt = outcome.in_doubt;
@@ -88,8 +97,12 @@ class FarWait : public FarOp {
 template <class T, core::Side S>
 class FarAwaiter final : public FarWait {
  public:
-  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p) : FarWait(p, kKind), end_(std::move(e)) { bind_guard(); }
-  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p, T v) : FarWait(p, kKind), room_(std::move(v)), end_(std::move(e)) {
+  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p)
+      : FarWait(p, kKind), end_(std::move(e)) {
+    bind_guard();
+  }
+  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p, T v)
+      : FarWait(p, kKind), room_(std::move(v)), end_(std::move(e)) {
     bind_guard();
   }
   auto await_resume() {
@@ -142,7 +155,9 @@ class FarEndOf {
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 
   const std::shared_ptr<FarEnd>& checked(const char* what) const {
-    if (!end_) weft::detail::bad_use(std::string(what) + " on an end that is closed (retired, moved away or never opened)");
+    if (!end_)
+      weft::detail::bad_use(std::string(what) +
+                            " on an end that is closed (retired, moved away or never opened)");
     return end_;
   }
 
@@ -161,14 +176,20 @@ class FarReader : public FarEndOf<T> {
   using FarEndOf<T>::FarEndOf;
   struct Read {
     std::shared_ptr<FarEnd> end;
-    auto bind(runtime::ProcessBase* p) && { return detail::FarAwaiter<T, core::Side::in>(std::move(end), p); }
+    auto bind(runtime::ProcessBase* p) && {
+      return detail::FarAwaiter<T, core::Side::in>(std::move(end), p);
+    }
   };
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
-  // co_await: a FarExtended<T>; the writer goes on when that is destroyed (rule 1.6). With redeliver, if this program dies before that the
-  // value is the next to be read there.
-  [[nodiscard]] auto extended() const { return FarExtendedOp<T>{this->checked("extended read"), false}; }
-  [[nodiscard]] auto extended(Redeliver) const { return FarExtendedOp<T>{this->checked("extended read"), true}; }
+  // co_await: a FarExtended<T>; the writer goes on when that is destroyed (rule 1.6). With
+  // redeliver, if this program dies before that the value is the next to be read there.
+  [[nodiscard]] auto extended() const {
+    return FarExtendedOp<T>{this->checked("extended read"), false};
+  }
+  [[nodiscard]] auto extended(Redeliver) const {
+    return FarExtendedOp<T>{this->checked("extended read"), true};
+  }
   // The same in a thread.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");
@@ -183,10 +204,12 @@ class FarWriter : public FarEndOf<T> {
   struct Write {
     std::shared_ptr<FarEnd> end;
     T value;
-    auto bind(runtime::ProcessBase* p) && { return detail::FarAwaiter<T, core::Side::out>(std::move(end), p, std::move(value)); }
+    auto bind(runtime::ProcessBase* p) && {
+      return detail::FarAwaiter<T, core::Side::out>(std::move(end), p, std::move(value));
+    }
   };
-  // co_await: until the value has been taken, or is in the buffer. Throws Retired, Poisoned, PeerDied, Cancelled, each with the value;
-  // BadUse.
+  // co_await: until the value has been taken, or is in the buffer. Throws Retired, Poisoned,
+  // PeerDied, Cancelled, each with the value; BadUse.
   [[nodiscard]] Write write(T v) const { return {this->checked("write"), std::move(v)}; }
   // The same in a thread.
   void operator()(T v) const {

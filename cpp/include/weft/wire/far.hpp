@@ -1,9 +1,13 @@
-// A session's part as a party: our operations at ends whose home is the peer's space (WIRE.md 4, 8). The words are in doubt.hpp.
+// A session's part as a party: our operations at ends whose home is the peer's space (WIRE.md 4,
+// 8). The words are in doubt.hpp.
 //
 // Invariants (the space's lock)
-//  1 An operation is in `open_` from begin() until over() is called, which is once; after that nothing here touches it.
-//  2 Its rooms are its own: an input's is filled when, and only when, its outcome is ok at that guard.
-//  3 Who waits for a credit is in its line and not in `open_`. The line is empty while there are credits.
+//  1 An operation is in `open_` from begin() until over() is called, which is once; after that
+//    nothing here touches it.
+//  2 Its rooms are its own: an input's is filled when, and only when, its outcome is ok at that
+//    guard.
+//  3 Who waits for a credit is in its line and not in `open_`. The line is empty while there are
+//    credits.
 #pragma once
 #include <deque>
 #include <unordered_map>
@@ -21,9 +25,11 @@ struct FarGuard {
   std::uint32_t end = 0;
   bool writes = false;
   Room* room = nullptr;
-  bool holds = false, keeps = false;  // an extended read, which is no guard of a choice; its value may be given back
-  bool off = false;                   // of a choice that spans: its precondition is false
-  bool later = false;                 // an output whose value is made after the commit: its room is filled then
+  // an extended read, which is no guard of a choice; its value may be given back
+  bool holds = false, keeps = false;
+  bool off = false;  // of a choice that spans: its precondition is false
+  // an output whose value is made after the commit: its room is filled then
+  bool later = false;
 };
 
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
@@ -39,7 +45,8 @@ class FarOp {
   Outcome outcome{};
   const char* refused = nullptr;  // why it was not sent, if it was not
   bool trying = false;            // of a part: only now can it commit
-  std::uint32_t rank = 0;         // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
+  // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
+  std::uint32_t rank = 0;
   Word word() const noexcept { return word_; }
   // What its home knows it by; of an extended read that has happened, until its end has been told.
   std::uint64_t number() const noexcept { return op_; }
@@ -52,7 +59,8 @@ class FarOp {
   ~FarOp() = default;
   // It is over, and `outcome` says how. Under the space's lock; it may be gone when this returns.
   virtual void over() noexcept = 0;
-  // It has committed with this guard, whose value is to be made now: Far::made() or failed() is to come. Under the space's lock.
+  // It has committed with this guard, whose value is to be made now: Far::made() or failed() is to
+  // come. Under the space's lock.
   virtual void committed(std::uint32_t) noexcept {}
   // Of a part: what its home says meanwhile.
   virtual void ready() noexcept {}
@@ -70,7 +78,8 @@ class FarOp {
   std::uint64_t op_ = 0;      // 0: none yet, or none at all
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // for a credit
-  bool last_ = false;         // its end is given back: a lending that begins with its answer is over already
+  // its end is given back: a lending that begins with its answer is over already
+  bool last_ = false;
   Word word_ = Word::unsent;
   Buffer pieces_;  // what has come of a value that needs several frames
 };
@@ -79,16 +88,20 @@ class Far {
  public:
   Far(Session& s, Carrier& c) noexcept : session_(s), carrier_(c) {}
 
-  // True: it is over already, and over() is not called. With the outcome `pending` nothing has happened: o.refused says why.
+  // True: it is over already, and over() is not called. With the outcome `pending` nothing has
+  // happened: o.refused says why.
   bool begin(FarOp& o);
-  // Asks for its withdrawal; the answer is told by over(). Once it has been asked, or is over: nothing.
+  // Asks for its withdrawal; the answer is told by over(). Once it has been asked, or is over:
+  // nothing.
   void withdraw(FarOp& o);
 
-  // The block of an extended read that has happened is over. `back`: it was not used, and is the next to be read; of one that keeps.
+  // The block of an extended read that has happened is over. `back`: it was not used, and is the
+  // next to be read; of one that keeps.
   void held_end(std::uint64_t number, bool back);
 
-  // Of one that was told committed(): the value is in the guard's room; or it could not be made, and the operation is over, without
-  // over(). True: it is over at once, also without over(); with the outcome `pending` the value could not be sent, and `refused` says why.
+  // Of one that was told committed(): the value is in the guard's room; or it could not be made,
+  // and the operation is over, without over(). True: it is over at once, also without over(); with
+  // the outcome `pending` the value could not be sent, and `refused` says why.
   bool made(FarOp& o);
   void failed(FarOp& o);
 
@@ -102,13 +115,15 @@ class Far {
   const char* credit(const Frame& f);
   const char* recall(const Frame& f);
 
-  // The credits of this end go back, and who waits for one is offered to the home. Without any: nothing.
+  // The credits of this end go back, and who waits for one is offered to the home. Without any:
+  // nothing.
   void give_up(std::uint32_t end);
   // The end is given back next.
   void closing(std::uint32_t end);
   std::size_t lendings() const noexcept { return credits_.size(); }
 
-  // Of a part that is open: its home is to try these guards; it has been chosen elsewhere, and over() is not called.
+  // Of a part that is open: its home is to try these guards; it has been chosen elsewhere, and
+  // over() is not called.
   void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
   void gone(FarOp& o);
 
@@ -128,7 +143,8 @@ class Far {
   }
   void finish(FarOp& o, const Outcome& how) noexcept {
     if (o.op_) open_.erase(o.op_);
-    if (o.op_ && carrier_.under_way() > 0) carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
+    if (o.op_ && carrier_.under_way() > 0)
+      carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
     o.word_ = Word::over;
     o.outcome = how;
     o.over();

@@ -1,8 +1,10 @@
 // Frames: their layout, and the checked way back (WIRE.md 3).
 //
 // Invariants
-//  1 take() reads each byte of a header once, from memory that nobody changes meanwhile (the link has copied it).
-//  2 A Frame that take() gives has a known kind, flags that its kind knows, the seq that was due, and a body that is there if and only if
+//  1 take() reads each byte of a header once, from memory that nobody changes meanwhile (the link
+//    has copied it).
+//  2 A Frame that take() gives has a known kind, flags that its kind knows, the seq that was due,
+//    and a body that is there if and only if
 //  it
 //    says so. What it means (whose end, whose operation) is checked by who takes it.
 //  3 No input, however made, reads outside of it.
@@ -55,19 +57,23 @@ enum class Kind : std::uint8_t {
 struct Flag {
   static constexpr std::uint8_t write = 1;
   static constexpr std::uint8_t spans = 2;
-  static constexpr std::uint8_t off = 4;     // of a guard of a choice that spans: its precondition is false (WIRE.md 5.11)
-  static constexpr std::uint8_t lease = 8;   // beside `body`: that describes a slot (WIRE.md 9.2)
-  static constexpr std::uint8_t hold = 16;   // of an OFFER: an extended read
-  static constexpr std::uint8_t later = 64;  // of an output: its value is made after the commit (WIRE.md 4.8)
+  // of a guard of a choice that spans: its precondition is false (WIRE.md 5.11)
+  static constexpr std::uint8_t off = 4;
+  static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
+  static constexpr std::uint8_t hold = 16;  // of an OFFER: an extended read
+  // of an output: its value is made after the commit (WIRE.md 4.8)
+  static constexpr std::uint8_t later = 64;
   static constexpr std::uint8_t body = 128;
 };
 
 inline constexpr std::size_t kHeader = 32;
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of one value
-inline constexpr std::size_t kMore = 16;                             // of a further guard in an OFFER
-inline constexpr std::uint32_t kSmallest = 256;                      // the least that a `largest` may be
-inline constexpr std::uint32_t kLargest = 65'528;                    // bytes
-inline constexpr std::uint32_t kMagic = 0x54464557;                  // "WEFT"
+// of a further guard in an OFFER
+inline constexpr std::size_t kMore = 16;
+// the least that a `largest` may be
+inline constexpr std::uint32_t kSmallest = 256;
+inline constexpr std::uint32_t kLargest = 65'528;    // bytes
+inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
 
@@ -78,7 +84,9 @@ struct Payload {
   bool in_body = false;
   bool leased = false;  // the bytes describe a slot, in which the value is
 
-  std::uint8_t flags() const noexcept { return static_cast<std::uint8_t>((in_body ? Flag::body : 0) | (leased ? Flag::lease : 0)); }
+  std::uint8_t flags() const noexcept {
+    return static_cast<std::uint8_t>((in_body ? Flag::body : 0) | (leased ? Flag::lease : 0));
+  }
 };
 
 struct Frame {
@@ -92,7 +100,8 @@ struct Frame {
 
   // The value of a DONE or PUT.
   Payload payload() const noexcept {
-    if (flags & Flag::body) return {0, body.first(static_cast<std::size_t>(val)), true, (flags & Flag::lease) != 0};
+    if (flags & Flag::body)
+      return {0, body.first(static_cast<std::size_t>(val)), true, (flags & Flag::lease) != 0};
     return {val, {}, false, false};
   }
 };
@@ -104,12 +113,14 @@ template <class U>
 U get(const std::byte* p) noexcept {
   U v = 0;
   for (std::size_t i = 0; i < sizeof(U); ++i)
-    v = static_cast<U>(v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
+    v = static_cast<U>(
+        v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
   return v;
 }
 template <class U>
 void put(Buffer& out, U v) {
-  for (std::size_t i = 0; i < sizeof(U); ++i) out.push_back(static_cast<std::byte>(v >> (8 * i) & 0xFF));
+  for (std::size_t i = 0; i < sizeof(U); ++i)
+    out.push_back(static_cast<std::byte>(v >> (8 * i) & 0xFF));
 }
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
@@ -123,7 +134,10 @@ struct Shape {
 constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
     case Kind::offer:
-      return {true, Flag::write | Flag::spans | Flag::off | Flag::hold | Flag::later | Flag::body | Flag::lease, Shape::free};
+      return {true,
+              Flag::write | Flag::spans | Flag::off | Flag::hold | Flag::later | Flag::body |
+                  Flag::lease,
+              Shape::free};
     case Kind::put:
     case Kind::made:
     case Kind::done: return {true, Flag::body | Flag::lease, Shape::by_flag};
@@ -170,7 +184,8 @@ inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
   std::array<std::byte, kHeader> h;
   std::size_t at = 0;
   const auto field = [&]<class U>(U v) {
-    for (std::size_t i = 0; i < sizeof(U); ++i) h[at++] = static_cast<std::byte>(v >> (8 * i) & 0xFF);
+    for (std::size_t i = 0; i < sizeof(U); ++i)
+      h[at++] = static_cast<std::byte>(v >> (8 * i) & 0xFF);
   };
   field(static_cast<std::uint16_t>(kHeader + padded(f.body.size())));
   field(static_cast<std::uint8_t>(f.kind));
@@ -198,7 +213,8 @@ inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   const auto fault = [](const char* why) noexcept { return Taken{Taken::fault, 0, {}, why}; };
   if (in.size() < 2) return {};
   const std::size_t size = detail::get<std::uint16_t>(in.data());
-  if (size < kHeader || size % 8 != 0) return fault("a frame's size is less than its header or no multiple of 8");
+  if (size < kHeader || size % 8 != 0)
+    return fault("a frame's size is less than its header or no multiple of 8");
   if (size > largest) return fault("a frame is larger than was agreed");
   if (in.size() < kHeader) return {};
   const std::byte* const p = in.data();
@@ -214,14 +230,16 @@ inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   f.op = detail::get<std::uint64_t>(p + 16);
   f.val = detail::get<std::uint64_t>(p + 24);
   if (f.flags & ~shape.flags) return fault("a frame has a flag that its kind does not know");
-  if (detail::get<std::uint32_t>(p + 8) != seq) return fault("a frame is out of order: one was lost, doubled or made up");
+  if (detail::get<std::uint32_t>(p + 8) != seq)
+    return fault("a frame is out of order: one was lost, doubled or made up");
   if (in.size() < size) return {};
   f.body = in.subspan(kHeader, size - kHeader);
   bool good = true;
   switch (shape.body) {
     case detail::Shape::none: good = f.body.empty(); break;
     case detail::Shape::by_flag:
-      good = f.flags & Flag::body ? detail::holds(f.body, f.val) : f.body.empty() && !(f.flags & Flag::lease);
+      good = f.flags & Flag::body ? detail::holds(f.body, f.val)
+                                  : f.body.empty() && !(f.flags & Flag::lease);
       break;
     case detail::Shape::by_val: good = detail::holds(f.body, f.val); break;
     case detail::Shape::free: break;
@@ -229,7 +247,8 @@ inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   return good ? t : fault("a frame's body is not of the length it says");
 }
 
-// --- the guards of an OFFER (WIRE.md 3.5) ------------------------------------------------------------------------------------------------
+// --- the guards of an OFFER (WIRE.md 3.5)
+// ------------------------------------------------------------------------------------------------
 
 struct Asked {
   std::uint32_t end = 0;
@@ -248,7 +267,10 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   out.clear();
   Bytes rest = f.body;
   const auto add = [&](std::uint32_t end, std::uint8_t flags, std::uint64_t val) {
-    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0}, (flags & Flag::hold) != 0};
+    Asked a{end,
+            (flags & Flag::write) != 0,
+            {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0},
+            (flags & Flag::hold) != 0};
     if (a.value.leased && !a.value.in_body) return false;
     a.off = (flags & Flag::off) != 0;
     a.later = (flags & Flag::later) != 0;
@@ -256,7 +278,8 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     if (a.off || a.later) {
       if (a.value.in_body || a.holds || val != 0) return false;
     } else if (a.value.in_body) {
-      if (!a.writes || val > rest.size() || padded(static_cast<std::size_t>(val)) > rest.size()) return false;
+      if (!a.writes || val > rest.size() || padded(static_cast<std::size_t>(val)) > rest.size())
+        return false;
       const std::size_t whole = padded(static_cast<std::size_t>(val));
       if (!detail::holds(rest.first(whole), val)) return false;
       a.value.small = 0;
@@ -277,27 +300,31 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     const std::byte* const p = rest.data();
     const auto end = detail::get<std::uint32_t>(p);
     const auto flags = std::to_integer<std::uint8_t>(p[4]);
-    if ((flags & ~(Flag::write | Flag::off | Flag::later | Flag::body | Flag::lease)) != 0 || p[5] != std::byte{0} ||
-        p[6] != std::byte{0} || p[7] != std::byte{0})
+    if ((flags & ~(Flag::write | Flag::off | Flag::later | Flag::body | Flag::lease)) != 0 ||
+        p[5] != std::byte{0} || p[6] != std::byte{0} || p[7] != std::byte{0})
       return kBad;
     const auto val = detail::get<std::uint64_t>(p + 8);
     rest = rest.subspan(kMore);
     if (!add(end, flags, val)) return kBad;
   }
-  if (out[0].holds && (out.size() > 1 || (f.flags & Flag::spans))) return "an extended read as a guard of a choice";
+  if (out[0].holds && (out.size() > 1 || (f.flags & Flag::spans)))
+    return "an extended read as a guard of a choice";
   for (const Asked& a : out)
-    if (a.off && !(f.flags & Flag::spans)) return "a guard that is off, in an OFFER that does not span";
+    if (a.off && !(f.flags & Flag::spans))
+      return "a guard that is off, in an OFFER that does not span";
   return nullptr;
 }
 
-// The other way: the body and the fields of the OFFER that asks for these. `body` keeps what the frame refers to.
+// The other way: the body and the fields of the OFFER that asks for these. `body` keeps what the
+// frame refers to.
 inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body) {
   Frame f{Kind::offer, 0, 0, 0, op, 0, {}};
   body.clear();
   for (std::size_t i = 0; i < guards.size(); ++i) {
     const Asked& a = guards[i];
-    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | (a.holds ? Flag::hold : 0) | (a.off ? Flag::off : 0) |
-                                                 (a.later ? Flag::later : 0) | a.value.flags());
+    const auto flags = static_cast<std::uint8_t>(
+        (a.writes ? Flag::write : 0) | (a.holds ? Flag::hold : 0) | (a.off ? Flag::off : 0) |
+        (a.later ? Flag::later : 0) | a.value.flags());
     const std::uint64_t val = a.keeps ? 1 : a.value.in_body ? a.value.bytes.size() : a.value.small;
     if (i == 0) {
       f.where = a.end;

@@ -3,9 +3,10 @@
 //   { auto x = co_await r.extended(); use(*x); }                   // in a thread: auto x = r.extended()();
 //   { auto x = co_await r.extended(wire::redeliver); use(*x); }    // if this program dies in here the next reader gets the value
 //
-// The home holds the writer until x is destroyed, or this program is gone. x.give_back() leaves the value to the next reader: it is the
-// first that is read, before what was written later. That is for reads with redeliver alone: then the home keeps the value as it was sent,
-// and a large one goes by copy.
+// The home holds the writer until x is destroyed, or this program is gone. x.give_back() leaves the
+// value to the next reader: it is the first that is read, before what was written later. That is
+// for reads with redeliver alone: then the home keeps the value as it was sent, and a large one
+// goes by copy.
 #pragma once
 #include "ends.hpp"
 
@@ -15,17 +16,23 @@ namespace weft::inline WEFT_ABI::wire {
 template <class T>
 class FarExtended {
  public:
-  FarExtended(FarExtended&& o) noexcept : peer_(std::move(o.peer_)), value_(std::move(o.value_)), number_(o.number_), keeps_(o.keeps_) {}
+  FarExtended(FarExtended&& o) noexcept
+      : peer_(std::move(o.peer_)),
+        value_(std::move(o.value_)),
+        number_(o.number_),
+        keeps_(o.keeps_) {}
   FarExtended(const FarExtended&) = delete;
   FarExtended& operator=(const FarExtended&) = delete;
   ~FarExtended() { over(false); }
 
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
-  // It was not used: it is the next to be read. Once; what is here of the value stays until this object goes. Throws BadUse if the read
-  // was begun without redeliver.
+  // It was not used: it is the next to be read. Once; what is here of the value stays until this
+  // object goes. Throws BadUse if the read was begun without redeliver.
   void give_back() {
-    if (!keeps_) weft::detail::bad_use("give_back(): the read was begun as extended(); begin it as extended(wire::redeliver)");
+    if (!keeps_)
+      weft::detail::bad_use(
+          "give_back(): the read was begun as extended(); begin it as extended(wire::redeliver)");
     if (!peer_) weft::detail::bad_use("give_back(): it has been given back already");
     over(true);
   }
@@ -44,7 +51,8 @@ class FarExtended {
     space->bury(std::move(p));
   }
 
-  std::shared_ptr<Peer> peer_;  // not the end, which may be closed meanwhile; null: its end has been told
+  // not the end, which may be closed meanwhile; null: its end has been told
+  std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;
   bool keeps_;
@@ -68,7 +76,9 @@ class FarExtendedAwaiter final : public detail::FarWait {
 
  private:
   Peer* peer() const noexcept override { return end_->peer.get(); }
-  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) { v.channel(static_cast<FarExtendedAwaiter&>(of(p)).end_->place, false); }
+  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+    v.channel(static_cast<FarExtendedAwaiter&>(of(p)).end_->place, false);
+  }
   static constexpr runtime::OpKind kKind{"extended read", &withdraw, &visit};
 
   const std::shared_ptr<FarEnd> end_;
@@ -80,7 +90,9 @@ template <class T>
 struct FarExtendedOp {
   std::shared_ptr<FarEnd> end;
   bool keeps;
-  FarExtendedAwaiter<T> bind(runtime::ProcessBase* p) && { return FarExtendedAwaiter<T>(std::move(end), keeps, p); }
+  FarExtendedAwaiter<T> bind(runtime::ProcessBase* p) && {
+    return FarExtendedAwaiter<T>(std::move(end), keeps, p);
+  }
   // In a thread.
   FarExtended<T> operator()() && {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("extended()()");

@@ -1,6 +1,8 @@
-// A session's part as a home: the ends that were handed to the peer, and the peer's operations at them (WIRE.md 4, 7).
+// A session's part as a home: the ends that were handed to the peer, and the peer's operations at
+// them (WIRE.md 4, 7).
 //
-// A remote operation is a guest at the channel: an ordinary party, plain or a select, whose waker answers by a frame.
+// A remote operation is a guest at the channel: an ordinary party, plain or a select, whose waker
+// answers by a frame.
 //
 //   OFFER ──asked()──► decided at once ──answer()──► DONE │ ENDED
 //             └──► open ──wake(): decided──► in the space's list ──answer()──► DONE │ ENDED
@@ -11,8 +13,10 @@
 //   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or its value comes back
 //
 // Invariants (the space's lock)
-//  1 A guest is in `open_` until it is answered. It is destroyed only when it is in no line and no wake-up of it is under way.
-//  2 What is answered is answered once. At one commit the reader's answer is queued before the writer's (WIRE.md 4.2).
+//  1 A guest is in `open_` until it is answered. It is destroyed only when it is in no line and no
+//    wake-up of it is under way.
+//  2 What is answered is answered once. At one commit the reader's answer is queued before the
+//    writer's (WIRE.md 4.2).
 #pragma once
 #include <map>
 #include <memory>
@@ -49,14 +53,16 @@ class Spanned;
 class Guest final : public Decided {
  public:
   Guest(Home& h, std::uint64_t op);
-  Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part) noexcept : Decided(std::move(s)), op(0), span(std::move(part)) {}
+  Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part) noexcept
+      : Decided(std::move(s)), op(0), span(std::move(part)) {}
 
   struct Seat {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // its number, of a guest of a session
-    bool off = false;       // of a choice that spans: its precondition is false. Then the port is null if the end had died
-    bool later = false;     // an output whose value is made after the commit
+    // of a choice that spans: its precondition is false. Then the port is null if the end had died
+    bool off = false;
+    bool later = false;  // an output whose value is made after the commit
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
@@ -68,42 +74,52 @@ class Guest final : public Decided {
 
   // Has it been decided at once? Then `chosen` says where.
   bool begin() noexcept;
-  // True: withdrawn, nothing happened. False: it was decided, and its wake-up is under way or in the list.
+  // True: withdrawn, nothing happened. False: it was decided, and its wake-up is under way or in
+  // the list.
   bool withdraw() noexcept;
   // After the wake-up.
   void look() noexcept;
   void told() noexcept override;
   // Before begin(), if there are several: false if two are at both ends of one channel.
   bool bind() noexcept;
-  // An extended read (rule 1.6), before begin(). `keeping`: its value stays here, and may come back.
+  // An extended read (rule 1.6), before begin(). `keeping`: its value stays here, and may come
+  // back.
   void will_hold(bool keeping) noexcept {
     holds = true;
     keeps = keeping;
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
-  // An output whose value is made after the commit (rule 5.8): has it committed, and is to be told? Then `stage` is `making` until made(),
-  // when the value is in its room, or fail(). made(): `pending` if an extended reader holds it; told() comes once more.
+  // An output whose value is made after the commit (rule 5.8): has it committed, and is to be told?
+  // Then `stage` is `making` until made(), when the value is in its room, or fail(). made():
+  // `pending` if an extended reader holds it; told() comes once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
-  bool to_make() const noexcept { return stage == Stage::offered && outcome == Status::ok && at[static_cast<std::size_t>(chosen)].later; }
+  bool to_make() const noexcept {
+    return stage == Stage::offered && outcome == Status::ok &&
+           at[static_cast<std::size_t>(chosen)].later;
+  }
   Status made() noexcept {
     stage = Stage::delivering;
     return at_chosen().deliver(node());
   }
   void fail() noexcept { at_chosen().abandon(node()); }
   bool has_happened() const noexcept { return holds && outcome == Status::ok; }
-  bool chose_a_write() const noexcept { return at[static_cast<std::size_t>(chosen)].port->writes(); }
+  bool chose_a_write() const noexcept {
+    return at[static_cast<std::size_t>(chosen)].port->writes();
+  }
   int chosen = 0;
   Status outcome = Status::pending;
   bool holds = false, keeps = false;
 
  private:
-  core::Node& node() noexcept { return guards ? static_cast<core::Node&>(guards[static_cast<std::size_t>(chosen)].node) : *this; }
+  core::Node& node() noexcept {
+    return guards ? static_cast<core::Node&>(guards[static_cast<std::size_t>(chosen)].node) : *this;
+  }
   Port& at_chosen() noexcept { return *at[static_cast<std::size_t>(chosen)].port; }
   bool decide(int guard, Status s) noexcept;
 };
 
-// The value of an extended read that came back, as a writer that is the first in line (WIRE.md 4.7). Its own writer is held until
-// then.
+// The value of an extended read that came back, as a writer that is the first in line (WIRE.md
+// 4.7). Its own writer is held until then.
 class Back final : public Decided {
  public:
   // The block of `g` is over; `back`: its value is to be read again. In a step.
@@ -119,15 +135,18 @@ class Home {
  public:
   static constexpr std::size_t kOffers = 4096;  // open at a time
 
-  static constexpr std::size_t kEnds = 65'536;                       // held at a time
-  static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;  // of the numbers that the peer chose (WIRE.md 7.4)
+  static constexpr std::size_t kEnds = 65'536;  // held at a time
+  // of the numbers that the peer chose (WIRE.md 7.4)
+  static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 
   Home(Session& s, Space& space, Carrier& c) noexcept : space(space), session_(s), carrier_(c) {}
 
   // Hands an end to the peer: its number. Name and type go with it.
-  std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity);
+  std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
+                     std::uint64_t capacity);
 
-  // An end that goes to the peer in a value: its number and key. And back, if the value was not sent.
+  // An end that goes to the peer in a value: its number and key. And back, if the value was not
+  // sent.
   struct Numbered {
     std::uint32_t number;
     std::uint64_t key;
@@ -186,7 +205,8 @@ class Home {
   const char* spans(const Frame& f, std::vector<Guest::Seat> at);
   const char* seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
-  bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::Seat& at, std::uint64_t lending = 0);  // false: its value is too long
+  // false: its value is too long
+  bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::Seat& at, std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(Given& g, bool died);
@@ -197,7 +217,8 @@ class Home {
   std::unordered_map<std::uint32_t, Given> ends_;  // that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
-  std::map<std::uint64_t, std::unique_ptr<Guest>> held_;  // extended reads that have happened: until HELD-END
+  // extended reads that have happened: until HELD-END
+  std::map<std::uint64_t, std::unique_ptr<Guest>> held_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
   // Of a value that needs several frames: what has come in front of its OFFER or PUT.
   struct Before {

@@ -1,12 +1,15 @@
-// Sessions between spaces that did not know each other, made by one who knows both (WIRE.md 7.5). POSIX: a socket pair, an end to each.
+// Sessions between spaces that did not know each other, made by one who knows both (WIRE.md 7.5).
+// POSIX: a socket pair, an end to each.
 //
 //   A ──INTRODUCE + descriptor──► B        what A sends to B has an end in it whose home is C
 //   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
 //
-// Such a session has no owner in the program. It ends with its peer, or when the program lets go of the last link that it made itself.
+// Such a session has no owner in the program. It ends with its peer, or when the program lets go of
+// the last link that it made itself.
 //
 // Invariants (the space's lock)
-//  1 `running_` counts the links of these sessions: a stream's is held by its thread, one in shared memory by the attendant.
+//  1 `running_` counts the links of these sessions: a stream's is held by its thread, one in shared
+//    memory by the attendant.
 //  2 After leave() of the last user nothing is taken in any more.
 #pragma once
 #include <fcntl.h>
@@ -18,10 +21,13 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-class SocketIntroducer final : public Introducer, public std::enable_shared_from_this<SocketIntroducer> {
+class SocketIntroducer final : public Introducer,
+                               public std::enable_shared_from_this<SocketIntroducer> {
  public:
-  // Makes a link of a socket, to a space that is known already; it lives until its session is over, then calls ended(). In a step.
-  using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket, std::uint64_t incarnation, std::uint32_t largest);
+  // Makes a link of a socket, to a space that is known already; it lives until its session is over,
+  // then calls ended(). In a step.
+  using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket,
+                                       std::uint64_t incarnation, std::uint32_t largest);
 
   bool introduce(Peer& a, Peer& b) override {
     if (!a.link || !b.link || !a.link->passes() || !b.link->passes()) return false;
@@ -31,7 +37,13 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
     const auto tell = [shared](Peer& to, const Peer& of, int socket) {
       ::fcntl(socket, F_SETFD, FD_CLOEXEC);
       to.link->pass(socket);
-      to.session.send(Frame{Kind::introduce, 0, shared ? 1u : 0u, 0, of.session.theirs().incarnation, of.session.theirs().largest, {}});
+      to.session.send(Frame{Kind::introduce,
+                            0,
+                            shared ? 1u : 0u,
+                            0,
+                            of.session.theirs().incarnation,
+                            of.session.theirs().largest,
+                            {}});
     };
     tell(a, b, ends[0]);
     tell(b, a, ends[1]);
@@ -41,8 +53,8 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
     const int socket = by.link ? by.link->passed() : -1;
     if (socket < 0) return "an INTRODUCE without its descriptor";
     const Make make = f.where <= 1 ? make_[f.where] : nullptr;
-    const bool wrong =
-        !make || f.op == 0 || f.op == by.space->greeting().incarnation || f.val < kSmallest || f.val > kLargest || f.val % 8 != 0;
+    const bool wrong = !make || f.op == 0 || f.op == by.space->greeting().incarnation ||
+                       f.val < kSmallest || f.val > kLargest || f.val % 8 != 0;
     const Peer* const known = by.space->session_with(f.op);
     if (wrong || users_ == 0 || (known && known->session.state() == Session::State::open)) {
       ::close(socket);
@@ -58,7 +70,8 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
     return nullptr;
   }
 
-  // The space's own, for one more link that the program has made. What can be made over shared memory is known from the first of these on.
+  // The space's own, for one more link that the program has made. What can be made over shared
+  // memory is known from the first of these on.
   static std::shared_ptr<SocketIntroducer> of(Space& s, Make stream, Make shared = nullptr) {
     const Space::Step step(s);
     auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());

@@ -1,7 +1,8 @@
-// What every link of this system has: the ends that pass over it, and the end of its session (WIRE.md 7, 12).
+// What every link of this system has: the ends that pass over it, and the end of its session
+// (WIRE.md 7, 12).
 //
-// A link carries bytes; this is what programs call. Invariant: `news_` has moved on once anything that wait() or end_named() waits for is
-// so.
+// A link carries bytes; this is what programs call. Invariant: `news_` has moved on once anything
+// that wait() or end_named() waits for is so.
 #pragma once
 #include <atomic>
 
@@ -17,7 +18,8 @@ class Joint : protected Link {
   Joint(const Joint&) = delete;
   Joint& operator=(const Joint&) = delete;
 
-  // Hands an end of a channel that was made here to the peer, by this name. Throws BadUse if it is closed, or its type is too big.
+  // Hands an end of a channel that was made here to the peer, by this name. Throws BadUse if it is
+  // closed, or its type is too big.
   template <class T>
   void give(Reader<T> e, const std::string& name, std::uint64_t capacity = 0) {
     give_port<T, core::Side::in>(std::move(e), name, capacity);
@@ -27,8 +29,8 @@ class Joint : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
-  // An end whose home is anywhere; waits for the peer's greeting if that is in a third program. Throws BadUse also if its home is a third
-  // program, and no link can introduce the two.
+  // An end whose home is anywhere; waits for the peer's greeting if that is in a third program.
+  // Throws BadUse also if its home is a third program, and no link can introduce the two.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
@@ -38,8 +40,8 @@ class Joint : protected Link {
     give_either<T>(std::move(e), true, name);
   }
 
-  // The end that the peer has handed to us, or will, by this name. Waits for it. Throws BadUse if it is of another type or side, or taken;
-  // PeerDied if the session ends first.
+  // The end that the peer has handed to us, or will, by this name. Waits for it. Throws BadUse if
+  // it is of another type or side, or taken; PeerDied if the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
     return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
@@ -51,11 +53,13 @@ class Joint : protected Link {
   // The same, wherever its home is: also here.
   template <class T>
   ReaderEnd<T> reader_end(const std::string& name) {
-    return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(end_named(name, false, Value<T>::type()));
+    return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(
+        end_named(name, false, Value<T>::type()));
   }
   template <class T>
   WriterEnd<T> writer_end(const std::string& name) {
-    return either_end<WriterEnd<T>, FarWriter<T>, PortOf<T, core::Side::out>>(end_named(name, true, Value<T>::type()));
+    return either_end<WriterEnd<T>, FarWriter<T>, PortOf<T, core::Side::out>>(
+        end_named(name, true, Value<T>::type()));
   }
 
   // Waits until the session is over: why it is.
@@ -125,10 +129,13 @@ class Joint : protected Link {
     const auto far = e.there()->checked("give");
     greeted();  // whom to introduce is known once the peer has said who it is
     const Space::Step step(*peer_->space);
-    if (const char* wrong = peer_->pass(far, writes, Value<T>::type(), name)) weft::detail::bad_use(std::string("give: ") + wrong);
+    if (const char* wrong = peer_->pass(far, writes, Value<T>::type(), name))
+      weft::detail::bad_use(std::string("give: ") + wrong);
   }
   static std::shared_ptr<FarEnd> far_end(Carrier::Got g) {
-    if (!g.there) weft::detail::bad_use("the home of this end is this program: take it as reader_end() or writer_end()");
+    if (!g.there)
+      weft::detail::bad_use(
+          "the home of this end is this program: take it as reader_end() or writer_end()");
     return std::move(g.there);
   }
   template <class E, class F, class P>
@@ -139,7 +146,9 @@ class Joint : protected Link {
 
   template <class T, core::Side S, class E>
   void give_port(E e, const std::string& name, std::uint64_t capacity) {
-    if constexpr (kFixed<T>) static_assert(kHeader + padded(sizeof(T)) <= kLargest, "a value of this type fits into no frame");
+    if constexpr (kFixed<T>)
+      static_assert(kHeader + padded(sizeof(T)) <= kLargest,
+                    "a value of this type fits into no frame");
     check_name(name);
     auto port = std::make_shared<PortOf<T, S>>(std::move(e));
     const Space::Step step(*peer_->space);
@@ -167,8 +176,11 @@ class Joint : protected Link {
       return peer_->session.is_over();
     };
     until(look);
-    if (!wrong.empty()) weft::detail::bad_use("the end '" + name + "' that the peer has handed to us " + wrong);
-    if (!end.here && !end.there) throw PeerDied("the session ended before the peer had handed out '" + name + "' (" + over + ")", -1);
+    if (!wrong.empty())
+      weft::detail::bad_use("the end '" + name + "' that the peer has handed to us " + wrong);
+    if (!end.here && !end.there)
+      throw PeerDied(
+          "the session ended before the peer had handed out '" + name + "' (" + over + ")", -1);
     return end;
   }
   Carrier::Got take(Peer::Offered& o) {
@@ -187,8 +199,9 @@ class Joint : protected Link {
     }
   }
 
-  const Outside outside_{Outside::due};  // who waits for an answer waits for something outside (rule 10.3)
-  std::atomic<std::uint32_t> news_{0};   // counts: an end was handed to us, the session is over
+  // who waits for an answer waits for something outside (rule 10.3)
+  const Outside outside_{Outside::due};
+  std::atomic<std::uint32_t> news_{0};  // counts: an end was handed to us, the session is over
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -1,4 +1,5 @@
-// A large value that is written and read in place, in memory that goes from program to program (WIRE.md 9.2). Linux.
+// A large value that is written and read in place, in memory that goes from program to program
+// (WIRE.md 9.2). Linux.
 //
 //   wire::Large<float> frame(1 << 20);            // memory for so many elements; their values are whatever was there
 //   camera.read(frame.span());
@@ -6,10 +7,12 @@
 //   …
 //   const wire::Large<float> frame = in();        // whoever has it may write to it as well, and send it on
 //
-// On the wire it is a std::vector of the same elements: either may be read as the other. Over other links its bytes are copied. A program
-// that keeps more than Slot::kOpen of them gets what comes then as copies, and Slot::copied counts them: no writer waits for it.
+// On the wire it is a std::vector of the same elements: either may be read as the other. Over other
+// links its bytes are copied. A program that keeps more than Slot::kOpen of them gets what comes
+// then as copies, and Slot::copied counts them: no writer waits for it.
 //
-// A slot comes from another program of the same user, which could write to it still: who must not trust it copies first, and checks then.
+// A slot comes from another program of the same user, which could write to it still: who must not
+// trust it copies first, and checks then.
 #pragma once
 #include <memory>
 #include <span>
@@ -21,7 +24,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 template <class E = std::byte>
 class Large {
-  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> && !std::is_same_v<E, bool> && alignof(E) <= 64,
+  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
+                    !std::is_same_v<E, bool> && alignof(E) <= 64,
                 "elements that are plain bytes, and may be any bytes");
 
  public:
@@ -29,12 +33,14 @@ class Large {
   Large() = default;
   // Throws std::bad_alloc if there is no memory, std::length_error if it cannot be.
   explicit Large(std::size_t elements) : size_(elements) {
-    if (elements > PTRDIFF_MAX / sizeof(E)) throw std::length_error("weft::wire::Large: more elements than memory can have");
+    if (elements > PTRDIFF_MAX / sizeof(E))
+      throw std::length_error("weft::wire::Large: more elements than memory can have");
     if (elements == 0) return;
     slot_ = Slot::make(elements * sizeof(E));
     if (!slot_) own_ = std::make_unique_for_overwrite<E[]>(elements);
   }
-  Large(Large&& o) noexcept : slot_(std::move(o.slot_)), own_(std::move(o.own_)), size_(std::exchange(o.size_, 0)) {}
+  Large(Large&& o) noexcept
+      : slot_(std::move(o.slot_)), own_(std::move(o.own_)), size_(std::exchange(o.size_, 0)) {}
   Large& operator=(Large&& o) noexcept {
     slot_ = std::move(o.slot_);
     own_ = std::move(o.own_);
@@ -43,7 +49,9 @@ class Large {
   }
 
   E* data() noexcept { return slot_ ? reinterpret_cast<E*>(slot_->data()) : own_.get(); }
-  const E* data() const noexcept { return slot_ ? reinterpret_cast<const E*>(slot_->data()) : own_.get(); }
+  const E* data() const noexcept {
+    return slot_ ? reinterpret_cast<const E*>(slot_->data()) : own_.get();
+  }
   std::size_t size() const noexcept { return size_; }
   std::span<E> span() noexcept { return {data(), size_}; }
   std::span<const E> span() const noexcept { return {data(), size_}; }
@@ -82,7 +90,9 @@ struct Value<Large<E>> {
     if (in.size() % sizeof(E) != 0) return {};
     return Large<E>::copy_of(in);
   }
-  static bool lend(const Large<E>& v, Buffer& description, Carrier& by) { return v.slot_ && v.slot_->lend_to(by, description); }
+  static bool lend(const Large<E>& v, Buffer& description, Carrier& by) {
+    return v.slot_ && v.slot_->lend_to(by, description);
+  }
   static std::optional<Large<E>> leased(Bytes description, Carrier& by) {
     auto slot = Slot::take(description, by);
     if (!slot || slot->size() % sizeof(E) != 0) return {};

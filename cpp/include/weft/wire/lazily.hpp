@@ -1,4 +1,5 @@
-// A thread that is about to wait says so: a link may then put the ringing of a bell off until it parks, if nobody has looked by then.
+// A thread that is about to wait says so: a link may then put the ringing of a bell off until it
+// parks, if nobody has looked by then.
 #pragma once
 #include "../runtime/parking.hpp"
 
@@ -15,7 +16,8 @@ class Lazily {
   static void not_so() noexcept {
     now_ = false;
     prim::atomic<std::uint32_t> over{1};
-    if (const runtime::Attending* const a = runtime::attending.load(std::memory_order_acquire)) a->attend(over);
+    if (const runtime::Attending* const a = runtime::attending.load(std::memory_order_acquire))
+      a->attend(over);
   }
 
  private:

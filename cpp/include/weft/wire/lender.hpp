@@ -1,11 +1,13 @@
-// The free slots of a buffer at its home, lent to the one peer that may write to it (WIRE.md 6.2, 6.3).
+// The free slots of a buffer at its home, lent to the one peer that may write to it (WIRE.md 6.2,
+// 6.3).
 //
 //   a write's DONE ──► lent ──told(): half is free again, or any slot and the peer waits──CREDIT──► lent
 //                        └──told(): somebody else would write, or the channel has ended──RECALL──► recalled ──close()──► over
 //                        └──close(): RECALLED unasked, the end is given back, the session is over──► over
 //
 // Invariants (the space's lock)
-//  1 `lent_` slots are reserved in the channel: what the peer has, and what is on its way to it or from it.
+//  1 `lent_` slots are reserved in the channel: what the peer has, and what is on its way to it or
+//    from it.
 //  2 While it is in the channel's line, or its wake-up is under way, it keeps itself alive.
 #pragma once
 #include "home.hpp"
@@ -16,7 +18,11 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
  public:
   // With so many slots that have been lent, and told with the answer to a write.
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n)
-      : Decided(h.space.shared_from_this()), session_(s), end_(end), port_(std::move(p)), lent_(n) {}
+      : Decided(h.space.shared_from_this()),
+        session_(s),
+        end_(end),
+        port_(std::move(p)),
+        lent_(n) {}
 
   std::uint32_t lent() const noexcept { return lent_; }
   // From now on it lends again whenever enough is free.

@@ -1,10 +1,13 @@
-// The life word: how the death of a program is known before its memory is torn down (WIRE.md 12.5). Linux.
+// The life word: how the death of a program is known before its memory is torn down (WIRE.md 12.5).
+// Linux.
 //
-// A word in memory that the peer may only read. It holds the id of a thread of ours that lives as long as there are links; the kernel walks
-// that thread's robust list when it dies, however it dies, marks the word and wakes one who waits on it. A socket's end of file and a pidfd
-// come after the memory has been given back: with a gigabyte that is 66 to 105 ms later.
+// A word in memory that the peer may only read. It holds the id of a thread of ours that lives as
+// long as there are links; the kernel walks that thread's robust list when it dies, however it
+// dies, marks the word and wakes one who waits on it. A socket's end of file and a pidfd come after
+// the memory has been given back: with a gigabyte that is 66 to 105 ms later.
 //
-// Only the kernel reads the list, when the thread is gone; it is linked by whoever holds the attendant's lock.
+// Only the kernel reads the list, when the thread is gone; it is linked by whoever holds the
+// attendant's lock.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -47,14 +50,17 @@ class Life {
   ~Life() {
     if (at_) ::munmap(at_, 2 * kSize);
   }
-  // A page of our own for the entry, and behind it, at the offset that the whole list has, the page that is shared.
+  // A page of our own for the entry, and behind it, at the offset that the whole list has, the page
+  // that is shared.
   void make(Descriptor& passed) {
     Descriptor fd;
     { const Segment pages = Segment::make(kSize, Segment::Peers::write, fd); }
-    void* const both = ::mmap(nullptr, 2 * kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const both =
+        ::mmap(nullptr, 2 * kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (both == MAP_FAILED) weft::detail::bad_use("no memory for the life word");
     at_ = static_cast<std::byte*>(both);
-    if (::mmap(at_ + kSize, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED ||
+    if (::mmap(at_ + kSize, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) ==
+            MAP_FAILED ||
         ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0)
       weft::detail::bad_use("no life word can be made; it needs Linux 5.1");
     passed = std::move(fd);
@@ -81,11 +87,15 @@ class Life {
     list_ = nullptr;
   }
   // What a peer's word says: its program is alive.
-  static bool lives(std::uint32_t word) noexcept { return (word & FUTEX_TID_MASK) != 0 && !(word & FUTEX_OWNER_DIED); }
+  static bool lives(std::uint32_t word) noexcept {
+    return (word & FUTEX_TID_MASK) != 0 && !(word & FUTEX_OWNER_DIED);
+  }
 
  private:
   robust_list* entry() const noexcept { return reinterpret_cast<robust_list*>(at_); }
-  prim::atomic<std::uint32_t>* word() const noexcept { return reinterpret_cast<prim::atomic<std::uint32_t>*>(at_ + kSize); }
+  prim::atomic<std::uint32_t>* word() const noexcept {
+    return reinterpret_cast<prim::atomic<std::uint32_t>*>(at_ + kSize);
+  }
   std::byte* at_ = nullptr;
   List* list_ = nullptr;
 };

@@ -1,13 +1,15 @@
-// A serial line below a session: bytes of which some are lost or spoilt, and a peer that may start anew at any time (WIRE.md 12.6). It
-// does no input or output and asks no clock: who has the line feeds it, sends what it gives, and says what time it is.
+// A serial line below a session: bytes of which some are lost or spoilt, and a peer that may start
+// anew at any time (WIRE.md 12.6). It does no input or output and asks no clock: who has the line
+// feeds it, sends what it gives, and says what time it is.
 //
 //                  START(t, 0 or mine)                START(t, mine), or a packet under the key of both
 //   seeking ───────────────────────────► heard ─────────────────────────────────────────────────────────► linked ──► lost
 //   says START(mine, 0)                  says START(mine, t)          a START of another, no sign of life for a lease, no acknowledgement
 //
-// What goes over the line is cut by zero bytes (COBS): START, 40 bytes before COBS: checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4
-// (ms), again 4 (ms), zero 12; or a packet of resend.hpp whose checksum is exclusive-or'd with the CRC-32 of {sender's token,
-// receiver's}: so a packet of another session, and an echo of one's own, has a wrong checksum.
+// What goes over the line is cut by zero bytes (COBS): START, 40 bytes before COBS: checksum 4,
+// `WEFTLINE` 8, mine 4, theirs 4, lease 4 (ms), again 4 (ms), zero 12; or a packet of resend.hpp
+// whose checksum is exclusive-or'd with the CRC-32 of {sender's token, receiver's}: so a packet of
+// another session, and an echo of one's own, has a wrong checksum.
 //
 // Invariants
 //  1 Bytes are queued and given only while linked, and only those of one peer's one start.
@@ -22,10 +24,11 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct LineOptions {
-  std::uint32_t window = 4;       // packets under way
-  std::uint32_t most = 192;       // bytes of the session in a packet; at most 1,024
-  std::uint32_t again_ms = 200;   // what is not acknowledged goes again; of both sides' the longer
-  std::uint32_t lease_ms = 3000;  // so long without a sign of life, and the peer is gone; of both sides' the longer, 0: none
+  std::uint32_t window = 4;      // packets under way
+  std::uint32_t most = 192;      // bytes of the session in a packet; at most 1,024
+  std::uint32_t again_ms = 200;  // what is not acknowledged goes again; of both sides' the longer
+  // so long without a sign of life, and the peer is gone; of both sides' the longer, 0: none
+  std::uint32_t lease_ms = 3000;
 };
 
 namespace detail {
@@ -63,12 +66,15 @@ class Line {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kStart = 40, kMost = 1024;
-  static constexpr std::size_t kLongest = Resender::kPacketHeader + kMost + 8;  // of a packet in COBS
+  // of a packet in COBS
+  static constexpr std::size_t kLongest = Resender::kPacketHeader + kMost + 8;
 
   // `token`: random, not 0.
-  Line(const LineOptions& o, std::uint32_t token) : options_(o), mine_(token), again_(o.again_ms), lease_(o.lease_ms) {}
+  Line(const LineOptions& o, std::uint32_t token)
+      : options_(o), mine_(token), again_(o.again_ms), lease_(o.lease_ms) {}
 
-  // Is the START that it says while it knows nobody free of byte 3? That one is Ctrl-C to a MicroPython board whose program has not begun.
+  // Is the START that it says while it knows nobody free of byte 3? That one is Ctrl-C to a
+  // MicroPython board whose program has not begun.
   bool is_gentle() {
     Buffer line;
     start(line);
@@ -90,7 +96,8 @@ class Line {
         if (piece_.size() <= kLongest) piece_.push_back(b);
         continue;
       }
-      if (!piece_.empty() && piece_.size() <= kLongest && uncobs(piece_, packet_)) packet(now, session);
+      if (!piece_.empty() && piece_.size() <= kLongest && uncobs(piece_, packet_))
+        packet(now, session);
       piece_.clear();
     }
   }
@@ -147,7 +154,8 @@ class Line {
   void start(Buffer& line) {
     Buffer rest;
     put(rest, std::as_bytes(std::span(kMagic, 8)));
-    for (const std::uint32_t n : {mine_, theirs_, options_.lease_ms, options_.again_ms, 0u, 0u, 0u}) put(rest, n);
+    for (const std::uint32_t n : {mine_, theirs_, options_.lease_ms, options_.again_ms, 0u, 0u, 0u})
+      put(rest, n);
     packet_.clear();
     put(packet_, crc32(rest));
     put(packet_, Bytes(rest));
@@ -157,7 +165,8 @@ class Line {
   void packet(std::int64_t now, Buffer& session) {
     if (lost_) return;
     const Bytes p = packet_;
-    if (p.size() == kStart && get<std::uint32_t>(p.data()) == crc32(p.subspan(4)) && std::memcmp(p.data() + 4, kMagic, 8) == 0)
+    if (p.size() == kStart && get<std::uint32_t>(p.data()) == crc32(p.subspan(4)) &&
+        std::memcmp(p.data() + 4, kMagic, 8) == 0)
       return started(now);
     if (theirs_ == 0 || p.size() < Resender::kPacketHeader) return;
     mark(key(theirs_, mine_));
@@ -170,7 +179,9 @@ class Line {
     if (resender_->under_way() != before) again_at_ = settled() ? kNever : now + again_;
   }
   void started(std::int64_t now) {
-    const auto field = [this](std::size_t i) { return get<std::uint32_t>(packet_.data() + 12 + 4 * i); };
+    const auto field = [this](std::size_t i) {
+      return get<std::uint32_t>(packet_.data() + 12 + 4 * i);
+    };
     const std::uint32_t from = field(0), to = field(1);
     if (from == 0 || from == mine_) return;  // an echo
     if (linked()) {
@@ -185,12 +196,15 @@ class Line {
     says_start_ = true;
     if (to != 0 && to != mine_) return;  // it means whoever was here before: what we say tells it
     theirs_ = from;
-    lease_ = options_.lease_ms == 0 || field(2) == 0 ? 0 : std::max(options_.lease_ms, std::min(field(2), std::uint32_t{3'600'000}));
+    lease_ = options_.lease_ms == 0 || field(2) == 0
+                 ? 0
+                 : std::max(options_.lease_ms, std::min(field(2), std::uint32_t{3'600'000}));
     again_ = std::max(options_.again_ms, std::min(field(3), std::uint32_t{60'000}));
     if (to == mine_) link(now);
   }
   void link(std::int64_t now) {
-    const std::uint32_t patience = lease_ == 0 ? 0xFFFF'FFFFu : 10 + 2 * (lease_ / std::max(again_, std::uint32_t{1}));
+    const std::uint32_t patience =
+        lease_ == 0 ? 0xFFFF'FFFFu : 10 + 2 * (lease_ / std::max(again_, std::uint32_t{1}));
     resender_.emplace(options_.window, std::clamp<std::size_t>(options_.most, 1, kMost), patience);
     heard_at_ = now;
     beat_at_ = now + lease_ / 3;
@@ -203,7 +217,8 @@ class Line {
   std::optional<Resender> resender_;  // once it is linked
   const char* lost_ = nullptr;
   bool says_start_ = false;
-  bool knows_me_ = false;  // a packet of it has come: from now on it names me in a START, unless it began anew
+  // a packet of it has come: from now on it names me in a START, unless it began anew
+  bool knows_me_ = false;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;
 };

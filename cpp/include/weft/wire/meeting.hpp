@@ -1,12 +1,14 @@
-// Named meeting points: programs of one user that nobody has started together (WIRE.md 12.3). POSIX.
+// Named meeting points: programs of one user that nobody has started together (WIRE.md 12.3).
+// POSIX.
 //
 //   wire::Meeting point(space, "orders");                      auto link = wire::meet(space, "orders");
 //   auto link = point.next();                                  auto in = link->reader<Order>("in");
 //   link->give(in.reader(), "in");
 //
-// A point is a Unix socket in a directory that belongs to the user and that nobody else may enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID.
-// Both sides ask the system whose the other is (SO_PEERCRED) and refuse another user's. Beside the socket lies a lock, held as long as the
-// point lives: so a name that is taken is told from one whose program was killed, which is taken over.
+// A point is a Unix socket in a directory that belongs to the user and that nobody else may enter:
+// $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system whose the other is
+// (SO_PEERCRED) and refuse another user's. Beside the socket lies a lock, held as long as the point
+// lives: so a name that is taken is told from one whose program was killed, which is taken over.
 #pragma once
 #include <poll.h>
 #include <sys/file.h>
@@ -49,22 +51,28 @@ class Descriptor {
 
 // The path of its socket. Throws BadUse if the name or the directory will not do.
 inline std::string meeting_path(const std::string& name, const MeetingOptions& o) {
-  if (name.empty() || name.size() > 60 || name.find('/') != std::string::npos || name.find('\0') != std::string::npos || name[0] == '.')
+  if (name.empty() || name.size() > 60 || name.find('/') != std::string::npos ||
+      name.find('\0') != std::string::npos || name[0] == '.')
     no_meeting(name, "a name has 1 to 60 bytes, no slash, no zero, and does not begin with a dot");
   std::string directory = o.directory;
   if (directory.empty()) {
     const char* const run = std::getenv("XDG_RUNTIME_DIR");
-    directory = run && *run ? std::string(run) + "/weft" : "/tmp/weft-" + std::to_string(::getuid());
+    directory =
+        run && *run ? std::string(run) + "/weft" : "/tmp/weft-" + std::to_string(::getuid());
     if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
-      no_meeting(name, "its directory " + directory + " cannot be made (" + std::strerror(errno) + "): give MeetingOptions::directory");
+      no_meeting(name, "its directory " + directory + " cannot be made (" + std::strerror(errno) +
+                           "): give MeetingOptions::directory");
   }
   struct stat s;
-  if (::lstat(directory.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) no_meeting(name, directory + " is no directory");
+  if (::lstat(directory.c_str(), &s) != 0 || !S_ISDIR(s.st_mode))
+    no_meeting(name, directory + " is no directory");
   if (!o.other_users && (s.st_uid != ::getuid() || (s.st_mode & 077) != 0))
-    no_meeting(name, "others may enter its directory " + directory + ": make it your own, with chmod 700, or set other_users");
+    no_meeting(name, "others may enter its directory " + directory +
+                         ": make it your own, with chmod 700, or set other_users");
   const std::string path = directory + "/" + name;
   if (path.size() >= sizeof(sockaddr_un::sun_path))
-    no_meeting(name, "the path " + path + " is too long for a Unix socket: choose a shorter directory");
+    no_meeting(name,
+               "the path " + path + " is too long for a Unix socket: choose a shorter directory");
   return path;
 }
 inline sockaddr_un address_of(const std::string& path) noexcept {
@@ -91,18 +99,22 @@ class Meeting {
  public:
   // Opens the point. Throws BadUse if the name is taken or the directory will not do; the text says what to do.
   Meeting(std::shared_ptr<Space> space, std::string name, const MeetingOptions& o = {})
-      : space_(std::move(space)), name_(std::move(name)), options_(o), path_(detail::meeting_path(name_, o)) {
+      : space_(std::move(space)),
+        name_(std::move(name)),
+        options_(o),
+        path_(detail::meeting_path(name_, o)) {
     take_lock();
     socket_ = detail::unix_socket(name_);
     struct stat s;
     if (::lstat(path_.c_str(), &s) == 0) {
-      if (!S_ISSOCK(s.st_mode)) give_up(path_ + " is there and is no socket: remove it, or choose another name");
+      if (!S_ISSOCK(s.st_mode))
+        give_up(path_ + " is there and is no socket: remove it, or choose another name");
       ::unlink(path_.c_str());  // whoever left it does not live: the lock was free
     }
     const sockaddr_un a = detail::address_of(path_);
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0 ||
-        ::chmod(path_.c_str(), o.other_users ? 0666 : 0600) != 0 || ::listen(socket_.get(), 64) != 0 ||
-        ::pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0)
+        ::chmod(path_.c_str(), o.other_users ? 0666 : 0600) != 0 ||
+        ::listen(socket_.get(), 64) != 0 || ::pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0)
       give_up(path_ + " cannot be opened: " + std::strerror(errno));
   }
   Meeting(const Meeting&) = delete;
@@ -111,7 +123,8 @@ class Meeting {
   ~Meeting() {
     if (bell_[0] < 0) return;
     ::unlink(path_.c_str());
-    ::unlink(lock_path().c_str());  // while it is locked: who has opened it meanwhile finds that out
+    ::unlink(
+        lock_path().c_str());  // while it is locked: who has opened it meanwhile finds that out
     for (const int fd : bell_) ::close(fd);
   }
 
@@ -126,7 +139,8 @@ class Meeting {
       detail::Descriptor s(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (s.get() < 0) {
         if (errno == EMFILE || errno == ENFILE)
-          detail::no_meeting(name_, "no descriptor is left for who comes: close some, or raise the limit");
+          detail::no_meeting(name_,
+                             "no descriptor is left for who comes: close some, or raise the limit");
         continue;  // it has gone again
       }
       if (!options_.other_users && !detail::same_user(s.get())) {
@@ -150,15 +164,18 @@ class Meeting {
   // the lock is free.
   void take_lock() {
     for (;;) {
-      lock_ = detail::Descriptor(::open(lock_path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-      if (lock_.get() < 0) detail::no_meeting(name_, lock_path() + " cannot be opened: " + std::strerror(errno));
+      lock_ = detail::Descriptor(
+          ::open(lock_path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+      if (lock_.get() < 0)
+        detail::no_meeting(name_, lock_path() + " cannot be opened: " + std::strerror(errno));
       const bool locked = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
       struct stat mine, there;
-      if (::fstat(lock_.get(), &mine) != 0 || ::lstat(lock_path().c_str(), &there) != 0 || mine.st_dev != there.st_dev ||
-          mine.st_ino != there.st_ino)
+      if (::fstat(lock_.get(), &mine) != 0 || ::lstat(lock_path().c_str(), &there) != 0 ||
+          mine.st_dev != there.st_dev || mine.st_ino != there.st_ino)
         continue;
       if (locked) return;
-      detail::no_meeting(name_, "the name is taken by a program that runs: choose another, or end that one");
+      detail::no_meeting(
+          name_, "the name is taken by a program that runs: choose another, or end that one");
     }
   }
   std::string lock_path() const { return path_ + ".lock"; }
@@ -181,13 +198,15 @@ class Meeting {
 
 // A session with the program that has opened this point; waits until that has taken it. Throws BadUse if there is none, it is another
 // user's, or it speaks no common version.
-inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space, const std::string& name, const MeetingOptions& o = {}) {
+inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
+                                        const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);
   detail::Descriptor s = detail::unix_socket(name);
   const sockaddr_un a = detail::address_of(path);
   while (::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0) {
     if (errno == EINTR) continue;
-    if (errno == ENOENT || errno == ECONNREFUSED) detail::no_meeting(name, "no program has opened it (" + path + "): start that first");
+    if (errno == ENOENT || errno == ECONNREFUSED)
+      detail::no_meeting(name, "no program has opened it (" + path + "): start that first");
     detail::no_meeting(name, path + ": " + std::strerror(errno));
   }
   if (!o.other_users && !detail::same_user(s.get()))

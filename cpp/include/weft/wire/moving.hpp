@@ -1,17 +1,22 @@
-// Ends that move between spaces (WIRE.md 7.4, 7.5): what is known here of an end whose home is elsewhere, and who carries ends in values.
+// Ends that move between spaces (WIRE.md 7.4, 7.5): what is known here of an end whose home is
+// elsewhere, and who carries ends in values.
 //
-// What moves is a description {home, key, token, number, side, name}. Who gets it makes a count of its own at the home; the sender's stays
-// until the home has said so. The home is asked with the *key* of the sender's end, which nobody else knows.
+// What moves is a description {home, key, token, number, side, name}. Who gets it makes a count of
+// its own at the home; the sender's stays until the home has said so. The home is asked with the
+// *key* of the sender's end, which nobody else knows.
 //
 //   put() ──► under way with an operation ──settled(): not taken──► forgotten: the sender still has its end
 //                    └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share goes
 //                                                       └──lost()──► it goes as died
 //
-// If the home is the sender, or the receiver, or the place where the value is read, there is no such window: their session's order does it.
+// If the home is the sender, or the receiver, or the place where the value is read, there is no
+// such window: their session's order does it.
 //
 // Invariants (the space's lock)
-//  1 The number of an end is open at its home as long as a FarEnd has it: what is under way has a share of that.
-//  2 A token names one end under way from one space; it is answered at most once, and only by the end's home or by the receiver.
+//  1 The number of an end is open at its home as long as a FarEnd has it: what is under way has a
+//    share of that.
+//  2 A token names one end under way from one space; it is answered at most once, and only by the
+//    end's home or by the receiver.
 #pragma once
 #include <memory>
 #include <optional>
@@ -54,18 +59,21 @@ class Carrier {
 
   // --- what a Value<T> calls ---
 
-  // Appends an end to the bytes of a value. It stays where it is: who sent the value destroys it once it has been taken.
+  // Appends an end to the bytes of a value. It stays where it is: who sent the value destroys it
+  // once it has been taken.
   template <class E>
   void put(const E& end, Buffer& out) {
     end.put_by(*this, out);
   }
-  // The end at the beginning of `in`, which goes on behind it. Nothing: that is no end, or not of this side and type.
+  // The end at the beginning of `in`, which goes on behind it. Nothing: that is no end, or not of
+  // this side and type.
   template <class E>
   std::optional<E> get(Bytes& in) {
     return E::get_by(*this, in);
   }
 
-  // Can a descriptor go with a value? Then pass() takes one over, with the value that is being put; passed() is the next that has come.
+  // Can a descriptor go with a value? Then pass() takes one over, with the value that is being put;
+  // passed() is the next that has come.
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
@@ -75,7 +83,8 @@ class Carrier {
 
   // --- what an end calls ---
 
-  void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);  // a count of its own is in the port
+  // a count of its own is in the port
+  void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);
   // Null: one that is closed.
   void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out);
   struct Got {
@@ -112,8 +121,8 @@ class Carrier {
     std::uint32_t guard;
     bool delivered;
   };
-  void describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token, std::uint32_t number, unsigned flags,
-                const char* name);
+  void describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token,
+                std::uint32_t number, unsigned flags, const char* name);
 
   Peer& peer_;
   std::vector<Moving> moving_;       // in the order of put_far(); those not sent yet are last

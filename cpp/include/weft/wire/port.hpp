@@ -1,6 +1,7 @@
 // An end of a channel at its home, as the home's code sees it: whatever the type of its values.
 //
-// A port holds the end that was handed to a peer, and so the one count of it (WIRE.md 7.1): it is given back once, quietly or as died.
+// A port holds the end that was handed to a peer, and so the one count of it (WIRE.md 7.1): it is
+// given back once, quietly or as died.
 #pragma once
 #include <memory>
 
@@ -31,12 +32,15 @@ class Port {
   virtual Status ended() const noexcept = 0;
   // Credits for who has this writer end, as core::Lending says.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
-  virtual bool put(const Payload&, Carrier&) noexcept { return false; }  // false: that is no value of the type, and nothing was put
+  // false: that is no value of the type, and nothing was put
+  virtual bool put(const Payload&, Carrier&) noexcept { return false; }
   virtual void end_lending(std::uint32_t) noexcept {}
-  // Of a writer end: the value that a committed output was to make is in its slot, or was not made (core::ChannelEngine::deliver).
+  // Of a writer end: the value that a committed output was to make is in its slot, or was not made
+  // (core::ChannelEngine::deliver).
   virtual Status deliver(core::Node&) noexcept { return Status::ok; }
   virtual void abandon(core::Node&) noexcept {}
-  // Of a reader end: an extended read of its is over (rule 1.6); or its value goes back, as core::Lending::give_back says.
+  // Of a reader end: an extended read of its is over (rule 1.6); or its value goes back, as
+  // core::Lending::give_back says.
   virtual void end_extended(core::Node&) noexcept {}
   virtual Status give_back(core::Node&, core::Node&) noexcept { return Status::ok; }
   virtual bool buffered() const noexcept { return false; }
@@ -57,8 +61,12 @@ class PortOf final : public Port {
   using Engine = typename End::Engine;
 
  public:
-  explicit PortOf(End e) : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) { core_->references.up(); }
-  // A count more of an end that is open, also of a channel that has one end at a time (rule 1.8): in the end one of the two goes.
+  explicit PortOf(End e)
+      : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) {
+    core_->references.up();
+  }
+  // A count more of an end that is open, also of a channel that has one end at a time (rule 1.8):
+  // in the end one of the two goes.
   static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)
       c.another_reader();
@@ -73,7 +81,9 @@ class PortOf final : public Port {
   }
 
   std::string type() const override { return Value<T>::type(); }
-  std::shared_ptr<Port> another() const override { return std::make_shared<PortOf>(another_of(*core_)); }
+  std::shared_ptr<Port> another() const override {
+    return std::make_shared<PortOf>(another_of(*core_));
+  }
   // The end for whoever lives here.
   End end() const noexcept { return another_of(*core_); }
   std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }

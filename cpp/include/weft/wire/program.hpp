@@ -3,8 +3,9 @@
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
 //
-// With a link in shared memory (shm.hpp) it is ProgramOver<ShmLink> here and ShmLink there. The started program finds its socket by the
-// environment variable WEFT_WIRE; no other descriptor of the starter's is passed on by this.
+// With a link in shared memory (shm.hpp) it is ProgramOver<ShmLink> here and ShmLink there. The
+// started program finds its socket by the environment variable WEFT_WIRE; no other descriptor of
+// the starter's is passed on by this.
 #pragma once
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -26,7 +27,8 @@ class ProgramOver {
     if (command.empty() || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
       weft::detail::bad_use("Program: no command, or no descriptor is left");
     ::fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    // All that the child needs is made before it is: between fork and exec only what a signal's handler may do is allowed.
+    // All that the child needs is made before it is: between fork and exec only what a signal's
+    // handler may do is allowed.
     std::vector<std::string> variables{"WEFT_WIRE=" + std::to_string(ends[1])};
     for (char** e = environ; *e; ++e)
       if (std::strncmp(*e, "WEFT_WIRE=", 10) != 0) variables.emplace_back(*e);
@@ -49,7 +51,8 @@ class ProgramOver {
   }
   ProgramOver(const ProgramOver&) = delete;
   ProgramOver& operator=(const ProgramOver&) = delete;
-  // Ends the session, and waits until the program has ended, which it does by itself when it hears of that.
+  // Ends the session, and waits until the program has ended, which it does by itself when it hears
+  // of that.
   ~ProgramOver() {
     link_.reset();
     wait();
@@ -77,7 +80,8 @@ class ProgramOver {
 
 using Program = ProgramOver<StreamLink>;
 
-// In a program that was started so: its socket, for a link of the same kind, once. -1: it was not started so.
+// In a program that was started so: its socket, for a link of the same kind, once. -1: it was not
+// started so.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
   const int fd = v ? std::atoi(v) : -1;

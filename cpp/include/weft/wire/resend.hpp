@@ -1,11 +1,12 @@
-// Below a session on a link that loses, doubles, delays, disorders or spoils what it carries: go-back-n (WIRE.md 13). It does no input or
-// output and knows no clock: a link feeds it with packets, asks it for packets, and tells it when a while has passed.
+// Below a session on a link that loses, doubles, delays, disorders or spoils what it carries:
+// go-back-n (WIRE.md 13). It does no input or output and knows no clock: a link feeds it with
+// packets, asks it for packets, and tells it when a while has passed.
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
 //   receiver:  a packet is taken if it is the next; whatever comes, what was taken so far is acknowledged
 //
-// A packet: checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below this number), length 2, flags 2 (1: it has a number
-// and bytes); the bytes. Numbers wrap.
+// A packet: checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below this number),
+// length 2, flags 2 (1: it has a number and bytes); the bytes. Numbers wrap.
 //
 // Invariants
 //  1 next − base ≤ window; the kept packets are those from base to next, in order.
@@ -38,9 +39,17 @@ class Resender {
  public:
   static constexpr std::size_t kPacketHeader = 16;
 
-  // `window`: packets under way; `most`: bytes of the session in one; `patience`: whiles without an acknowledgement until the link is lost.
-  explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50, std::uint32_t first = 0) noexcept
-      : window_(window), most_(most), patience_(patience), base_(first), next_(first), due_(first), seen_(first) {}
+  // `window`: packets under way; `most`: bytes of the session in one; `patience`: whiles without an
+  // acknowledgement until the link is lost.
+  explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50,
+                    std::uint32_t first = 0) noexcept
+      : window_(window),
+        most_(most),
+        patience_(patience),
+        base_(first),
+        next_(first),
+        due_(first),
+        seen_(first) {}
 
   // Takes as much as there is room for: how many bytes.
   std::size_t queue(Bytes out) {
@@ -72,18 +81,24 @@ class Resender {
   }
   // The peer is to be told, by an acknowledgement, that this side lives.
   void beat() noexcept { owes_ = true; }
-  // A packet has come; bytes of the session that are due are appended. What is no packet is passed over: the sender will send again.
+  // A packet has come; bytes of the session that are due are appended. What is no packet is passed
+  // over: the sender will send again.
   void input(Bytes packet, Buffer& in) {
-    if (packet.size() < kPacketHeader || get<std::uint32_t>(packet.data()) != crc32(packet.subspan(4))) return;
-    const auto number = get<std::uint32_t>(packet.data() + 4), acknowledged = get<std::uint32_t>(packet.data() + 8);
-    const auto length = get<std::uint16_t>(packet.data() + 12), flags = get<std::uint16_t>(packet.data() + 14);
+    if (packet.size() < kPacketHeader ||
+        get<std::uint32_t>(packet.data()) != crc32(packet.subspan(4)))
+      return;
+    const auto number = get<std::uint32_t>(packet.data() + 4),
+               acknowledged = get<std::uint32_t>(packet.data() + 8);
+    const auto length = get<std::uint16_t>(packet.data() + 12),
+               flags = get<std::uint16_t>(packet.data() + 14);
     if (flags > 1 || packet.size() != kPacketHeader + length) return;
     acknowledge(acknowledged);
     if (!flags) return;
     owes_ = true;
     const std::uint32_t ahead = number - due_;
     if (number - seen_ < 0x8000'0000u) seen_ = number + 1;
-    if (ahead == 0 || (WEFT_MUTANT == 51 && ahead < 0x8000'0000u) || (WEFT_MUTANT == 52 && ahead >= 0x8000'0000u)) {
+    if (ahead == 0 || (WEFT_MUTANT == 51 && ahead < 0x8000'0000u) ||
+        (WEFT_MUTANT == 52 && ahead >= 0x8000'0000u)) {
       put(in, packet.subspan(kPacketHeader));
       due_ = number + 1;
     }

@@ -1,7 +1,8 @@
-// One direction of a session in shared memory: a ring of bytes, and the bell of its reader (WIRE.md 12.4).
+// One direction of a session in shared memory: a ring of bytes, and the bell of its reader (WIRE.md
+// 12.4).
 //
-// The other side is not trusted and writes whenever it likes: what is read from here is read once, checked, and used from the copy. Where
-// we are in the ring is kept in memory of our own.
+// The other side is not trusted and writes whenever it likes: what is read from here is read once,
+// checked, and used from the copy. Where we are in the ring is kept in memory of our own.
 //
 // The bell. Who publishes rings only where nobody looks:
 //
@@ -10,9 +11,11 @@
 //      └────────────────────────────────leaves, and looks once more───────────┘
 //
 // Invariants
-//  1 Whoever writes `who` on the reader's side looks into the ring after it, before it parks or leaves. Whoever publishes looks at `who`
+//  1 Whoever writes `who` on the reader's side looks into the ring after it, before it parks or
+//    leaves. Whoever publishes looks at `who`
 //  after
-//    it. Both are sequentially consistent, so one of the two sees the other: no frame lies unseen while nobody looks.
+//    it. Both are sequentially consistent, so one of the two sees the other: no frame lies unseen
+//    while nobody looks.
 //  2 `tail - head` is at most the size; anything else is the other side's fault.
 #pragma once
 #include <algorithm>
@@ -35,7 +38,8 @@ struct Bell {
 struct Direction {
   alignas(64) prim::atomic<std::uint32_t> tail{0};  // bytes published, wrapping
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
-  prim::atomic<std::uint32_t> urgent{0};            // somebody waits for what was published since the reader last took
+  // somebody waits for what was published since the reader last took
+  prim::atomic<std::uint32_t> urgent{0};
   alignas(64) prim::atomic<std::uint32_t> head{0};  // bytes taken
   prim::atomic<std::uint32_t> cpu{UINT32_MAX};      // on which the reader last looked: a hint
   alignas(64) Bell bell;                            // of the reader
@@ -46,7 +50,9 @@ inline constexpr std::size_t kBroken = SIZE_MAX;
 // The side that writes.
 class Outlet {
  public:
-  void open(Direction& d, std::byte* bytes, std::uint32_t size) noexcept { d_ = &d, bytes_ = bytes, size_ = size; }
+  void open(Direction& d, std::byte* bytes, std::uint32_t size) noexcept {
+    d_ = &d, bytes_ = bytes, size_ = size;
+  }
 
   // Copies what fits, and publishes it: how much. kBroken: the other side has written nonsense.
   std::size_t put(Bytes in) noexcept {
@@ -58,7 +64,8 @@ class Outlet {
     if (room > size_) return kBroken;
     const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(in.size(), room));
     if (n == 0) return 0;
-    const std::uint32_t tail = tail_.load(std::memory_order_relaxed), at = tail & (size_ - 1), first = std::min(n, size_ - at);
+    const std::uint32_t tail = tail_.load(std::memory_order_relaxed), at = tail & (size_ - 1),
+                        first = std::min(n, size_ - at);
     std::memcpy(bytes_ + at, in.data(), first);
     std::memcpy(bytes_, in.data() + first, n - first);
     tail_.store(tail + n, std::memory_order_relaxed);
@@ -66,28 +73,37 @@ class Outlet {
     return n;
   }
   bool has_room() const noexcept { return free() != 0; }
-  bool unread() const noexcept { return d_->head.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
+  bool unread() const noexcept {
+    return d_->head.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed);
+  }
   Direction& direction() const noexcept { return *d_; }
 
  private:
-  std::uint32_t free() const noexcept { return size_ - (tail_.load(std::memory_order_relaxed) - d_->head.load(std::memory_order_seq_cst)); }
+  std::uint32_t free() const noexcept {
+    return size_ -
+           (tail_.load(std::memory_order_relaxed) - d_->head.load(std::memory_order_seq_cst));
+  }
   Direction* d_ = nullptr;
   std::byte* bytes_ = nullptr;
   std::uint32_t size_ = 0;
-  std::atomic<std::uint32_t> tail_{0};  // written by who steps; whoever attends looks at it. No place of interest to the explorer
+  // written by who steps; whoever attends looks at it. No place of interest to the explorer
+  std::atomic<std::uint32_t> tail_{0};
 };
 
 // The side that reads.
 class Inlet {
  public:
-  void open(Direction& d, const std::byte* bytes, std::uint32_t size) noexcept { d_ = &d, bytes_ = bytes, size_ = size; }
+  void open(Direction& d, const std::byte* bytes, std::uint32_t size) noexcept {
+    d_ = &d, bytes_ = bytes, size_ = size;
+  }
 
   // By any thread: is there something?
   bool any() const noexcept {
-    return d_->tail.load(std::memory_order_seq_cst) != head_.load(std::memory_order_relaxed) && !broken_.load(std::memory_order_relaxed);
+    return d_->tail.load(std::memory_order_seq_cst) != head_.load(std::memory_order_relaxed) &&
+           !broken_.load(std::memory_order_relaxed);
   }
-  // Copies what there is, as far as it goes. kBroken: the other side has written nonsense. `room`: the writer waits for it, and is to be
-  // woken.
+  // Copies what there is, as far as it goes. kBroken: the other side has written nonsense. `room`:
+  // the writer waits for it, and is to be woken.
   std::size_t take(std::span<std::byte> out, bool& room) noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     const std::uint32_t there = d_->tail.load(std::memory_order_acquire) - head;
@@ -99,10 +115,12 @@ class Inlet {
     std::memcpy(out.data() + first, bytes_, n - first);
     head_.store(head + n, std::memory_order_relaxed);
     d_->head.store(head + n, std::memory_order_seq_cst);
-    room = d_->starved.load(std::memory_order_seq_cst) != 0 && d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
+    room = d_->starved.load(std::memory_order_seq_cst) != 0 &&
+           d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
-  // By who looks. After it, and before a park or a leaving, what there is must be looked at once more.
+  // By who looks. After it, and before a park or a leaving, what there is must be looked at once
+  // more.
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {
     say(Bell::parked);
@@ -127,11 +145,13 @@ struct Knock {
 // After something has been published. `thread`, `service`: which of the two may be woken now.
 inline Knock knock(Bell& b, bool thread = true, bool service = true) noexcept {
   std::uint32_t w = b.who.load(std::memory_order_seq_cst);
-  if (w == Bell::parked && thread && b.who.compare_exchange_strong(w, Bell::looking, std::memory_order_seq_cst)) {
+  if (w == Bell::parked && thread &&
+      b.who.compare_exchange_strong(w, Bell::looking, std::memory_order_seq_cst)) {
     if (WEFT_MUTANT != 81) b.thread.fetch_add(1, std::memory_order_seq_cst);
     return {&b.thread};
   }
-  if (w == Bell::standby && service && b.who.compare_exchange_strong(w, Bell::rung, std::memory_order_seq_cst)) {
+  if (w == Bell::standby && service &&
+      b.who.compare_exchange_strong(w, Bell::rung, std::memory_order_seq_cst)) {
     b.service.fetch_add(1, std::memory_order_seq_cst);
     return {&b.service};
   }

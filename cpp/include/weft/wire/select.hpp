@@ -1,17 +1,20 @@
-// A select over far ends, and what is here beside them: the first guard that is ready, in the order in which they were added (rule 5.2).
+// A select over far ends, and what is here beside them: the first guard that is ready, in the order
+// in which they were added (rule 5.2).
 //
 //   wire::FarSelect s;
 //   s.in(r).out(w, 5).on(weft::after(1s));
 //   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
 //
-// If all ends have one home, that one decides it, in one round trip (WIRE.md 4.5). Else the homes are asked in turn (WIRE.md 5): a round
-// trip for each until one is ready, and two once somebody comes. At least one end is far.
+// If all ends have one home, that one decides it, in one round trip (WIRE.md 4.5). Else the homes
+// are asked in turn (WIRE.md 5): a round trip for each until one is ready, and two once somebody
+// comes. At least one end is far.
 //
-// One object is one select. For a fair sequence of them (rule 5.4) each begins at the guard after the one that was chosen last: from(i).
-// It throws what a select of local ends throws, with the index of the guard; PeerDied is in doubt if an output was under way.
+// One object is one select. For a fair sequence of them (rule 5.4) each begins at the guard after
+// the one that was chosen last: from(i). It throws what a select of local ends throws, with the
+// index of the guard; PeerDied is in doubt if an output was under way.
 //
-// With a timer, a process's end, or a value that is made after the commit, its process waits by an ordinary select for them and for a
-// latch, which is set when the homes have said something:
+// With a timer, a process's end, or a value that is made after the commit, its process waits by an
+// ordinary select for them and for a latch, which is set when the homes have said something:
 //
 //   begin ──over at once──► chosen
 //     └──► waits ──the latch: over──► chosen
@@ -45,30 +48,34 @@ class FarSelect {
   }
   template <class T>
   FarSelect& out(const Writer<T>& w, std::type_identity_t<T> v) {
-    return here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>(std::move(v)));
+    return here<T, core::Side::out>(*w.checked("select"),
+                                    std::make_unique<RoomOf<T>>(std::move(v)));
   }
-  // f makes the value, once this has been chosen and before the reader goes on (rule 5.8). If it throws, that is what the select throws.
+  // f makes the value, once this has been chosen and before the reader goes on (rule 5.8). If it
+  // throws, that is what the select throws.
   template <class T, class F>
   FarSelect& out_with(const FarWriter<T>& w, F f) {
     return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
   }
   template <class T, class F>
   FarSelect& out_with(const Writer<T>& w, F f) {
-    return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()), std::move(f));
+    return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()),
+                    std::move(f));
   }
   // weft::after(1s), weft::at(ns), weft::skip(), a watch's ended(); each may have its own when().
   FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
     others_.push_back({static_cast<int>(number_++), std::move(g)});
     return *this;
   }
-  // The end that was added last has a precondition: if it is false that one takes no part (rule 5.2), but may hold the select open
-  // (rule 5.6).
+  // The end that was added last has a precondition: if it is false that one takes no part (rule
+  // 5.2), but may hold the select open (rule 5.6).
   FarSelect& when(bool on) {
     last("when").off = !on;
     spans_ = spans_ || !on;
     return *this;
   }
-  // That the channel of the end that was added last has retired is ready at once, as poison is (rule 5.6).
+  // That the channel of the end that was added last has retired is ready at once, as poison is
+  // (rule 5.6).
   FarSelect& ends() {
     static_cast<void>(last("ends"));
     loud_.back() = spans_ = true;
@@ -84,19 +91,25 @@ class FarSelect {
   class Awaiter final : public detail::FarWait {
    public:
     Awaiter(FarSelect& s, runtime::ProcessBase* p) : FarWait(p, kKind), s_(s) {
-      if (std::exchange(s.used_, true)) weft::detail::bad_use("select: a FarSelect is used once: make another for the next");
+      if (std::exchange(s.used_, true))
+        weft::detail::bad_use("select: a FarSelect is used once: make another for the next");
       if (s.guards_.empty()) weft::detail::bad_use("select: no end of a channel");
-      if (s.far_ == s.guards_.size()) weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
-      if (s.first_ >= s.number_) weft::detail::bad_use("select: from() says a guard that there is not");
-      if (std::all_of(s.guards_.begin(), s.guards_.end(), [](const FarGuard& g) { return g.off; }) &&
-          std::none_of(s.others_.begin(), s.others_.end(), [](const Other& o) { return o.is_on(); }))
+      if (s.far_ == s.guards_.size())
+        weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
+      if (s.first_ >= s.number_)
+        weft::detail::bad_use("select: from() says a guard that there is not");
+      if (std::all_of(s.guards_.begin(), s.guards_.end(),
+                      [](const FarGuard& g) { return g.off; }) &&
+          std::none_of(s.others_.begin(), s.others_.end(),
+                       [](const Other& o) { return o.is_on(); }))
         weft::detail::none_holds();
       if (s.first_ != 0) s.spans_ = true;  // a home keeps to the order of the offer
       guards = s.guards_;
     }
     bool await_ready() {
       if (s_.simple()) return FarWait::await_ready();
-      // While it is parked the process's ops are ours, so that woken() runs before the coroutine does.
+      // While it is parked the process's ops are ours, so that woken() runs before the coroutine
+      // does.
       struct Ops {
         Awaiter* a;
         explicit Ops(Awaiter* me) : a(me) {
@@ -117,7 +130,8 @@ class FarSelect {
       if (failure_) std::rethrow_exception(failure_);
       if (instead_ >= 0 && outcome.status == Status::cancelled) return instead_;
       const std::size_t i = end_of(outcome.guard);
-      look(*s_.places_[i], "select", outcome.lost ? -1 : s_.numbers_[i], [](FarWait&) { return Error::Carried{}; });
+      look(*s_.places_[i], "select", outcome.lost ? -1 : s_.numbers_[i],
+           [](FarWait&) { return Error::Carried{}; });
       s_.chosen_ = static_cast<int>(i);
       return s_.numbers_[i];
     }
@@ -131,16 +145,22 @@ class FarSelect {
     }
 
    private:
-    std::size_t end_of(std::uint32_t guard) const noexcept { return order_.empty() ? guard : order_[guard]; }
-    Peer* peer() const noexcept override { return s_.ends_[outcome.lost ? end_of(outcome.guard) : s_.far_]->peer.get(); }
+    std::size_t end_of(std::uint32_t guard) const noexcept {
+      return order_.empty() ? guard : order_[guard];
+    }
+    Peer* peer() const noexcept override {
+      return s_.ends_[outcome.lost ? end_of(outcome.guard) : s_.far_]->peer.get();
+    }
     bool start() override {
       if (!s_.spans_ && !looks_) return FarWait::start();
       std::vector<Span::Guard> all;
       if (order_.empty())
-        for (std::size_t i = 0; i < s_.guards_.size(); ++i) order_.push_back((s_.first_ + i) % s_.guards_.size());
+        for (std::size_t i = 0; i < s_.guards_.size(); ++i)
+          order_.push_back((s_.first_ + i) % s_.guards_.size());
       for (const std::size_t i : order_)
-        all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes,
-                       &s_.rooms_[i], s_.loud_[i] != 0, s_.guards_[i].off, s_.guards_[i].later});
+        all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i],
+                       s_.guards_[i].end, s_.guards_[i].writes, &s_.rooms_[i], s_.loud_[i] != 0,
+                       s_.guards_[i].off, s_.guards_[i].later});
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
     }
@@ -178,7 +198,8 @@ class FarSelect {
       }
       return wait_on(static_cast<std::uint32_t>(lasting_.size()) + 1);
     }
-    // Whom to ask, what to wait for, and what is chosen if nobody is ready and that need not be waited for.
+    // Whom to ask, what to wait for, and what is chosen if nobody is ready and that need not be
+    // waited for.
     void put_in_order() {
       const std::int64_t now = weft::detail::run_of(process()).now();
       std::int64_t earliest = 0;
@@ -192,7 +213,8 @@ class FarSelect {
           order_.push_back(static_cast<std::size_t>(far - s_.numbers_.begin()));
           continue;
         }
-        const Other& o = *std::find_if(s_.others_.begin(), s_.others_.end(), [&](const Other& x) { return x.number == number; });
+        const Other& o = *std::find_if(s_.others_.begin(), s_.others_.end(),
+                                       [&](const Other& x) { return x.number == number; });
         if (!o.is_on()) continue;
         core::Guard& g = meanwhile_[lasting_.size() + 1];
         o.fill(g, process());
@@ -203,10 +225,12 @@ class FarSelect {
           instead_ = number;
           asks = false;
         } else {
-          if (g.kind == core::Kind::timer && g.deadline <= now && (timer < 0 || g.deadline < earliest))
+          if (g.kind == core::Kind::timer && g.deadline <= now &&
+              (timer < 0 || g.deadline < earliest))
             timer = number, earliest = g.deadline;
           lasting_.push_back(number);
-          if (g.kind == core::Kind::latch) s_.spans_ = true;  // its place says whether it is over (rule 5.6)
+          // its place says whether it is over (rule 5.6)
+          if (g.kind == core::Kind::latch) s_.spans_ = true;
         }
       }
       if (instead_ < 0) instead_ = skip >= 0 ? skip : timer;
@@ -225,7 +249,9 @@ class FarSelect {
       if (k == core::Select::none) k = select_.enrol();
       if (k != core::Select::parked) return heard(k);
       const int t = select_.earliest_timer();
-      if (t == core::Select::none || meanwhile_[static_cast<std::size_t>(t)].deadline == prim::forever) return false;
+      if (t == core::Select::none ||
+          meanwhile_[static_cast<std::size_t>(t)].deadline == prim::forever)
+        return false;
       timer_.deadline = meanwhile_[static_cast<std::size_t>(t)].deadline;
       timer_.choice = &select_.choice;
       weft::detail::run_of(process()).arm(timer_);
@@ -289,9 +315,14 @@ class FarSelect {
       p.runs_by(*me.usual_);
       p.ops->run(&p);
     }
-    static runtime::ProcessBase& of_waker(core::Waker* w) noexcept { return *static_cast<runtime::ProcessBase*>(w); }
-    static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
-    static inline const runtime::ProcessOps kOps{{&Awaiter::wake, &Awaiter::run, nullptr, 0}, &Awaiter::executor_of};
+    static runtime::ProcessBase& of_waker(core::Waker* w) noexcept {
+      return *static_cast<runtime::ProcessBase*>(w);
+    }
+    static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept {
+      return &runtime::executor_of(p);
+    }
+    static inline const runtime::ProcessOps kOps{{&Awaiter::wake, &Awaiter::run, nullptr, 0},
+                                                 &Awaiter::executor_of};
 
     static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
       const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
@@ -303,7 +334,8 @@ class FarSelect {
     FarSelect& s_;
     std::vector<std::size_t> order_;  // of a choice that spans: the ends, as they are asked
     bool looks_ = false;
-    int instead_ = -1;  // the guard that is chosen if the homes say that nothing has happened; -1: none
+    // the guard that is chosen if the homes say that nothing has happened; -1: none
+    int instead_ = -1;
     std::vector<int> lasting_;
     runtime::FixedArray<core::Guard> meanwhile_;  // what is waited for: the latch, and lasting_
     core::Select select_;
@@ -329,13 +361,17 @@ class FarSelect {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
     return Awaiter(*this, &self).wait(self);
   }
-  // The value of the input that was chosen, once. Throws BadUse if none was, or it is of another type.
+  // The value of the input that was chosen, once. Throws BadUse if none was, or it is of another
+  // type.
   template <class T>
   T value() {
-    auto* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
-                           ? nullptr
-                           : dynamic_cast<RoomOf<T>*>(rooms_[static_cast<std::size_t>(chosen_)].get());
-    if (!room || !room->full()) weft::detail::bad_use("value(): no input of this type was chosen, or it was asked for already");
+    auto* const room =
+        chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
+            ? nullptr
+            : dynamic_cast<RoomOf<T>*>(rooms_[static_cast<std::size_t>(chosen_)].get());
+    if (!room || !room->full())
+      weft::detail::bad_use(
+          "value(): no input of this type was chosen, or it was asked for already");
     return room->take();
   }
 
@@ -355,12 +391,14 @@ class FarSelect {
   bool simple() const noexcept { return others_.empty() && makers_.empty(); }
   FarGuard& last(const char* what) {
     if (guards_.empty() || numbers_.back() != static_cast<int>(number_) - 1)
-      weft::detail::bad_use(std::string("select: ") + what + "() is of the end that was added last, and none was");
+      weft::detail::bad_use(std::string("select: ") + what +
+                            "() is of the end that was added last, and none was");
     return guards_.back();
   }
   template <class T, class F>
   FarSelect& makes(FarSelect& me, F f) {
-    auto* const room = static_cast<RoomOf<T>*>(rooms_.back().get());  // it may move to who decides, and stays the same
+    // it may move to who decides, and stays the same
+    auto* const room = static_cast<RoomOf<T>*>(rooms_.back().get());
     makers_.resize(guards_.size());
     makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
     guards_.back().later = true;
@@ -370,7 +408,8 @@ class FarSelect {
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;  // after local ones alone
     for (const auto& other : ends_) {
       if (!other) continue;
-      if (other->peer->space != e->peer->space) weft::detail::bad_use("select: ends of two spaces of this program");
+      if (other->peer->space != e->peer->space)
+        weft::detail::bad_use("select: ends of two spaces of this program");
       spans_ = spans_ || other->peer != e->peer;
     }
     if (far_ == guards_.size()) far_ = ends_.size();
@@ -380,12 +419,13 @@ class FarSelect {
   FarSelect& here(typename Reader<T>::Engine& c, std::unique_ptr<Room> room) {
     spans_ = true;
     const bool none_far = far_ == guards_.size();
-    add(nullptr, std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(c)), c, 0, S == core::Side::out, std::move(room));
+    add(nullptr, std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(c)), c, 0,
+        S == core::Side::out, std::move(room));
     if (none_far) far_ = guards_.size();
     return *this;
   }
-  FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::SyncObject& at, std::uint32_t end, bool writes,
-                 std::unique_ptr<Room> room) {
+  FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::SyncObject& at,
+                 std::uint32_t end, bool writes, std::unique_ptr<Room> room) {
     ends_.push_back(std::move(e));
     ports_.push_back(std::move(port));
     places_.push_back(&at);

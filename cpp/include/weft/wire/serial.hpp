@@ -1,19 +1,22 @@
-// A link over a serial line: a UART, USB that behaves as one, a pseudo-terminal, TCP (WIRE.md 12.6). POSIX. A board of the small profile is
-// the usual peer.
+// A link over a serial line: a UART, USB that behaves as one, a pseudo-terminal, TCP (WIRE.md
+// 12.6). POSIX. A board of the small profile is the usual peer.
 //
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
 //   board.give(leds.reader(), "leds");
 //   board.give(button.writer(), "button");      // before the board is there, or after
 //
-// A link is one session. It ends when the line does, when the board starts anew, or when nothing was heard of it for the lease; then a new
-// link is made over the line. One native thread reads, and does what is due with time; who has something to say sends it himself.
+// A link is one session. It ends when the line does, when the board starts anew, or when nothing
+// was heard of it for the lease; then a new link is made over the line. One native thread reads,
+// and does what is due with time; who has something to say sends it himself.
 //
 //   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
 //
 // Invariants (the space's lock)
-//  1 Only the thread reads; only one who is in a step sends, and touches line_ and what is around it.
-//  2 Once the session is over the thread stays until what was queued is acknowledged, three times `again` at most, so that BYE arrives.
+//  1 Only the thread reads; only one who is in a step sends, and touches line_ and what is around
+//    it.
+//  2 Once the session is over the thread stays until what was queued is acknowledged, three times
+//    `again` at most, so that BYE arrives.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -43,8 +46,8 @@ inline speed_t speed_of(unsigned baud) noexcept {
 }
 }  // namespace detail
 
-// Makes a terminal pass bytes as they are: raw, 8 bits, no flow control. Nothing if it is no terminal. `baud` 0: as it is.
-// Throws BadUse for a speed that it has not.
+// Makes a terminal pass bytes as they are: raw, 8 bits, no flow control. Nothing if it is no
+// terminal. `baud` 0: as it is. Throws BadUse for a speed that it has not.
 inline void make_line(int fd, unsigned baud) {
   termios t{};
   if (::tcgetattr(fd, &t) != 0) return;
@@ -58,12 +61,14 @@ inline void make_line(int fd, unsigned baud) {
       weft::detail::bad_use("a serial line has no speed of " + std::to_string(baud) +
                             " baud: 9600, 19200, 38400, 57600, 115200, 230400, 460800 or 921600");
   }
-  if (::tcsetattr(fd, TCSANOW, &t) != 0) weft::detail::bad_use(std::string("the line cannot be set up: ") + std::strerror(errno));
+  if (::tcsetattr(fd, TCSANOW, &t) != 0)
+    weft::detail::bad_use(std::string("the line cannot be set up: ") + std::strerror(errno));
 }
 // Throws BadUse if it cannot be opened.
 inline int open_line(const std::string& path, unsigned baud = 115200) {
   const int fd = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) weft::detail::bad_use("the line " + path + " cannot be opened: " + std::strerror(errno));
+  if (fd < 0)
+    weft::detail::bad_use("the line " + path + " cannot be opened: " + std::strerror(errno));
   try {
     make_line(fd, baud);
   } catch (...) {
@@ -77,7 +82,11 @@ class SerialLink final : public Joint {
  public:
   // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is none.
   SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
-      : Joint(space), fd_(line), most_(o.most), linger_ms_(3 * std::int64_t{o.again_ms}), line_(gentle(o)) {
+      : Joint(space),
+        fd_(line),
+        most_(o.most),
+        linger_ms_(3 * std::int64_t{o.again_ms}),
+        line_(gentle(o)) {
     if (::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK) != 0 || ::pipe(bell_) != 0) {
       ::close(fd_);
       weft::detail::bad_use("SerialLink: that is no line, or no descriptor is left");
@@ -109,7 +118,8 @@ class SerialLink final : public Joint {
     const auto low = static_cast<std::uint32_t>(n ^ n >> 32);
     return low == 0 ? 1 : low;
   }
-  // A line whose first words stop no board (WIRE.md 12.6). COBS writes a 3 before two bytes between zeros, so no time has two.
+  // A line whose first words stop no board (WIRE.md 12.6). COBS writes a 3 before two bytes between
+  // zeros, so no time has two.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;
@@ -124,7 +134,9 @@ class SerialLink final : public Joint {
     }
   }
   static std::int64_t now() noexcept {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
   }
 
   void flush() noexcept override {
@@ -151,7 +163,8 @@ class SerialLink final : public Joint {
     }
     if (out_.empty()) line_.output(now(), out_);
     while (!out_.empty()) {
-      ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);  // a line may be a socket, whose end is no signal
+      // a line may be a socket, whose end is no signal
+      ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;  // full, or broken: who reads will see why
@@ -172,24 +185,31 @@ class SerialLink final : public Joint {
         pump();
         if (peer_->session.is_over()) {
           if (until == detail::Line::kNever) until = now() + linger_ms_;
-          const bool sent = peer_->session.output().empty() && compact_.empty() && line_.settled() && out_.empty();
+          const bool sent = peer_->session.output().empty() && compact_.empty() &&
+                            line_.settled() && out_.empty();
           if (sent || !line_.linked() || broken_ || now() >= until) break;
         }
         writing = !out_.empty();
         due = std::min(line_.due(), until);
       }
-      const std::int64_t wait = due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
+      const std::int64_t wait =
+          due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
       // While the line takes nothing, what is due waits for it, unless it is the lease.
-      pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0}, {bell_[0], POLLIN, 0}};
-      if (::poll(fds, 2, static_cast<int>(writing && wait >= 0 ? std::max<std::int64_t>(wait, 10) : wait)) < 0) continue;
+      pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0},
+                      {bell_[0], POLLIN, 0}};
+      if (::poll(fds, 2,
+                 static_cast<int>(writing && wait >= 0 ? std::max<std::int64_t>(wait, 10) : wait)) <
+          0)
+        continue;
       if (fds[1].revents)
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
-      // A socket whose peer closed it before it had read all says so before it gives what the peer sent last.
+      // A socket whose peer closed it before it had read all says so before it gives what the peer
+      // sent last.
       const bool nothing =
-          n == -2 ||
-          (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || (errno == ECONNRESET && !std::exchange(reset_, true))));
+          n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
+                                (errno == ECONNRESET && !std::exchange(reset_, true))));
       const int error = errno;
       const Served served;
       const Space::Step step(*peer_->space);  // at its end what waits is sent
@@ -202,7 +222,8 @@ class SerialLink final : public Joint {
         if (wrong) peer_->session.bye(wrong);
       } else if (!nothing) {
         broken_ = true;
-        peer_->session.lost(n == 0 ? "its line was closed" : std::string("its line failed: ") + std::strerror(error));
+        peer_->session.lost(n == 0 ? "its line was closed"
+                                   : std::string("its line failed: ") + std::strerror(error));
       }
       line_.passed(now());
       if (line_.lost()) peer_->session.lost(line_.lost());

@@ -1,12 +1,15 @@
-// A session: a state machine that is fed with bytes and gives bytes (WIRE.md 2). It does no input or output; whoever does is the link.
+// A session: a state machine that is fed with bytes and gives bytes (WIRE.md 2). It does no input
+// or output; whoever does is the link.
 //
 //   fresh ──greet()──► greeting ──input(): HELLO, and it is good──► open ──bye(), input(): BYE, a fault; lost()──► over
 //                          └───────────bye(), input(): a fault; lost()──────────────────────────────────────────────┘
 //
 // Invariants (the space's lock)
-//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. Frames arrive so, or the session is over.
+//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. Frames arrive so, or the session is
+//    over.
 //  2 over() is told to the receiver once, after every frame that came before it.
-//  3 Once it is over nothing is taken in, and nothing is added to what is to go out; what is there may still be sent.
+//  3 Once it is over nothing is taken in, and nothing is added to what is to go out; what is there
+//    may still be sent.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -60,12 +63,14 @@ class Session {
   // The largest frame that either may send, in bytes. Before the peer's HELLO: what any peer takes.
   std::uint32_t largest() const noexcept { return largest_; }
 
-  // Who the peer must turn out to be, and the largest frame of his: whoever made the session knows. Before anything has been said.
+  // Who the peer must turn out to be, and the largest frame of his: whoever made the session knows.
+  // Before anything has been said.
   void expect(std::uint64_t incarnation, std::uint32_t largest) {
     theirs_.incarnation = expected_ = incarnation;
     largest_ = std::min(mine_.largest, largest);
   }
-  // Frames so far, of 32 bits: what has been queued for the peer, and what of the peer's has been taken in (WIRE.md 10).
+  // Frames so far, of 32 bits: what has been queued for the peer, and what of the peer's has been
+  // taken in (WIRE.md 10).
   std::uint32_t sent() const noexcept { return next_out_; }
   std::uint32_t received() const noexcept { return next_in_; }
   void greet();
@@ -76,7 +81,8 @@ class Session {
   // The orderly end; the peer is told why.
   void bye(const std::string& why) { end(why, true); }
 
-  // Queues a frame. One that is too long ends the session: nobody could take it. Nobody waits for one that has `time`.
+  // Queues a frame. One that is too long ends the session: nobody could take it. Nobody waits for
+  // one that has `time`.
   void send(const Frame& f, bool time = false);
   // Since this was asked last: was any frame queued that somebody waits for?
   bool hurries() noexcept { return std::exchange(hurries_, false); }

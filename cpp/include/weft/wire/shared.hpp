@@ -1,14 +1,17 @@
-// An array that many programs read and none changes: written once, mapped by each that gets it, gone with the last (WIRE.md 9.3). Linux.
+// An array that many programs read and none changes: written once, mapped by each that gets it,
+// gone with the last (WIRE.md 9.3). Linux.
 //
 //   const wire::SharedArray<float> table(std::span(weights));   // one copy, here
 //   out(table);                                                 // to as many programs as one likes: its pages are not copied again
 //   …
 //   const wire::SharedArray<float> table = in();
 //
-// Its memory is sealed against writing by anybody, its maker too, before anybody else sees it: what has been checked once stays so. Copies
-// share it. Over a link that passes no descriptors its bytes go, and the other program seals a copy of its own.
+// Its memory is sealed against writing by anybody, its maker too, before anybody else sees it: what
+// has been checked once stays so. Copies share it. Over a link that passes no descriptors its bytes
+// go, and the other program seals a copy of its own.
 //
-// Invariant: one mapping a program and array: who gets an array that is mapped here already gets that mapping.
+// Invariant: one mapping a program and array: who gets an array that is mapped here already gets
+// that mapping.
 #pragma once
 #include <memory>
 #include <span>
@@ -49,16 +52,20 @@ class Sealed {
 
 template <class E = std::byte>
 class SharedArray {
-  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> && !std::is_same_v<E, bool> && alignof(E) <= 64,
+  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> &&
+                    !std::is_same_v<E, bool> && alignof(E) <= 64,
                 "elements that are plain bytes, and may be any bytes");
 
  public:
   using value_type = E;
   SharedArray() = default;
-  explicit SharedArray(std::span<const E> elements) : at_(Sealed::copy_of(std::as_bytes(elements))) {}
+  explicit SharedArray(std::span<const E> elements)
+      : at_(Sealed::copy_of(std::as_bytes(elements))) {}
 
   std::span<const E> span() const noexcept { return {data(), size()}; }
-  const E* data() const noexcept { return at_ ? reinterpret_cast<const E*>(at_->bytes().data()) : nullptr; }
+  const E* data() const noexcept {
+    return at_ ? reinterpret_cast<const E*>(at_->bytes().data()) : nullptr;
+  }
   std::size_t size() const noexcept { return at_ ? at_->bytes().size() / sizeof(E) : 0; }
   const E* begin() const noexcept { return data(); }
   const E* end() const noexcept { return data() + size(); }

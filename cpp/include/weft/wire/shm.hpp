@@ -3,14 +3,16 @@
 //   auto space = wire::Space::make("main");
 //   wire::ShmLink child(space, fd);                           // the rest as with a StreamLink
 //
-// Each side makes a segment with the ring that it writes, and a page with its life word, and passes both over the socket, a Unix socket,
-// which after that carries descriptors only, and tells of the end. Whoever waits serves (attendant.hpp).
+// Each side makes a segment with the ring that it writes, and a page with its life word, and passes
+// both over the socket, a Unix socket, which after that carries descriptors only, and tells of the
+// end. Whoever waits serves (attendant.hpp).
 //
 //   made ──the peer's descriptors have come, and are good──► open ──either session is over, the peer is gone──► over
 //     └──────they are not: the session is lost────────────────────────────────────────────────────────────────►┘
 //
 // Invariants (the space's lock)
-//  1 The rings are written and read in steps only. Ours is written from the start: the peer finds it when its hand-shake is over.
+//  1 The rings are written and read in steps only. Ours is written from the start: the peer finds
+//    it when its hand-shake is over.
 //  2 What the peer has published before its end is taken in before the end.
 #pragma once
 #include "aside.hpp"
@@ -25,16 +27,20 @@ class ShmLink final : public Joint, private Attended {
  public:
   static constexpr std::uint32_t kRing = 1 << 16;  // bytes each way
 
-  // Takes over the socket, a Unix one. Throws BadUse if it is none, there is no memory for the segment, or the system is too old.
+  // Takes over the socket, a Unix one. Throws BadUse if it is none, there is no memory for the
+  // segment, or the system is too old.
   ShmLink(const std::shared_ptr<Space>& space, int fd) : ShmLink(space, fd, kLater) { enlist(); }
-  // The same in two parts, for whoever has what the steps of other threads need: with that the first, without it the second.
+  // The same in two parts, for whoever has what the steps of other threads need: with that the
+  // first, without it the second.
   enum Later { kLater };
-  ShmLink(const std::shared_ptr<Space>& space, int fd, Later) : ShmLink(std::make_shared<Peer>(*space), fd) {
+  ShmLink(const std::shared_ptr<Space>& space, int fd, Later)
+      : ShmLink(std::make_shared<Peer>(*space), fd) {
     introducer_ = SocketIntroducer::of(*space, &StreamLink::make_introduced, &make_introduced);
   }
   // Throws BadUse, and the link is of no use then.
   void enlist() {
-    if (const char* wrong = try_to_enlist()) weft::detail::bad_use(std::string("ShmLink: ") + wrong);
+    if (const char* wrong = try_to_enlist())
+      weft::detail::bad_use(std::string("ShmLink: ") + wrong);
   }
   // Ends the session: ends that are still held died.
   ~ShmLink() {
@@ -80,7 +86,8 @@ class ShmLink final : public Joint, private Attended {
     attendant_ = Attendant::get();
     begin();
   }
-  // The hand-shake goes out, and the attendant serves it from now on. Not in a step. Null, or what is wrong.
+  // The hand-shake goes out, and the attendant serves it from now on. Not in a step. Null, or what
+  // is wrong.
   const char* try_to_enlist() noexcept {
     const char* const wrong = attendant_->enter(*this, life_);
     if (wrong) return wrong;
@@ -89,16 +96,18 @@ class ShmLink final : public Joint, private Attended {
     const std::array<int, 2> fds{for_peer_[0].get(), for_peer_[1].get()};
     const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
     // If it is gone already, that is told as any other end.
-    if (!sent && errno != EPIPE && errno != ECONNRESET) return "that is no Unix socket, or it takes nothing";
+    if (!sent && errno != EPIPE && errno != ECONNRESET)
+      return "that is no Unix socket, or it takes nothing";
     for_peer_ = {};
     const Served served;
     const Space::Step step(*peer_->space);
     aside_.begin();
     return nullptr;
   }
-  // A session that another space has made for us, in a step of ours: the attendant holds it, and enlists it once the step is over.
-  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket, std::uint64_t incarnation,
-                                             std::uint32_t largest) {
+  // A session that another space has made for us, in a step of ours: the attendant holds it, and
+  // enlists it once the step is over.
+  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
+                                             std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
     peer->session.expect(incarnation, largest);
     std::shared_ptr<ShmLink> link(new ShmLink(peer, socket));
@@ -119,7 +128,9 @@ class ShmLink final : public Joint, private Attended {
 
   bool passes() const noexcept override { return true; }
   bool shared() const noexcept override { return true; }
-  void pass(int descriptor) noexcept override { aside_.attach(descriptor, peer_->session.output().size()); }
+  void pass(int descriptor) noexcept override {
+    aside_.attach(descriptor, peer_->session.output().size());
+  }
   int passed() noexcept override { return aside_.next(socket); }
 
   void flush() noexcept override {
@@ -129,14 +140,16 @@ class ShmLink final : public Joint, private Attended {
       const std::ptrdiff_t may = aside_.may_go(socket);
       if (may < 0) s.lost("a descriptor cannot be passed to the peer");
       if (may <= 0) break;
-      const std::size_t n = outlet.put(s.output().first(std::min(s.output().size(), static_cast<std::size_t>(may))));
+      const std::size_t n =
+          outlet.put(s.output().first(std::min(s.output().size(), static_cast<std::size_t>(may))));
       if (n == kBroken) s.lost("the peer has written nonsense into the ring");
       if (n == kBroken || n == 0) break;
       s.went(n);
       aside_.published(n);
       any = true;
     }
-    waits_for_room.store(!s.output().empty() && !s.is_over() && !aside_.waits(), std::memory_order_relaxed);
+    waits_for_room.store(!s.output().empty() && !s.is_over() && !aside_.waits(),
+                         std::memory_order_relaxed);
     if (aside_.waits() != waits_for_socket.load(std::memory_order_relaxed)) {
       waits_for_socket.store(aside_.waits(), std::memory_order_seq_cst);
       attendant_->look_at_sockets();
@@ -154,7 +167,8 @@ class ShmLink final : public Joint, private Attended {
   }
   void take_some(Buffer& room) noexcept {
     bool starved = false;
-    if (inlet.direction().urgent.load(std::memory_order_relaxed) != 0) inlet.direction().urgent.store(0, std::memory_order_seq_cst);
+    if (inlet.direction().urgent.load(std::memory_order_relaxed) != 0)
+      inlet.direction().urgent.store(0, std::memory_order_seq_cst);
     const std::size_t n = inlet.take(room, starved);
     if (n == kBroken) {
       peer_->session.bye("the peer has written nonsense into the ring");
@@ -176,20 +190,27 @@ class ShmLink final : public Joint, private Attended {
     }
     std::vector<Descriptor> fds;
     Hello hello{0, 0};
-    const ssize_t n = receive_descriptors(socket, std::as_writable_bytes(std::span(&hello, 1)), fds);
+    const ssize_t n =
+        receive_descriptors(socket, std::as_writable_bytes(std::span(&hello, 1)), fds);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    const char* wrong = n == 0 ? "its socket was closed" : n < 0 ? "its socket failed" : hand_shake(n, hello, fds);
+    const char* wrong = n == 0  ? "its socket was closed"
+                        : n < 0 ? "its socket failed"
+                                : hand_shake(n, hello, fds);
     if (wrong)
       refuse(wrong);
     else
       attendant_->opened(*this);
   }
-  const char* hand_shake(ssize_t n, const Hello& hello, const std::vector<Descriptor>& fds) noexcept {
-    if (n != sizeof(Hello) || hello.magic != Hello{}.magic) return "the peer does not speak over shared memory, or in another version";
+  const char* hand_shake(ssize_t n, const Hello& hello,
+                         const std::vector<Descriptor>& fds) noexcept {
+    if (n != sizeof(Hello) || hello.magic != Hello{}.magic)
+      return "the peer does not speak over shared memory, or in another version";
     if (hello.ring != kRing) return "the peer's ring is of another size";
     if (fds.size() != 2) return "the peer has not passed its two descriptors";
-    if (const char* wrong = Segment::map(fds[0], kSegment, Segment::Peers::write, theirs_)) return wrong;
-    if (const char* wrong = Segment::map(fds[1], Life::kSize, Segment::Peers::read, their_life_)) return wrong;
+    if (const char* wrong = Segment::map(fds[0], kSegment, Segment::Peers::write, theirs_))
+      return wrong;
+    if (const char* wrong = Segment::map(fds[1], Life::kSize, Segment::Peers::read, their_life_))
+      return wrong;
     inlet.open(*reinterpret_cast<Direction*>(theirs_.data()), theirs_.data() + kPage, kRing);
     life.store(reinterpret_cast<prim::atomic<std::uint32_t>*>(their_life_.data()));
     return nullptr;
@@ -217,7 +238,8 @@ class ShmLink final : public Joint, private Attended {
   std::array<Descriptor, 2> for_peer_;  // until the hand-shake has gone out
   Aside aside_;
   bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
-  std::shared_ptr<SocketIntroducer> introducer_, counted_;  // of a session that was made by another space: the second
+  // of a session that was made by another space: the second
+  std::shared_ptr<SocketIntroducer> introducer_, counted_;
   std::shared_ptr<Attendant> attendant_;
 };
 

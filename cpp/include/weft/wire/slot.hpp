@@ -1,18 +1,23 @@
-// Memory in which large values go to other programs of this machine (WIRE.md 9.2): what is written here once is read there in place. Linux.
+// Memory in which large values go to other programs of this machine (WIRE.md 9.2): what is written
+// here once is read there in place. Linux.
 //
 //   make(): a segment that nobody has a share of, or a new one ──written──► lend_to(): a share more, and a descriptor if the peer needs one
 //        ──► there: take(): mapped, or known from before ──the last view is dropped──► the share goes back ──all have──► make() again
 //
-// The head of a segment counts its shares. A program that is killed never gives its shares back: such a segment falls out of `made` when
-// that is full, and its memory goes with the last mapping. So nothing has to be cleaned up, and nobody is asked.
+// The head of a segment counts its shares. A program that is killed never gives its shares back:
+// such a segment falls out of `made` when that is full, and its memory goes with the last mapping.
+// So nothing has to be cleaned up, and nobody is asked.
 //
-// The head also names the spaces that have the segment mapped and keep it so: to them a value goes without a descriptor.
+// The head also names the spaces that have the segment mapped and keep it so: to them a value goes
+// without a descriptor.
 //
 // Invariants
-//  1 The bytes behind the head are written by who made the slot, before anybody else has a share; then they are whose value they are.
+//  1 The bytes behind the head are written by who made the slot, before anybody else has a share;
+//    then they are whose value they are.
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
-//  3 Who lends takes the share, then looks who is named. Who lets go of a mapping takes his name out, then looks for shares, and keeps the
-//    mapping while there are any. So one of the two sees the other, and what comes without a descriptor is known.
+//  3 Who lends takes the share, then looks who is named. Who lets go of a mapping takes his name
+//    out, then looks for shares, and keeps the mapping while there are any. So one of the two sees
+//    the other, and what comes without a descriptor is known.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -28,8 +33,8 @@ class Slot {
 
   // A slot for so many bytes. Nothing: there is no memory or descriptor, or too many are open.
   static std::unique_ptr<Slot> make(std::size_t length) noexcept;
-  // The one that a frame describes. `by`, a Carrier: what has its descriptors, passed(), and our space's name, mine(). Nothing: there is
-  // none such.
+  // The one that a frame describes. `by`, a Carrier: what has its descriptors, passed(), and our
+  // space's name, mine(). Nothing: there is none such.
   template <class By>
   static std::unique_ptr<Slot> take(Bytes described, By& by) {
     Description d;
@@ -37,7 +42,8 @@ class Slot {
     std::memcpy(&d, described.data(), kDescribed);
     if (d.mark == kKnown) return known(d);
     for (int fd; (fd = by.passed()) >= 0;)
-      if (auto s = matching(d, Descriptor(fd), by.mine())) return s;  // else it is of a frame that was not sent after all
+      // else it is of a frame that was not sent after all
+      if (auto s = matching(d, Descriptor(fd), by.mine())) return s;
     return nullptr;
   }
   Slot(const Slot&) = delete;
@@ -46,7 +52,8 @@ class Slot {
 
   std::byte* data() const noexcept;
   std::size_t size() const noexcept { return length_; }
-  // A share for who is at the other side of `by`, and what its frame says of it. False: it cannot be.
+  // A share for who is at the other side of `by`, and what its frame says of it. False: it cannot
+  // be.
   template <class By>
   bool lend_to(By& by, Buffer& description) const {
     if (!by.passes()) return false;
@@ -61,7 +68,9 @@ class Slot {
   // It goes nowhere else.
   void close_if_crowded() noexcept;
 
-  static bool is_described(Bytes b) noexcept { return b.size() == kDescribed && (b[0] == std::byte{kPassed} || b[0] == std::byte{kKnown}); }
+  static bool is_described(Bytes b) noexcept {
+    return b.size() == kDescribed && (b[0] == std::byte{kPassed} || b[0] == std::byte{kKnown});
+  }
   static void forget() noexcept;  // in the child of a fork: they are the parent's
 
  private:

@@ -1,16 +1,19 @@
 // This program as a space, and its sessions (WIRE.md 1, 2).
 //
-// All of the wire's state is under one lock of the space. Whoever holds it is in a *step*: it takes in what arrived, or begins or withdraws
-// an operation. At its end a step answers the guests that were decided meanwhile and lets the links send.
+// All of the wire's state is under one lock of the space. Whoever holds it is in a *step*: it takes
+// in what arrived, or begins or withdraws an operation. At its end a step answers the guests that
+// were decided meanwhile and lets the links send.
 //
 //   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock ──somebody was decided meanwhile, and nobody else steps──► lock
 //   …
 //
 // Invariants
-//  1 A waker of a guest is called on any thread, and takes no lock but the list's; it steps itself only if nobody does. Who does looks at
+//  1 A waker of a guest is called on any thread, and takes no lock but the list's; it steps itself
+//    only if nobody does. Who does looks at
 //  the
 //    list again after the lock is free. So nothing that was decided is left lying.
-//  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs but the customisation point of values.
+//  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
+//    but the customisation point of values.
 #pragma once
 #include <mutex>
 #include <random>
@@ -23,7 +26,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Peer;
 
-// Who makes sessions between two spaces that this one knows, and takes in those that others make (WIRE.md 7.5). In a step.
+// Who makes sessions between two spaces that this one knows, and takes in those that others make
+// (WIRE.md 7.5). In a step.
 class Introducer {
  public:
   virtual bool introduce(Peer& a, Peer& b) = 0;                  // false: it cannot be done
@@ -31,7 +35,8 @@ class Introducer {
   virtual ~Introducer() = default;
 };
 
-// What the thread that serves a link does around its steps: a language with a lock of its own takes that first, the space's after it.
+// What the thread that serves a link does around its steps: a language with a lock of its own takes
+// that first, the space's after it.
 struct Around {
   void (*enter)();
   void (*leave)();
@@ -55,11 +60,13 @@ class Link {
  public:
   // In a step: there is output, or the session is over.
   virtual void flush() noexcept = 0;
-  // Can a descriptor go along with what is queued next? Then pass() takes it over; passed() is the next that has come, or -1.
+  // Can a descriptor go along with what is queued next? Then pass() takes it over; passed() is the
+  // next that has come, or -1.
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
-  // Over shared memory; so is a session that is made between its peer and another's of whom this is so.
+  // Over shared memory; so is a session that is made between its peer and another's of whom this is
+  // so.
   virtual bool shared() const noexcept { return false; }
 
  protected:
@@ -95,7 +102,8 @@ class Space : public std::enable_shared_from_this<Space> {
    private:
     Space& space_;
     Space* const outer_;
-    const weft::detail::NobodysValues undelivered_;  // what goes in a step was not held by whoever happens to step
+    // what goes in a step was not held by whoever happens to step
+    const weft::detail::NobodysValues undelivered_;
   };
 
   const Greeting& greeting() const noexcept { return greeting_; }
@@ -104,8 +112,9 @@ class Space : public std::enable_shared_from_this<Space> {
   void decided(core::Waker* w) noexcept;
   // In a step: answer those that were.
   void answer_decided() noexcept;
-  // In a step: the writer's answer of a commit is about to be queued at `h`. Readers elsewhere that were told in this step get theirs sent
-  // now: in one step frames of several commits gather, and links are flushed one after the other (WIRE.md 4.2).
+  // In a step: the writer's answer of a commit is about to be queued at `h`. Readers elsewhere that
+  // were told in this step get theirs sent now: in one step frames of several commits gather, and
+  // links are flushed one after the other (WIRE.md 4.2).
   void readers_first(const Home& h) noexcept;
   // In a step: a guest whose session is over and whose wake-up is still to come; it has come.
   void adopt(std::unique_ptr<Guest> g) noexcept { orphans_.push_back(std::move(g)); }
@@ -144,7 +153,9 @@ class Space : public std::enable_shared_from_this<Space> {
     std::shared_ptr<Port> port;
   };
   Lent lent(std::uint64_t key) const noexcept;
-  void know(std::uint64_t key, Home& at, std::uint32_t end) { keys_.try_emplace(key, Known{&at, end}); }
+  void know(std::uint64_t key, Home& at, std::uint32_t end) {
+    keys_.try_emplace(key, Known{&at, end});
+  }
   void forget(std::uint64_t key, const Home& at) noexcept {
     const auto it = keys_.find(key);
     if (it != keys_.end() && it->second.at == &at) keys_.erase(it);
@@ -185,7 +196,8 @@ class Space : public std::enable_shared_from_this<Space> {
   std::vector<Peer*> peers_;
   std::vector<std::unique_ptr<Guest>> orphans_;
   std::unordered_map<std::uint64_t, Known> keys_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;  // incarnations that were introduced to each other
+  // incarnations that were introduced to each other
+  std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
   std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<Peer>> buried_;
@@ -194,11 +206,16 @@ class Space : public std::enable_shared_from_this<Space> {
   core::Waker* last_ = nullptr;
 };
 
-// The space at the other end of a session. Everything but the constructor and destructor is called in a step.
+// The space at the other end of a session. Everything but the constructor and destructor is called
+// in a step.
 class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
  public:
   explicit Peer(Space& s)
-      : space(s.shared_from_this()), session(*this, s.greeting_), carrier(*this), home(session, s, carrier), far(session, carrier) {
+      : space(s.shared_from_this()),
+        session(*this, s.greeting_),
+        carrier(*this),
+        home(session, s, carrier),
+        far(session, carrier) {
     const Space::Step step(s);
     s.peers_.push_back(this);
   }
@@ -222,9 +239,10 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
-  void (*news)(Peer&) noexcept = nullptr;   // something was handed to us, or the session is over
-  void* listener = nullptr;                 // of `news`
-  void (*ended)(Peer&) noexcept = nullptr;  // the session is over; after all that was under way has been told
+  void (*news)(Peer&) noexcept = nullptr;  // something was handed to us, or the session is over
+  void* listener = nullptr;                // of `news`
+  // the session is over; after all that was under way has been told
+  void (*ended)(Peer&) noexcept = nullptr;
 
   const std::shared_ptr<Space> space;
   Session session;
@@ -243,9 +261,11 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   }
 
   // Hands an end of a third space to the peer, by this name. Null, or why it cannot be done.
-  const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type, const std::string& name);
+  const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
+                   const std::string& name);
   // Takes an end over whose home is the peer, from `from`, who has it by this key (WIRE.md 7.4).
-  std::shared_ptr<FarEnd> adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name, Peer& from);
+  std::shared_ptr<FarEnd> adopt(std::uint64_t key, std::uint64_t token, const std::string& type,
+                                const std::string& name, Peer& from);
 
  private:
   void opened() override {
@@ -256,7 +276,8 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   const char* passed(const Frame& f);
   void session_over() noexcept override;
 
-  // Ends that we have adopted there, and the home has not said so: if it never does, who had them before is told.
+  // Ends that we have adopted there, and the home has not said so: if it never does, who had them
+  // before is told.
   struct Adopting {
     std::uint32_t number;
     std::uint64_t token;

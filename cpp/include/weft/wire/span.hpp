@@ -1,17 +1,21 @@
-// A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be this space.
+// A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be
+// this space.
 //
 //   begin(): offered to all ──► asks each home in the order of the guards ──NOTREADY──► … ──► waits ──READY──► tries that home ──► …
 //                                  └────────────── DONE, ENDED: over, and the others are told that it has gone ──────────────┘
 //
-// At most one home is trying at a time, and only that one can commit. So the choice is made once, whatever happens to the others; and if a
-// session ends, only what was being tried there can be in doubt (WIRE.md 8).
+// At most one home is trying at a time, and only that one can commit. So the choice is made once,
+// whatever happens to the others; and if a session ends, only what was being tried there can be in
+// doubt (WIRE.md 8).
 //
-// Asked in the order of the guards the first that is ready is chosen (rule 5.2); a fair select begins elsewhere each time (rule 5.4).
-// One who only looks (a skip, a timeout that is over) is over once all have been asked: `cancelled` (WIRE.md 5.9).
+// Asked in the order of the guards the first that is ready is chosen (rule 5.2); a fair select
+// begins elsewhere each time (rule 5.4). One who only looks (a skip, a timeout that is over) is
+// over once all have been asked: `cancelled` (WIRE.md 5.9).
 //
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
-//  2 whole_.over() is called once, when no part can be heard of any more; not if begin() says that it is over.
+//  2 whole_.over() is called once, when no part can be heard of any more; not if begin() says that
+//    it is over.
 #pragma once
 #include <memory>
 #include <vector>
@@ -28,13 +32,15 @@ class Span {
     std::uint32_t end = 0;         // there
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
-    bool ends = false;   // that its channel has retired is an outcome
-    bool off = false;    // its precondition is false: it takes no part, but its home says whether its channel is open
+    bool ends = false;  // that its channel has retired is an outcome
+    // its precondition is false: it takes no part, but its home says whether its channel is open
+    bool off = false;
     bool later = false;  // an output whose value is made after the commit: its room is filled then
   };
-  // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired. Neither: nothing but a guard ends it.
-  // The program may yet switch on what is off. So it is not over while an input that is off is open, or inputs keep it open too while an
-  // output that is off is; open when it began.
+  // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired.
+  // Neither: nothing but a guard ends it. The program may yet switch on what is off. So it is not
+  // over while an input that is off is open, or inputs keep it open too while an output that is off
+  // is; open when it began.
   struct Kept {
     bool by_inputs = false, by_outputs = false;
     bool by_inputs_off = false, by_outputs_off = false;
@@ -42,7 +48,8 @@ class Span {
   static Kept kept(core::Kinds all) noexcept {
     const bool outputs = all.on(core::Kind::output), inputs = all.on(core::Kind::input);
     if (!outputs && (!inputs || all.lasting())) return {};
-    return {!outputs, outputs, all.off(core::Kind::input) && all.timed(), outputs && inputs && all.off(core::Kind::output)};
+    return {!outputs, outputs, all.off(core::Kind::input) && all.timed(),
+            outputs && inputs && all.off(core::Kind::output)};
   }
   static Kept kept(const std::vector<Guard>& g) noexcept {
     core::Kinds all;
@@ -56,16 +63,19 @@ class Span {
   }
 
   // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0) : Span(s, whole, guards, first, kept(guards), false) {}
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept, bool only_looks);
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0)
+      : Span(s, whole, guards, first, kept(guards), false) {}
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept,
+       bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
   ~Span();
 
-  // True: it is over already. With the outcome `pending` nothing has happened: whole.refused says why.
+  // True: it is over already. With the outcome `pending` nothing has happened: whole.refused says
+  // why.
   bool begin();
-  // Of one whose whole_ was told committed(): the value is in the guard's room; or it could not be made, and the choice is over, without
-  // over(). True: it is over at once, also without over().
+  // Of one whose whole_ was told committed(): the value is in the guard's room; or it could not be
+  // made, and the choice is over, without over(). True: it is over at once, also without over().
   bool made();
   void failed();
   // Asks for its withdrawal: over() tells whether it was too late.
@@ -102,12 +112,14 @@ class Span {
   Part* trying_ = nullptr;
   bool trying_writes_ = false;  // an output is among the guards that are tried
   std::uint32_t asked_ = 0;     // guards that have been asked in order
-  // Where that began, and whether one of those that are tried fell silent meanwhile: then the others were not tried, and are asked again.
+  // Where that began, and whether one of those that are tried fell silent meanwhile: then the
+  // others were not tried, and are asked again.
   std::uint32_t asked_from_ = 0;
   bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
   bool silently_ = false;  // begin() itself tells that it is over
-  // A guard that has ended, or whose session has, while another home was trying: it is the outcome unless that one commits.
+  // A guard that has ended, or whose session has, while another home was trying: it is the outcome
+  // unless that one commits.
   bool failed_ = false;
   bool making_ = false;        // trying_ has committed, and waits for the value
   Part* failed_at_ = nullptr;  // the part that is over by it, if one is

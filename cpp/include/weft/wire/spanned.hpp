@@ -1,18 +1,21 @@
 // One home's part of a choice that has guards at other homes too (WIRE.md 5).
 //
-// The word of such a choice is at its place. So the home never commits it unasked: it watches its channels for it, and says once one of
-// them might be ready; asked to try, it runs an ordinary operation there, and takes it back if that finds nobody.
+// The word of such a choice is at its place. So the home never commits it unasked: it watches its
+// channels for it, and says once one of them might be ready; asked to try, it runs an ordinary
+// operation there, and takes it back if that finds nobody.
 //
 //   begin() ──► watches ──attempt()──► met: over() │ nobody: not_ready(), watches again
 //                  ▲                     └──► another choice that spans watches the other side, and is after us in the order: in line
 //                  └──────withdraw(), or that other one is gone: not_ready()─────────────────────────────────┘──it comes: over()
 //
-// Two such choices that meet: one of them must stay in line until the other one has come. It is the lower in a fixed order that does: so
-// they cannot wait for each other in a circle.
+// Two such choices that meet: one of them must stay in line until the other one has come. It is the
+// lower in a fixed order that does: so they cannot wait for each other in a circle.
 //
 // Invariants (the space's lock)
-//  1 At most one attempt at a time; while there is none, every guard is watched, or the place has been told that it is ready or silent.
-//  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() it hears nothing.
+//  1 At most one attempt at a time; while there is none, every guard is watched, or the place has
+//    been told that it is ready or silent.
+//  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() it
+//    hears nothing.
 //  3 A node in line, or whose wake-up is under way, keeps this alive.
 #pragma once
 #include <compare>
@@ -30,7 +33,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     virtual void ready() = 0;                      // worth a try
     virtual void silent(std::uint32_t guard) = 0;  // its channel has retired (rule 5.6)
     virtual void not_ready() = 0;                  // nobody was there
-    virtual void commit(std::uint32_t guard) = 0;  // it has committed with an output whose value is to be made: made(), or close()
+    // it has committed with an output whose value is to be made: made(), or close()
+    virtual void commit(std::uint32_t guard) = 0;
     // It is over: this guard has happened, or its channel has ended so.
     virtual void over(std::uint32_t guard, Status s, Guest::Seat& at) = 0;
 
@@ -54,9 +58,11 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void attempt(std::uint32_t first, std::uint32_t n);
   // An attempt that stays in line is taken back; too late, or there is none: nothing.
   void withdraw();
-  // The place is gone, or has chosen elsewhere. With an attempt that can no longer be taken back its value is lost.
+  // The place is gone, or has chosen elsewhere. With an attempt that can no longer be taken back
+  // its value is lost.
   void close();
-  // What commit() asked for: the value, whose room it is in then. False: that is none of its type, and nothing has happened.
+  // What commit() asked for: the value, whose room it is in then. False: that is none of its type,
+  // and nothing has happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Guest::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();

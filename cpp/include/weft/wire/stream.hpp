@@ -1,16 +1,19 @@
-// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12). Deliberately simple. POSIX.
+// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12).
+// Deliberately simple. POSIX.
 //
 //   auto space = wire::Space::make("main");
 //   wire::StreamLink child(space, fd);
 //   child.give(numbers.reader(), "numbers");
 //   wire::FarWriter<int> w = child.writer<int>("squares");   // waits until the peer has handed it out
 //
-// One native thread reads; who has something to say sends it himself, and the thread sends what the socket did not take. A session's end
-// closes the socket; a peer that is killed is noticed by end-of-file.
+// One native thread reads; who has something to say sends it himself, and the thread sends what the
+// socket did not take. A session's end closes the socket; a peer that is killed is noticed by
+// end-of-file.
 //
 // Invariants (the space's lock)
 //  1 Only the thread reads; only one who is in a step sends.
-//  2 From the session's end on nothing is sent but what was queued before it, as far as the socket takes it at once.
+//  2 From the session's end on nothing is sent but what was queued before it, as far as the socket
+//    takes it at once.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +31,8 @@ namespace weft::inline WEFT_ABI::wire {
 class StreamLink final : public Joint {
  public:
   // Takes over the socket. Throws BadUse if it is none.
-  StreamLink(const std::shared_ptr<Space>& space, int socket) : StreamLink(std::make_shared<Peer>(*space), socket) {
+  StreamLink(const std::shared_ptr<Space>& space, int socket)
+      : StreamLink(std::make_shared<Peer>(*space), socket) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
@@ -40,7 +44,8 @@ class StreamLink final : public Joint {
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // The destructor's work in two parts, for whoever has what the steps of other threads need: with that the first, without it the second.
+  // The destructor's work in two parts, for whoever has what the steps of other threads need: with
+  // that the first, without it the second.
   void leave(const std::string& why) {
     bye(why);
     if (introducer_ && !std::exchange(left_, true)) last_ = introducer_->leave(*peer_->space);
@@ -52,8 +57,8 @@ class StreamLink final : public Joint {
   }
 
   // A session that another space has made for us: its thread holds it.
-  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket, std::uint64_t incarnation,
-                                             std::uint32_t largest) {
+  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
+                                             std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
     peer->session.expect(incarnation, largest);
     std::shared_ptr<StreamLink> link(new StreamLink(peer, socket));
@@ -70,7 +75,8 @@ class StreamLink final : public Joint {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
     if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
-        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0 || ::pipe(bell_) != 0) {
+        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+        ::pipe(bell_) != 0) {
       ::close(socket_);
       weft::detail::bad_use("StreamLink: that is no socket, or no descriptor is left");
     }
@@ -82,7 +88,9 @@ class StreamLink final : public Joint {
     begin();
   }
   bool passes() const noexcept override { return unix_; }
-  void pass(int descriptor) noexcept override { descriptors_.attach(descriptor, peer_->session.output().size()); }
+  void pass(int descriptor) noexcept override {
+    descriptors_.attach(descriptor, peer_->session.output().size());
+  }
   int passed() noexcept override { return descriptors_.next(); }
 
   void flush() noexcept override {
@@ -111,7 +119,8 @@ class StreamLink final : public Joint {
         if (peer_->session.is_over()) break;
         sending = !peer_->session.output().empty();
       }
-      pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0}, {bell_[0], POLLIN, 0}};
+      pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
+                      {bell_[0], POLLIN, 0}};
       if (::poll(fds, 2, -1) < 0) continue;
       if (fds[1].revents)
         while (::read(bell_[0], room.data(), room.size()) > 0) {

@@ -1,7 +1,8 @@
 // Values on the wire, and the customisation point for types of one's own (WIRE.md 3.2, 7.2).
 //
-// A trivially copyable type passes as its bytes: both programs must lay it out alike, and its name says only size and alignment. Pointers
-// and ends are refused. For any other type specialise weft::wire::Value:
+// A trivially copyable type passes as its bytes: both programs must lay it out alike, and its name
+// says only size and alignment. Pointers and ends are refused. For any other type specialise
+// weft::wire::Value:
 //
 //   template <> struct weft::wire::Value<Order> {
 //     static std::string type() { return "order/1"; }                         // the same in both programs
@@ -9,14 +10,16 @@
 //     static std::optional<Order> get(weft::wire::Bytes in) { … }             // nothing: these are no Order. What comes is not trusted
 //   };
 //
-// A type that has ends of channels in it (moving.hpp) is told by whom it is carried, and asks that one to put and get them:
+// A type that has ends of channels in it (moving.hpp) is told by whom it is carried, and asks that
+// one to put and get them:
 //
-//     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) { by.put(o.reply, out); … }
-//     static std::optional<Order> get(weft::wire::Bytes in, weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in);
-//     … }
+//     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) {
+//     by.put(o.reply, out); … } static std::optional<Order> get(weft::wire::Bytes in,
+//     weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in); … }
 //
-// std::string and std::vector of trivially copyable elements have theirs below. A value of kApart bytes or more goes through shared memory
-// where the link can (WIRE.md 9.2), whatever its type; one that has its bytes in one piece says where, and is copied once less:
+// std::string and std::vector of trivially copyable elements have theirs below. A value of kApart
+// bytes or more goes through shared memory where the link can (WIRE.md 9.2), whatever its type; one
+// that has its bytes in one piece says where, and is copied once less:
 //
 //     static Bytes bytes(const Order& o) { … }                                // what put() would append
 //
@@ -36,9 +39,12 @@ namespace weft::inline WEFT_ABI::wire {
 
 template <class T>
 struct Value {
-  static_assert(std::is_trivially_copyable_v<T>, "specialise weft::wire::Value for this type: it is not trivially copyable");
-  static_assert(!std::is_pointer_v<T> && !std::is_member_pointer_v<T>, "a pointer means nothing in another address space");
-  static_assert(std::endian::native == std::endian::little, "the bytes of a value are those of a little-endian machine");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "specialise weft::wire::Value for this type: it is not trivially copyable");
+  static_assert(!std::is_pointer_v<T> && !std::is_member_pointer_v<T>,
+                "a pointer means nothing in another address space");
+  static_assert(std::endian::native == std::endian::little,
+                "the bytes of a value are those of a little-endian machine");
 
   static std::string type() {
     const std::string size = std::to_string(sizeof(T));
@@ -72,7 +78,9 @@ struct Value<std::string> {
   static std::string type() { return "str"; }
   static Bytes bytes(const std::string& s) { return std::as_bytes(std::span(s)); }
   static void put(const std::string& s, Buffer& out) { detail::put(out, bytes(s)); }
-  static std::optional<std::string> get(Bytes in) { return std::string(reinterpret_cast<const char*>(in.data()), in.size()); }
+  static std::optional<std::string> get(Bytes in) {
+    return std::string(reinterpret_cast<const char*>(in.data()), in.size());
+  }
 };
 
 template <class E>
@@ -94,9 +102,11 @@ class Carrier;
 inline constexpr std::size_t kApart = 32'768;  // bytes
 
 namespace detail {
-// Puts a value into a slot, whose description goes in its place. False: it goes as it is; `description` is as it was then.
+// Puts a value into a slot, whose description goes in its place. False: it goes as it is;
+// `description` is as it was then.
 bool lease(Bytes value, Buffer& description, Carrier& by);
-// The bytes of a slot whose description came, and what keeps them there. Their maker might still write to them. Null: there is no such.
+// The bytes of a slot whose description came, and what keeps them there. Their maker might still
+// write to them. Null: there is no such.
 struct Leased {
   Bytes bytes{};
   std::shared_ptr<void> keep;
@@ -124,8 +134,10 @@ std::optional<T> get_leased(Bytes description, Carrier& by) {
   } else {
     const Leased there = leased(description, by);
     if (!there.keep) return {};
-    if constexpr (requires(const T& v) { Value<T>::bytes(v); }) return get_value<T>(there.bytes, by);
-    const Buffer copy(there.bytes.begin(), there.bytes.end());  // nobody changes it while it is read
+    if constexpr (requires(const T& v) { Value<T>::bytes(v); })
+      return get_value<T>(there.bytes, by);
+    // nobody changes it while it is read
+    const Buffer copy(there.bytes.begin(), there.bytes.end());
     return get_value<T>(copy, by);
   }
 }
@@ -165,10 +177,12 @@ class Room {
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
   // In a step; ends in the value are the carrier's business.
-  virtual bool load(const Payload&, Carrier&) = 0;           // false: that is no value of the type
-  virtual Payload unload(Buffer& keep, Carrier&) const = 0;  // of a full one, to which the payload refers, or to `keep`
+  virtual bool load(const Payload&, Carrier&) = 0;  // false: that is no value of the type
+  // of a full one, to which the payload refers, or to `keep`
+  virtual Payload unload(Buffer& keep, Carrier&) const = 0;
   void filled() noexcept { full_ = true; }
-  // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays full.
+  // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays
+  // full.
   bool full() const noexcept { return full_; }
 
  protected:

@@ -4,7 +4,8 @@
 //   alt.input(0, a, x);  alt.output(1, b, &y);
 //   switch (co_await alt.select_until(deadline)) { case 0: … case 1: … case alt.timed_out: … }
 //
-// Invariant: between two selects no guard's node is in a line and the event in no queue; while one is pending, its process sleeps.
+// Invariant: between two selects no guard's node is in a line and the event in no queue; while one
+// is pending, its process sleeps.
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
@@ -17,12 +18,14 @@ class Alternative {
  public:
   static constexpr int timed_out = -1;
 
-  // Mode::fair serves the guards in turn, Mode::priority the lowest index first, Mode::random any (rule 5.3).
+  // Mode::fair serves the guards in turn, Mode::priority the lowest index first, Mode::random any
+  // (rule 5.3).
   explicit Alternative(Mode mode = Mode::fair) noexcept : mode_(mode) {}
   Alternative(const Alternative&) = delete;
   Alternative& operator=(const Alternative&) = delete;
 
-  // Guard i: read from `in` into `to`, or write what `from` points to when it is chosen. Both live as long as the alternative is used.
+  // Guard i: read from `in` into `to`, or write what `from` points to when it is chosen. Both live
+  // as long as the alternative is used.
   template <class T>
   void input(std::uint32_t i, const Reader<T>& in, T& to) noexcept {
     guard(i, core::Kind::input, &core::channel_ops<ChannelEngine<T>, Side::in>, in.core(), &to);
@@ -33,15 +36,18 @@ class Alternative {
   }
   // Its precondition for the following selects (rule 5.4).
   void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
-  // That the channel of guard i has retired is an outcome at once, as poison is. Without it such a guard falls silent, and the select is over
-  // once all that decide have: the outputs that are on, or else the inputs (rule 5.6).
+  // That the channel of guard i has retired is an outcome at once, as poison is. Without it such a
+  // guard falls silent, and the select is over once all that decide have: the outputs that are on,
+  // or else the inputs (rule 5.6).
   void ends(std::uint32_t i, bool yes = true) noexcept { guards_[i].ends = yes; }
-  // Of the guard that was chosen: ok, or how its channel has ended; `retired` without ends(): all that decide have.
+  // Of the guard that was chosen: ok, or how its channel has ended; `retired` without ends(): all
+  // that decide have.
   Status status() const noexcept { return select_.status(); }
 
   // co_await: the index of the guard that was chosen.
   [[nodiscard]] auto select() noexcept { return Awaiter<false>{this, 0}; }
-  // The same, or `timed_out` at the microsecond `deadline`; what is ready is chosen, however late it is.
+  // The same, or `timed_out` at the microsecond `deadline`; what is ready is chosen, however late
+  // it is.
   [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept { return Awaiter<true>{this, deadline}; }
 
  private:

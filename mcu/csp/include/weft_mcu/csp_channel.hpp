@@ -1,13 +1,15 @@
 // weft_mcu/csp_channel.hpp: channels, their ends, and the operations a process awaits.
 //
-// Every operation returns a weft::Status when it is over: ok, or retired, poisoned, timed_out. An operation with a deadline is a choice
-// between the channel and an event of the queue (rules M19, M20): both compete for the choice's word.
+// Every operation returns a weft::Status when it is over: ok, or retired, poisoned, timed_out. An
+// operation with a deadline is a choice between the channel and an event of the queue (rules M19,
+// M20): both compete for the choice's word.
 //
 //   read_until:  IDLE ──arm, enrol──► WAITING ──partner──► DONE        (the event is cancelled, or has nothing left to do)
 //                                        └─────the event──► TIMED_OUT  (the node leaves the line)
 //
 // Invariants
-//  1 A pending operation's node, value slot and event lie in the frame of its process, which sleeps until it is over.
+//  1 A pending operation's node, value slot and event lie in the frame of its process, which sleeps
+//    until it is over.
 //  2 When an operation is over its node is in no line and its event in no queue.
 #pragma once
 #include <type_traits>
@@ -65,7 +67,8 @@ struct Deadline : weft_event {
     choice = &c;
     weft_post(s.queue(), this, release);
   }
-  // In an action of the same actor: so it is queued, or its action has ended. It cannot be on its way.
+  // In an action of the same actor: so it is queued, or its action has ended. It cannot be on its
+  // way.
   void end(Scheduler& s) noexcept {
     if (next) weft_cancel(s.queue(), this);
   }
@@ -159,7 +162,8 @@ class End {
     return *this;
   }
   ~End() { drop(); }
-  // False: moved from, dropped, or taken from a channel whose side had ended. Its operations return retired.
+  // False: moved from, dropped, or taken from a channel whose side had ended. Its operations return
+  // retired.
   explicit operator bool() const noexcept { return core_ != nullptr; }
   ChannelEngine<T>* core() const noexcept { return core_; }
 
@@ -206,7 +210,8 @@ class Reader : public detail::End<T, Side::in> {
   Reader share() const noexcept { return Reader{this->another()}; }
   // co_await: ok and `to` written; retired; poisoned.
   [[nodiscard]] auto read(T& to) const noexcept { return detail::Plain<T, Side::in>{{this->core_}, &to}; }
-  // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). What is there is read, however late it is.
+  // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). What is
+  // there is read, however late it is.
   [[nodiscard]] auto read_until(T& to, std::uint32_t deadline) const noexcept { return detail::Timed<T, Side::in>{this->core_, &to, deadline}; }
 
  private:
@@ -232,7 +237,8 @@ class Writer : public detail::End<T, Side::out> {
 // co_await sleep_until(t): returns at the microsecond t, at once if it is past.
 [[nodiscard]] inline auto sleep_until(std::uint32_t t) noexcept { return detail::Sleep{t}; }
 
-// A rendezvous (N = 0) or a buffer of N values; `overflow`: what a full one does. Static storage, constant initialisation.
+// A rendezvous (N = 0) or a buffer of N values; `overflow`: what a full one does. Static storage,
+// constant initialisation.
 template <class T, std::uint32_t N = 0>
 class Channel : public ChannelEngine<T> {
   static_assert(std::is_trivially_copyable_v<T>, "a channel of a microcontroller carries trivially copyable values");

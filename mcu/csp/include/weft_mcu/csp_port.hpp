@@ -1,8 +1,9 @@
 // weft_mcu/csp_port.hpp: how an interrupt, an actor or the other core writes into a channel.
 //
-// post_value() puts a value into a small ring, under the lock of the scheduler's queue, and posts the port's event. The event's action,
-// one of the scheduler's actor, writes the ring's values into the channel as any writer does; while no reader takes them they wait in
-// the ring. So an interrupt never touches a channel.
+// post_value() puts a value into a small ring, under the lock of the scheduler's queue, and posts
+// the port's event. The event's action, one of the scheduler's actor, writes the ring's values into
+// the channel as any writer does; while no reader takes them they wait in the ring. So an interrupt
+// never touches a channel.
 //
 //   IDLE ──post_value, event──► pumping ──ring empty──► IDLE
 //                                │  ▲
@@ -11,7 +12,8 @@
 //
 // Invariants
 //  1 in_ and ring_ change under the queue's lock; out_ changes in the scheduler's actions alone.
-//  2 A ring that is not empty has its event queued, or is being pumped, or waits for a reader, or its channel has ended.
+//  2 A ring that is not empty has its event queued, or is being pumped, or waits for a reader, or
+//    its channel has ended.
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
@@ -33,8 +35,8 @@ class Port : core::Node {
     ops = &ops_;
   }
 
-  // False: the ring was full or the channel has ended; the value is dropped and counted. Any core, any interrupt, any action; the
-  // scheduler's queue must have a lock if another core calls it.
+  // False: the ring was full or the channel has ended; the value is dropped and counted. Any core,
+  // any interrupt, any action; the scheduler's queue must have a lock if another core calls it.
   bool post_value(T value) noexcept {
     weft_queue* q = scheduler_->queue();
     const weft_irq_t irq = weft_lock(q->lock);
@@ -50,7 +52,8 @@ class Port : core::Node {
     if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
     return room;
   }
-  // No more values (from the scheduler's processes): the port's end is dropped once the ring is empty.
+  // No more values (from the scheduler's processes): the port's end is dropped once the ring is
+  // empty.
   void close() noexcept {
     closing_ = true;
     if (!waiting_) pump();
@@ -102,7 +105,8 @@ class Port : core::Node {
   core::WakerOps ops_;
   Scheduler* scheduler_;
   Event event_;
-  ChannelEngine<T>* channel_ = nullptr;  // a counted writer of it; not a Writer, so that a static port needs no destructor
+  // a counted writer of it; not a Writer, so that a static port needs no destructor
+  ChannelEngine<T>* channel_ = nullptr;
   std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
   bool waiting_ = false, ended_ = false, closing_ = false;
   T ring_[N] = {};

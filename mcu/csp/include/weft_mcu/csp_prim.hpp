@@ -1,8 +1,10 @@
-// weft_mcu/csp_prim.hpp: weft/prim.hpp's primitives for one core of a microcontroller, on weft_mcu's platform layer.
+// weft_mcu/csp_prim.hpp: weft/prim.hpp's primitives for one core of a microcontroller, on
+// weft_mcu's platform layer.
 //
-// The Cortex-M0+ has no atomic instructions. Loads and stores of a word or less are atomic as they are; a read-modify-write turns
-// interrupts off for its few instructions. That excludes this core's interrupts, not the other core: what crosses cores goes through
-// a weft::mcu::Port, whose queue has a lock.
+// The Cortex-M0+ has no atomic instructions. Loads and stores of a word or less are atomic as they
+// are; a read-modify-write turns interrupts off for its few instructions. That excludes this core's
+// interrupts, not the other core: what crosses cores goes through a weft::mcu::Port, whose queue
+// has a lock.
 //
 // Invariant: nothing else is called while interrupts are off, so WEFT_LOCAL is never taken twice.
 #pragma once
@@ -64,7 +66,8 @@ class atomic {
   T value_;
 };
 
-// Waiting for another party's few instructions: on one core there is none, for processes do not preempt each other.
+// Waiting for another party's few instructions: on one core there is none, for processes do not
+// preempt each other.
 inline void pause(unsigned) noexcept {}
 inline void yield() noexcept {}
 [[noreturn]] inline void fatal(const char* message) noexcept { weft_panic(message); }

@@ -1,8 +1,9 @@
 // weft_mcu/csp_scheduler.hpp: processes (coroutines) and the actor that runs them.
 //
-// A Scheduler is one actor of a weft_queue. Whatever reaches its processes from outside (a start, a deadline, a Port's values) is an
-// event of that actor, whose action ends by running what has become runnable. So channels need no lock: everything that touches them
-// is an action of one actor, and of those one runs at a time (rule M3).
+// A Scheduler is one actor of a weft_queue. Whatever reaches its processes from outside (a start, a
+// deadline, a Port's values) is an event of that actor, whose action ends by running what has
+// become runnable. So channels need no lock: everything that touches them is an action of one
+// actor, and of those one runs at a time (rule M3).
 //
 //   made ──start()──► runnable ──turn──► running ──co_await: not yet──► waiting ──partner, deadline──► runnable
 //                                           └──co_return──► ended: frame back to the arena, its ends dropped
@@ -10,7 +11,8 @@
 // Invariants
 //  1 Between two actions of the actor the run queue is empty, or `turn_` is posted.
 //  2 A channel's processes are all of one scheduler.
-//  3 A frame lies in its scheduler's arena. Frames of equal size share storage over time; when no process is left the arena is whole again.
+//  3 A frame lies in its scheduler's arena. Frames of equal size share storage over time; when no
+//    process is left the arena is whole again.
 #pragma once
 #if !defined(WEFT_PRIM_HEADER)  // before anything of weft/core
 #define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
@@ -28,7 +30,8 @@ namespace weft::inline WEFT_ABI::mcu {
 
 class Scheduler;
 
-// The policy of channels here: no lock, and waking is a push on the run queue of the woken process's scheduler.
+// The policy of channels here: no lock, and waking is a push on the run queue of the woken
+// process's scheduler.
 struct OneCore {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
@@ -37,7 +40,8 @@ struct OneCore {
   static void wake(core::Waker* w) noexcept { w->ops->home->push(w); }
 };
 
-// What a process function returns: made, not started. Its first parameter is a Scheduler&, in whose arena its frame goes.
+// What a process function returns: made, not started. Its first parameter is a Scheduler&, in whose
+// arena its frame goes.
 class [[nodiscard]] Process {
  public:
   struct promise_type;
@@ -65,22 +69,26 @@ struct Arena {
 
 class Scheduler : public core::WakerOps {
  public:
-  // `queue`: where its events go, served by weft_work as ever. Constant initialisation (constinit): no start-up code is needed.
+  // `queue`: where its events go, served by weft_work as ever. Constant initialisation (constinit):
+  // no start-up code is needed.
   template <std::uint32_t Bytes>
   constexpr Scheduler(weft_queue* queue, Arena<Bytes>& arena) noexcept
       : core::WakerOps{&wake_one, nullptr, &runnable_, 0}, events_(queue), arena_(arena.storage), bytes_(Bytes) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Make a process runnable. WEFT_OK; WEFT_E_ARENA (a debug build panics): its frame found no room, nothing runs. From main or a process.
+  // Make a process runnable. WEFT_OK; WEFT_E_ARENA (a debug build panics): its frame found no room,
+  // nothing runs. From main or a process.
   int start(Process p) noexcept;
-  // Serve the queue until every process has ended (at once if there is none). From a core's main program.
+  // Serve the queue until every process has ended (at once if there is none). From a core's main
+  // program.
   void run() noexcept;
 
   weft_queue* queue() const noexcept { return events_; }
   std::uint32_t processes() const noexcept { return live_; }       // started or made, not ended
   std::uint32_t arena_used() const noexcept { return used_; }      // most bytes ever taken
-  std::uint32_t last_frame() const noexcept { return last_; }      // bytes of the latest frame, refused ones included
+  // bytes of the latest frame, refused ones included
+  std::uint32_t last_frame() const noexcept { return last_; }
 
   // For actions of this scheduler's events (deadlines, ports): wake, then run what is runnable.
   constexpr weft_actor* actor() noexcept { return &actor_; }
@@ -114,7 +122,8 @@ class Scheduler : public core::WakerOps {
   unsigned char* arena_;
   std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
   Free* freed_ = nullptr;
-  Scheduler* next_ = nullptr;  // all that have given a frame, so that one given back finds its arena
+  // all that have given a frame, so that one given back finds its arena
+  Scheduler* next_ = nullptr;
   bool listed_ = false;
   static inline constinit Scheduler* all_ = nullptr;
 };

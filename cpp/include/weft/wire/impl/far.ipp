@@ -40,8 +40,10 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
     const FarGuard& g = o.guards[i];
     carrier_.begin(static_cast<std::uint32_t>(i));
-    asked_.push_back({g.end, g.writes, g.writes && !g.off && !g.later ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds, g.keeps,
-                      g.off, g.later});
+    asked_.push_back(
+        {g.end, g.writes,
+         g.writes && !g.off && !g.later ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds,
+         g.keeps, g.off, g.later});
   }
   Frame f = offer(next_, asked_, body_);
   const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };
@@ -67,7 +69,8 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   o.op_ = next_++;
   o.word_ = Word::open;
   open_.emplace(o.op_, &o);
-  for (std::size_t i = 0; i < before.size(); ++i) send_before(static_cast<std::uint32_t>(i), before[i]);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    send_before(static_cast<std::uint32_t>(i), before[i]);
   session_.send(f);
   carrier_.sent(o.op_);
   return true;
@@ -95,7 +98,8 @@ WEFT_IMPL bool Far::put(FarOp& o) {
     return false;
   }
   if (kHeader + padded(rest.size()) > session_.largest()) send_before(0, std::exchange(rest, {}));
-  session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest}, true);
+  session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest},
+                true);
   carrier_.sent(0);  // it is the home's now
   o.word_ = Word::over;
   o.outcome = {Status::ok, 0, 0, false, false};
@@ -120,7 +124,8 @@ WEFT_IMPL const char* Far::credit(const Frame& f) {
 }
 WEFT_IMPL void Far::want(std::uint32_t end, Credits& c) {
   if (std::exchange(c.wanted, true) || WEFT_MUTANT == 46) return;
-  session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}}, true);  // half of the slots come unasked, and mostly before that
+  // half of the slots come unasked, and mostly before that
+  session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}}, true);
 }
 WEFT_IMPL const char* Far::recall(const Frame& f) {
   give_up(f.where);
@@ -143,13 +148,15 @@ WEFT_IMPL void Far::give_up(std::uint32_t end) {
 }
 
 WEFT_IMPL void Far::held_end(std::uint64_t number, bool back) {
-  session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});  // of one that is over: nothing
+  // of one that is over: nothing
+  session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});
 }
 
 WEFT_IMPL const char* Far::commit(const Frame& f) {
   FarOp* const o = find(f.op);
   if (!o) return nullptr;
-  if (f.where >= o->guards.size() || !o->guards[f.where].later) return "a COMMIT of a guard that has its value, or was not offered";
+  if (f.where >= o->guards.size() || !o->guards[f.where].later)
+    return "a COMMIT of a guard that has its value, or was not offered";
   if (o->word_ != Word::open && o->word_ != Word::asked) return "a second COMMIT of an operation";
   if (o->rank && !o->trying) return "a COMMIT of a choice that this home was not asked to try";
   o->word_ = Word::making;
@@ -219,7 +226,8 @@ WEFT_IMPL void Far::withdraw(FarOp& o) {
     return finish(o, {Status::cancelled, 0, 0, false, false});
   }
   if (o.word_ != Word::open) return;
-  if (!o.rank) o.word_ = Word::asked;  // of a part: the answer is NOTREADY, and it is open as before
+  // of a part: the answer is NOTREADY, and it is open as before
+  if (!o.rank) o.word_ = Word::asked;
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
   if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false, false});
 }
@@ -233,12 +241,14 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   if (g.later != (o->word_ == Word::sent)) return "a DONE of a value that has not been made";
   Payload whole = f.payload();
   if (!o->pieces_.empty()) {
-    if (!whole.in_body || whole.leased || g.writes) return "a DONE that is not the last piece of its value";
+    if (!whole.in_body || whole.leased || g.writes)
+      return "a DONE that is not the last piece of its value";
     detail::put(o->pieces_, whole.bytes);
     whole.bytes = o->pieces_;
   }
   if (g.writes) {
-    if (f.flags || f.val > std::uint64_t{1} << 31 || (f.val && (o->guards.size() > 1 || o->rank))) return "a DONE of a write with a value";
+    if (f.flags || f.val > std::uint64_t{1} << 31 || (f.val && (o->guards.size() > 1 || o->rank)))
+      return "a DONE of a write with a value";
     if (f.val && !o->last_) {  // the home lends
       const auto [it, fresh] = credits_.try_emplace(g.end);
       if (!fresh) return "a DONE that begins a lending within another";
@@ -273,12 +283,16 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
   const std::uint64_t how = f.val & 0xFF, strength = f.val >> 8;
   if (f.where >= o->guards.size()) return "an ENDED of a guard that was not offered";
   if ((how == 4 || how == 5) && strength == 0) {
-    o->refused = how == 4 ? "the value that was there has more than a gibibyte, and is lost: send it in pieces"
-                          : "two guards are both ends of one channel: a process cannot talk to itself; give one end to another process";
+    o->refused =
+        how == 4
+            ? "the value that was there has more than a gibibyte, and is lost: send it in pieces"
+            : "two guards are both ends of one channel: a process cannot talk to itself; give one "
+              "end to another process";
     finish(*o, {Status::pending, 0, 0, false, false});
     return nullptr;
   }
-  if (how < 1 || how > 3 || strength > 255 || (how == 2) != (strength > 0)) return "an ENDED that does not say how";
+  if (how < 1 || how > 3 || strength > 255 || (how == 2) != (strength > 0))
+    return "an ENDED that does not say how";
   finish(*o, {how == 1   ? Status::retired
               : how == 2 ? Status::poisoned
                          : Status::died,

@@ -15,7 +15,8 @@ WEFT_IMPL void Decided::wake(core::Waker* w) noexcept {
   s->decided(w);
 }
 
-WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number) : Decided(h.space.shared_from_this()), home(&h), op(number) {}
+WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number)
+    : Decided(h.space.shared_from_this()), home(&h), op(number) {}
 
 WEFT_IMPL void Guest::told() noexcept {
   look();
@@ -56,12 +57,14 @@ WEFT_IMPL bool Guest::bind() noexcept {
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
     guards[i].enabled = !at[i].off;
-    if (at[i].off) continue;  // of a choice that spans, and this looks for both ends of one channel alone
+    // of a choice that spans, and this looks for both ends of one channel alone
+    if (at[i].off) continue;
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
     if (at[i].later) guards[i].node.set(core::NodeFlags::compute);
   }
-  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what != core::Fault::both_ends;
+  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what !=
+         core::Fault::both_ends;
 }
 
 WEFT_IMPL bool Guest::begin() noexcept {
@@ -110,7 +113,9 @@ struct Home::Part final : Spanned::Seat {
   const std::uint64_t op;
   std::shared_ptr<Spanned> span;
 
-  void say(Kind k, std::uint32_t where, std::uint64_t val) { home.session_.send(Frame{k, 0, where, 0, op, val, {}}); }
+  void say(Kind k, std::uint32_t where, std::uint64_t val) {
+    home.session_.send(Frame{k, 0, where, 0, op, val, {}});
+  }
   void ready() override { say(Kind::ready, 0, 0); }
   void silent(std::uint32_t guard) override { say(Kind::ready, guard, 1); }
   void not_ready() override { say(Kind::not_ready, 0, 0); }
@@ -124,7 +129,8 @@ struct Home::Part final : Spanned::Seat {
   }
 };
 
-WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity) {
+WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type,
+                                   const std::string& name, std::uint64_t capacity) {
   const bool writes = p->writes();
   const auto [end, key] = lend(std::move(p));
   Buffer body;
@@ -132,7 +138,8 @@ WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& t
   detail::put(body, std::as_bytes(std::span(type)));
   body.push_back(std::byte{0});
   detail::put(body, std::as_bytes(std::span(name)));
-  session_.send(Frame{Kind::give, static_cast<std::uint8_t>(writes ? Flag::write : 0), end, 0, capacity, body.size(), body});
+  session_.send(Frame{Kind::give, static_cast<std::uint8_t>(writes ? Flag::write : 0), end, 0,
+                      capacity, body.size(), body});
   return end;
 }
 
@@ -157,13 +164,15 @@ WEFT_IMPL void Home::unlend(std::uint32_t end) {
 
 WEFT_IMPL const char* Home::adopt(const Frame& f) {
   if (f.where != next_adopted_) return "an ADOPT whose number is not the next";
-  if (f.body.size() < 8 || !detail::holds(f.body, std::uint64_t{8} + f.txn)) return "an ADOPT without its key or type";
+  if (f.body.size() < 8 || !detail::holds(f.body, std::uint64_t{8} + f.txn))
+    return "an ADOPT without its key or type";
   if (ends_.size() == kEnds) return "more ends than a peer may hold";
   next_adopted_ = (next_adopted_ + 1) | kAdopted;
   const auto from = space.lent(f.op);
   const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
   // Of another type: it is a dead end to who says so, and nobody else is the worse for it.
-  add(f.where, detail::get<std::uint64_t>(f.body.data()), from.port && from.port->type() == type ? from.port->another() : nullptr);
+  add(f.where, detail::get<std::uint64_t>(f.body.data()),
+      from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.port) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, 0, {}});
   return nullptr;
@@ -171,7 +180,8 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
 
 // A piece of a value, in front of its OFFER or PUT (WIRE.md 9.1).
 WEFT_IMPL const char* Home::value(const Frame& f) {
-  if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard)) return "a VALUE of a guard that is not the next";
+  if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard))
+    return "a VALUE of a guard that is not the next";
   std::uint64_t all = f.val;
   for (const Before& b : before_) all += b.bytes.size();
   if (all > kMostBytes) return "a value of more than a gibibyte";
@@ -182,7 +192,8 @@ WEFT_IMPL const char* Home::value(const Frame& f) {
 // What has come before is put in front of the values of these guards. Null, or what is wrong.
 WEFT_IMPL const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards) {
   for (Before& b : before) {
-    Payload* const p = b.guard < guards.size() && guards[b.guard].writes ? &guards[b.guard].value : nullptr;
+    Payload* const p =
+        b.guard < guards.size() && guards[b.guard].writes ? &guards[b.guard].value : nullptr;
     if (!p || !p->in_body || p->leased) return "a VALUE of a guard that takes no bytes";
     detail::put(b.bytes, p->bytes);
     p->bytes = b.bytes;
@@ -217,7 +228,8 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
 
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
 WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead) {
-  static constexpr const char* kSides = "an OFFER to write at a reader end, or to read at a writer end";
+  static constexpr const char* kSides =
+      "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   std::vector<Before> before = std::exchange(before_, {});
   if (const char* wrong = complete(before, asked_)) return wrong;
@@ -237,7 +249,8 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, 
     }
     if (given->port->writes() != a.writes) return kSides;
     at.push_back({given->port, given->port->room(), a.end, false, a.later});
-    if (a.writes && !a.later && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
+    if (a.writes && !a.later && !at.back().room->load(a.value, carrier_))
+      return "an OFFER with a value that is none of its channel's type";
   }
   return nullptr;
 }
@@ -266,7 +279,8 @@ WEFT_IMPL void Home::answer(Guest& g) {
 }
 // What a COMMIT has asked for.
 WEFT_IMPL const char* Home::made(const Frame& f) {
-  static constexpr const char* kNone = "a MADE of an operation that has not committed without its value";
+  static constexpr const char* kNone =
+      "a MADE of an operation that has not committed without its value";
   static constexpr const char* kOther = "a MADE with a value that is none of its channel's type";
   if (f.where > 1) return "a MADE that says neither made nor failed";
   std::vector<Before> before = std::exchange(before_, {});
@@ -297,14 +311,16 @@ WEFT_IMPL const char* Home::made(const Frame& f) {
 WEFT_IMPL const char* Home::held_end(const Frame& f) {
   if (f.val > 1) return "a HELD-END that says neither over nor back";
   const auto it = held_.find(f.op);
-  if (it == held_.end()) return WEFT_MUTANT == 101 ? nullptr : "a HELD-END of no read whose end is awaited";
+  if (it == held_.end())
+    return WEFT_MUTANT == 101 ? nullptr : "a HELD-END of no read whose end is awaited";
   if (f.val == 1 && !it->second->keeps) return "a HELD-END that gives back what was not to be kept";
   std::unique_ptr<Guest> guest = std::move(it->second);
   held_.erase(it);
   Back::end(std::move(guest), f.val == 1);
   return nullptr;
 }
-WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Seat& at, std::uint64_t lending) {
+WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Seat& at,
+                               std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
   if (!at.port->writes()) {
     carrier_.begin(0);
@@ -315,7 +331,8 @@ WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Sea
       return false;
     }
     Bytes rest = p.bytes;
-    for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
+    for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece;
+         rest = rest.subspan(piece))
       session_.send(Frame{Kind::value, 0, 0, 0, op, piece, rest.first(piece)});
     f.val = p.in_body ? rest.size() : p.small;
     f.flags = p.flags();
@@ -341,7 +358,8 @@ WEFT_IMPL const char* Home::withdraw(const Frame& f) {
   }
   const auto it = open_.find(f.op);
   if (it == open_.end()) return nullptr;  // it crossed our answer
-  if (!it->second->withdraw() && !(WEFT_MUTANT == 107 && it->second->stage == Guest::Stage::making)) return nullptr;
+  if (!it->second->withdraw() && !(WEFT_MUTANT == 107 && it->second->stage == Guest::Stage::making))
+    return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
   return nullptr;
@@ -379,7 +397,8 @@ WEFT_IMPL void Home::lost() noexcept {
   }
   open_.clear();
   auto held = std::exchange(held_, {});
-  for (auto it = held.rbegin(); it != held.rend(); ++it) {  // what was read first is the first to be read again
+  for (auto it = held.rbegin(); it != held.rend(); ++it) {
+    // what was read first is the first to be read again
     it->second->home = nullptr;
     const bool back = it->second->keeps && WEFT_MUTANT != 104;
     Back::end(std::move(it->second), back);
@@ -389,7 +408,8 @@ WEFT_IMPL void Home::lost() noexcept {
   for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);
 }
 
-// --- credits (WIRE.md 6) ----------------------------------------------------------------------------------------------------------------
+// --- credits (WIRE.md 6)
+// ----------------------------------------------------------------------------------------------------------------
 
 WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
   if (!(session_.theirs().profile & Profile::credits)) return {};
@@ -398,7 +418,8 @@ WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
   if (!g || g->lender) return {};
   const int n = g->port->lend(nullptr, 1);
   if (n < 0) return {};
-  return g->lender = std::make_shared<Lender>(*this, session_, guest.at[0].end, g->port, static_cast<std::uint32_t>(n));
+  return g->lender = std::make_shared<Lender>(*this, session_, guest.at[0].end, g->port,
+                                              static_cast<std::uint32_t>(n));
 }
 WEFT_IMPL const char* Home::put(const Frame& f) {
   Given* const g = held(f.where);
@@ -422,12 +443,14 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
   return nullptr;
 }
 
-// --- choices that span (WIRE.md 5) ------------------------------------------------------------------------------------------------------
+// --- choices that span (WIRE.md 5)
+// ------------------------------------------------------------------------------------------------------
 
 WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
-  part->span = std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn}, std::move(at));
+  part->span = std::make_shared<Spanned>(
+      space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn}, std::move(at));
   parts_.emplace(f.op, part);
   part->span->begin();
   return nullptr;
@@ -440,7 +463,8 @@ WEFT_IMPL const char* Home::try_it(const Frame& f) {
   const auto it = parts_.find(f.op);
   if (it == parts_.end()) return nullptr;  // it crossed an ENDED
   const auto part = it->second;
-  if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where) return "a TRY of guards that were not offered";
+  if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where)
+    return "a TRY of guards that were not offered";
   if (part->span->trying()) return "a TRY while another one is not answered";
   part->span->attempt(f.where, static_cast<std::uint32_t>(f.val));
   return nullptr;

@@ -13,7 +13,8 @@ WEFT_IMPL void Lender::go_on() {
     }
     if (n < 0) break;
     lent_ += static_cast<std::uint32_t>(n);
-    session_.send(Frame{Kind::credit, 0, end_, 0, 0, static_cast<std::uint64_t>(n), {}}, !std::exchange(wanted_, false));
+    session_.send(Frame{Kind::credit, 0, end_, 0, 0, static_cast<std::uint64_t>(n), {}},
+                  !std::exchange(wanted_, false));
   }
   recalled_ = true;
   session_.send(Frame{Kind::recall, 0, end_, 0, 0, 0, {}});

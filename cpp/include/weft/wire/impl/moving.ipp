@@ -8,7 +8,8 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-WEFT_IMPL FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k, const std::string& name)
+WEFT_IMPL FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k,
+                         const std::string& name)
     : peer(std::move(p)), number(n), key(k) {
   place.name = weft::detail::intern(name.c_str());
 }
@@ -25,10 +26,14 @@ WEFT_IMPL void FarEnd::poison(std::uint8_t strength) {
   peer->poison(number, strength);
 }
 
-WEFT_IMPL bool Carrier::passes() const noexcept { return !by_copy_ && peer_.link && peer_.link->passes(); }
+WEFT_IMPL bool Carrier::passes() const noexcept {
+  return !by_copy_ && peer_.link && peer_.link->passes();
+}
 WEFT_IMPL void Carrier::pass(int descriptor) noexcept { peer_.link->pass(descriptor); }
 WEFT_IMPL std::uint64_t Carrier::mine() const noexcept { return peer_.session.mine().incarnation; }
-WEFT_IMPL std::uint64_t Carrier::theirs() const noexcept { return peer_.session.theirs().incarnation; }
+WEFT_IMPL std::uint64_t Carrier::theirs() const noexcept {
+  return peer_.session.theirs().incarnation;
+}
 WEFT_IMPL int Carrier::passed() noexcept { return peer_.link ? peer_.link->passed() : -1; }
 
 #if defined(__linux__)
@@ -50,14 +55,16 @@ WEFT_IMPL detail::Leased detail::leased(Bytes, Carrier&) { return {}; }
 #endif
 
 namespace detail {
-// An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, zero 2; the name, padded.
+// An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, zero 2; the
+// name, padded.
 inline constexpr std::size_t kDescribed = 32;
 inline constexpr unsigned kWrites = 1, kDead = 2;  // flags
 inline constexpr std::size_t kNameHere = 96;       // bytes of a name that go with an end
 }  // namespace detail
 
-WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token, std::uint32_t number,
-                                 unsigned flags, const char* name) {
+WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key,
+                                 std::uint64_t token, std::uint32_t number, unsigned flags,
+                                 const char* name) {
   const std::size_t n = std::min(std::strlen(name), detail::kNameHere);
   detail::put(out, home);
   detail::put(out, key);
@@ -71,7 +78,8 @@ WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t 
   std::memcpy(out.data() + at, name, n);
 }
 
-WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out) {
+WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place,
+                                  Buffer& out) {
   const unsigned flags = p->writes() ? detail::kWrites : 0;
   const auto [number, key] = peer_.home.lend(std::move(p));
   lent_.push_back(number);
@@ -88,7 +96,9 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
     flags |= detail::kDead;
   } else if (&home != &peer_) {
     if (!peer_.space->introduce(peer_, home)) {
-      trouble_ = "an end in it has its home in a third program, and no link here can introduce the two: links over Unix sockets can";
+      trouble_ =
+          "an end in it has its home in a third program, and no link here can introduce the two: "
+          "links over Unix sockets can";
       flags |= detail::kDead;
     } else {
       token = peer_.space->next_token();
@@ -99,21 +109,26 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
   describe(out, home.session.theirs().incarnation, e->key, token, e->number, flags, e->place.name);
 }
 
-WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes, const std::string& type) {
+WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
+                                                    const std::string& type) {
   if (in.size() < detail::kDescribed) return {};
   const std::byte* const p = in.data();
-  const auto home = detail::get<std::uint64_t>(p), key = detail::get<std::uint64_t>(p + 8), token = detail::get<std::uint64_t>(p + 16);
+  const auto home = detail::get<std::uint64_t>(p), key = detail::get<std::uint64_t>(p + 8),
+             token = detail::get<std::uint64_t>(p + 16);
   const auto number = detail::get<std::uint32_t>(p + 24);
   const auto flags = std::to_integer<unsigned>(p[28]);
   const auto length = std::to_integer<std::size_t>(p[29]);
-  if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || p[30] != std::byte{0} || p[31] != std::byte{0}) return {};
+  if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || p[30] != std::byte{0} ||
+      p[31] != std::byte{0})
+    return {};
   if (length > detail::kNameHere || padded(length) > in.size() - detail::kDescribed) return {};
   const std::string name(reinterpret_cast<const char*>(p + detail::kDescribed), length);
   in = in.subspan(detail::kDescribed + padded(length));
   Space& space = *peer_.space;
   if (!(flags & detail::kDead)) {
     if (home == space.greeting().incarnation) {
-      if (const auto [q, port] = space.lent(key); port && port->writes() == writes && port->type() == type) {
+      if (const auto [q, port] = space.lent(key);
+          port && port->writes() == writes && port->type() == type) {
         if (token) q->session.send(Frame{Kind::adopted, 0, 0, 0, 0, token, {}});
         return Got{port, nullptr};
       }
@@ -138,7 +153,8 @@ WEFT_IMPL void Carrier::sent(std::uint64_t op) noexcept {
   if (WEFT_MUTANT == 61)
     moving_.resize(moving_.size() - unsent_);
   else
-    for (std::size_t i = moving_.size() - unsent_; i < moving_.size(); ++i) moving_[i].op = op, moving_[i].delivered = op == 0;
+    for (std::size_t i = moving_.size() - unsent_; i < moving_.size(); ++i)
+      moving_[i].op = op, moving_[i].delivered = op == 0;
   unsent_ = 0;
 }
 WEFT_IMPL void Carrier::take_back() {
@@ -156,7 +172,9 @@ WEFT_IMPL void Carrier::settled(std::uint64_t op, int taken) {
   });
 }
 WEFT_IMPL bool Carrier::adopted(std::uint64_t token, const Peer& by) {
-  return std::erase_if(moving_, [&](const Moving& m) { return m.token == token && m.end->peer.get() == &by; }) > 0;
+  return std::erase_if(moving_, [&](const Moving& m) {
+           return m.token == token && m.end->peer.get() == &by;
+         }) > 0;
 }
 WEFT_IMPL void Carrier::dropped(std::uint64_t token) {
   std::erase_if(moving_, [&](const Moving& m) { return m.token == token; });

@@ -10,7 +10,9 @@ WEFT_IMPL void Session::greet() {
   Buffer body;
   detail::put(body, std::uint32_t{0});  // no lease
   detail::put(body, std::uint32_t{0});
-  detail::put(body, std::as_bytes(std::span(mine_.name)).first(std::min<std::size_t>(mine_.name.size(), 200)));
+  detail::put(
+      body,
+      std::as_bytes(std::span(mine_.name)).first(std::min<std::size_t>(mine_.name.size(), 200)));
   Frame f{Kind::hello, 0, kMagic, 0, mine_.incarnation, 0, body};
   f.txn = mine_.version.lowest | static_cast<std::uint32_t>(mine_.version.highest) << 16;
   f.val = mine_.profile | static_cast<std::uint64_t>(mine_.largest) << 32;
@@ -21,8 +23,8 @@ WEFT_IMPL void Session::send(const Frame& f, bool time) {
   hurries_ = hurries_ || !time;
   if (is_over()) return;
   if (kHeader + padded(f.body.size()) > largest_) {
-    bye("a value of " + std::to_string(f.body.size()) + " bytes does not fit into a frame of at most " + std::to_string(largest_) +
-        " bytes");
+    bye("a value of " + std::to_string(f.body.size()) +
+        " bytes does not fit into a frame of at most " + std::to_string(largest_) + " bytes");
     return;
   }
   append(out_, f, next_out_++);
@@ -52,7 +54,9 @@ WEFT_IMPL void Session::take_frames() {
     else if (f.kind == Kind::hello)
       wrong = "a second HELLO";
     else if (f.kind == Kind::bye)
-      end("the peer said: " + std::string(reinterpret_cast<const char*>(f.body.data()), static_cast<std::size_t>(f.val)), false);
+      end("the peer said: " + std::string(reinterpret_cast<const char*>(f.body.data()),
+                                          static_cast<std::size_t>(f.val)),
+          false);
     else
       wrong = receiver_.received(f);
     if (wrong) bye(wrong);
@@ -64,14 +68,20 @@ WEFT_IMPL const char* Session::hello(const Frame& f) {
   if (state_ == State::fresh) greet();
   if (f.where != kMagic) return "the peer does not speak Weft's wire";
   theirs_.version = {static_cast<std::uint16_t>(f.txn), static_cast<std::uint16_t>(f.txn >> 16)};
-  if (theirs_.version.lowest > mine_.version.highest || theirs_.version.highest < mine_.version.lowest) {
-    const auto text = [](Version v) { return std::to_string(v.lowest) + " to " + std::to_string(v.highest); };
-    refused_ = "no common version: this space speaks " + text(mine_.version) + ", the peer " + text(theirs_.version);
+  if (theirs_.version.lowest > mine_.version.highest ||
+      theirs_.version.highest < mine_.version.lowest) {
+    const auto text = [](Version v) {
+      return std::to_string(v.lowest) + " to " + std::to_string(v.highest);
+    };
+    refused_ = "no common version: this space speaks " + text(mine_.version) + ", the peer " +
+               text(theirs_.version);
     return refused_.c_str();
   }
-  if (expected_ && f.op != expected_) return "the peer is not the space to which this one was introduced";
+  if (expected_ && f.op != expected_)
+    return "the peer is not the space to which this one was introduced";
   theirs_.incarnation = f.op;
-  if (theirs_.incarnation == 0 || theirs_.incarnation == mine_.incarnation) return "the peer's incarnation is none, or this space's own";
+  if (theirs_.incarnation == 0 || theirs_.incarnation == mine_.incarnation)
+    return "the peer's incarnation is none, or this space's own";
   theirs_.profile = static_cast<std::uint32_t>(f.val);
   theirs_.largest = static_cast<std::uint32_t>(f.val >> 32);
   if (theirs_.largest < kSmallest || theirs_.largest > kLargest || theirs_.largest % 8 != 0)
@@ -88,7 +98,8 @@ WEFT_IMPL const char* Session::hello(const Frame& f) {
 WEFT_IMPL void Session::end(const std::string& why, bool tell) {
   if (is_over()) return;
   if (tell && state_ != State::fresh) {
-    const Bytes text = std::as_bytes(std::span(why)).first(std::min<std::size_t>(why.size(), kSmallest - kHeader));
+    const Bytes text =
+        std::as_bytes(std::span(why)).first(std::min<std::size_t>(why.size(), kSmallest - kHeader));
     append(out_, Frame{Kind::bye, 0, 0, 0, 0, text.size(), text}, next_out_++);
   }
   state_ = State::over;

@@ -30,11 +30,15 @@ WEFT_IMPL std::shared_ptr<const Sealed> Sealed::copy_of(Bytes b) {
     if (!b.empty()) std::memcpy(there.data(), b.data(), b.size());
   }  // nobody has it mapped for writing any more: so it can be sealed
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0)
-    weft::detail::bad_use("a shared array cannot be sealed: another thread has just forked a program that still maps it; try again");
+    weft::detail::bad_use(
+        "a shared array cannot be sealed: another thread has just forked a program that still maps "
+        "it; try again");
   Segment memory;
-  if (const char* wrong = Segment::map(fd, size, Segment::Peers::read, memory)) weft::detail::bad_use(wrong);
+  if (const char* wrong = Segment::map(fd, size, Segment::Peers::read, memory))
+    weft::detail::bad_use(wrong);
   const std::uint64_t id = Space::random();
-  const std::shared_ptr<const Sealed> made(new Sealed(std::move(memory), std::move(fd), id, b.size()));
+  const std::shared_ptr<const Sealed> made(
+      new Sealed(std::move(memory), std::move(fd), id, b.size()));
   Known& k = known();
   const std::lock_guard g(k.lock);
   k.all[id] = made;
@@ -43,7 +47,9 @@ WEFT_IMPL std::shared_ptr<const Sealed> Sealed::copy_of(Bytes b) {
 
 WEFT_IMPL void Sealed::put(Buffer& out, Carrier& by) const {
   struct stat st {};
-  const int fd = by.passes() && ::fstat(descriptor_.get(), &st) == 0 ? ::fcntl(descriptor_.get(), F_DUPFD_CLOEXEC, 3) : -1;
+  const int fd = by.passes() && ::fstat(descriptor_.get(), &st) == 0
+                     ? ::fcntl(descriptor_.get(), F_DUPFD_CLOEXEC, 3)
+                     : -1;
   const Description d{fd < 0 ? kBytes : kPassed, id_, length_, st.st_ino};
   detail::put(out, std::as_bytes(std::span(&d, 1)));
   if (fd >= 0)
@@ -64,13 +70,16 @@ WEFT_IMPL std::shared_ptr<const Sealed> Sealed::get(Bytes in, Carrier& by) {
     }
   if (d.mark != kPassed || !in.empty()) return nullptr;
   for (int fd; (fd = by.passed()) >= 0;)
-    if (auto s = matching(d, Descriptor(fd))) return s;  // else it is of a frame that was not sent after all
+    // else it is of a frame that was not sent after all
+    if (auto s = matching(d, Descriptor(fd))) return s;
   return nullptr;
 }
 
 WEFT_IMPL std::shared_ptr<const Sealed> Sealed::matching(const Description& d, Descriptor fd) {
   struct stat st;
-  if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode || d.length > static_cast<std::uint64_t>(st.st_size)) return nullptr;
+  if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode ||
+      d.length > static_cast<std::uint64_t>(st.st_size))
+    return nullptr;
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || !(seals & F_SEAL_WRITE)) return nullptr;
   Known& k = known();
@@ -79,12 +88,16 @@ WEFT_IMPL std::shared_ptr<const Sealed> Sealed::matching(const Description& d, D
     const auto it = k.all.find(d.id);
     if (const auto here = it == k.all.end() ? nullptr : it->second.lock()) {
       struct stat ours;
-      if (::fstat(here->descriptor_.get(), &ours) == 0 && ours.st_ino == st.st_ino && here->length_ == d.length) return here;
+      if (::fstat(here->descriptor_.get(), &ours) == 0 && ours.st_ino == st.st_ino &&
+          here->length_ == d.length)
+        return here;
     }
   }
   Segment memory;
-  if (Segment::map(fd, static_cast<std::size_t>(st.st_size), Segment::Peers::read, memory)) return nullptr;
-  const std::shared_ptr<const Sealed> made(new Sealed(std::move(memory), std::move(fd), d.id, d.length));
+  if (Segment::map(fd, static_cast<std::size_t>(st.st_size), Segment::Peers::read, memory))
+    return nullptr;
+  const std::shared_ptr<const Sealed> made(
+      new Sealed(std::move(memory), std::move(fd), d.id, d.length));
   const std::lock_guard g(k.lock);
   k.all[d.id] = made;
   return made;

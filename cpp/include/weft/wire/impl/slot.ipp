@@ -1,5 +1,5 @@
-// The definitions of slot.hpp; see ../../config.hpp. Segments are kept for the next value: those made here, and those of others that are
-// mapped here already.
+// The definitions of slot.hpp; see ../../config.hpp. Segments are kept for the next value: those
+// made here, and those of others that are mapped here already.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -17,10 +17,12 @@ class Slot::Pool {
   using Pieces = std::deque<std::shared_ptr<Piece>>;
 
   std::mutex lock;
-  Pieces made;                       // what was used last is last
-  Pieces known;                      // of others
-  Pieces leaving;                    // of others: no longer to be known, but there may be values under way
-  std::vector<std::uint64_t> names;  // of our spaces, as others have written them into their heads for us
+  Pieces made;   // what was used last is last
+  Pieces known;  // of others
+  // of others: no longer to be known, but there may be values under way
+  Pieces leaving;
+  // of our spaces, as others have written them into their heads for us
+  std::vector<std::uint64_t> names;
   std::atomic<std::size_t> open{0};
   std::atomic<bool> any_leaving{false};
 
@@ -36,15 +38,19 @@ class Slot::Pool {
     }
   }
   void prune() {
-    std::erase_if(leaving, [](const std::shared_ptr<Piece>& p) { return p->head().shares.load(std::memory_order_seq_cst) == 0; });
+    std::erase_if(leaving, [](const std::shared_ptr<Piece>& p) {
+      return p->head().shares.load(std::memory_order_seq_cst) == 0;
+    });
     any_leaving.store(!leaving.empty());
   }
   void trim_known() {
     prune();
     trim(known, [this](std::shared_ptr<Piece> p) {
       for (auto& by : p->head().mapped_by)
-        for (std::uint64_t name = by.load(std::memory_order_relaxed); const std::uint64_t mine : names)
-          if (name == mine && WEFT_MUTANT != 93) by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
+        for (std::uint64_t name = by.load(std::memory_order_relaxed);
+             const std::uint64_t mine : names)
+          if (name == mine && WEFT_MUTANT != 93)
+            by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
       if (p->head().shares.load(std::memory_order_seq_cst) != 0 && WEFT_MUTANT != 92)
         leaving.push_back(std::move(p)), any_leaving.store(true);
     });
@@ -83,7 +89,9 @@ WEFT_IMPL Slot::Slot(std::shared_ptr<Piece> p, std::size_t length) noexcept
     : piece_(std::move(p)), length_(length), fork_(forks.load(std::memory_order_relaxed)) {}
 WEFT_IMPL Slot::~Slot() {
   if (fork_ != forks.load(std::memory_order_relaxed)) return;
-  if (piece_->head().shares.fetch_sub(1, std::memory_order_seq_cst) != 1 || !pool().any_leaving.load(std::memory_order_relaxed)) return;
+  if (piece_->head().shares.fetch_sub(1, std::memory_order_seq_cst) != 1 ||
+      !pool().any_leaving.load(std::memory_order_relaxed))
+    return;
   const std::lock_guard g(pool().lock);
   pool().prune();
 }
@@ -102,12 +110,17 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
   if (p.open.load() >= kOpen) return nullptr;
   const std::size_t wanted = kHead + length;
   const std::lock_guard g(p.lock);
-  for (auto it = p.made.rbegin(); it != p.made.rend(); ++it) {  // the peer has mapped what was used last, and it is in the caches
+  for (auto it = p.made.rbegin(); it != p.made.rend(); ++it) {
+    // the peer has mapped what was used last, and it is in the caches
     Head& head = (*it)->head();
     const std::size_t size = (*it)->memory.size();
-    if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) > (WEFT_MUTANT == 91 ? 1u : 0u)) continue;
-    if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by), [](const auto& by) { return by.load() == 0; }))
-      for (auto& by : head.mapped_by) by.store(0);  // some of them may be gone; the others get a descriptor once more
+    if (size < wanted || size / 4 > wanted ||
+        head.shares.load(std::memory_order_seq_cst) > (WEFT_MUTANT == 91 ? 1u : 0u))
+      continue;
+    if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
+                     [](const auto& by) { return by.load() == 0; }))
+      // some of them may be gone; the others get a descriptor once more
+      for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);
     std::unique_ptr<Slot> s(new Slot(*it, length));
     std::rotate(it.base() - 1, it.base(), p.made.end());
@@ -115,7 +128,8 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
   }
   constexpr std::size_t kGrain = std::size_t{64} << 10;
   auto piece = std::make_shared<Piece>();
-  piece->memory = Segment::make((wanted + kGrain - 1) / kGrain * kGrain, Segment::Peers::write, piece->descriptor);
+  piece->memory = Segment::make((wanted + kGrain - 1) / kGrain * kGrain, Segment::Peers::write,
+                                piece->descriptor);
   p.open.fetch_add(1);
   static thread_local std::mt19937_64 source{std::random_device{}()};
   piece->id = source() ^ static_cast<std::uint64_t>(::getpid()) << 32;
@@ -136,7 +150,8 @@ WEFT_IMPL int Slot::lend(Buffer& description, std::uint64_t theirs) const {
   head.shares.fetch_add(WEFT_MUTANT == 96 ? 0 : 1, std::memory_order_seq_cst);
   Description d{kKnown, piece_->id, piece_->memory.size(), length_, 0};
   int fd = kNone;
-  if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by), [&](const auto& by) { return by.load() == theirs; })) {
+  if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
+                   [&](const auto& by) { return by.load() == theirs; })) {
     d.mark = kPassed;
     const Pool& p = pool();
     const std::lock_guard g(const_cast<std::mutex&>(p.lock));
@@ -160,15 +175,19 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::known(const Description& d) {
   if (!k || d.length > d.size - kHead) return nullptr;
   return std::unique_ptr<Slot>(new Slot(std::move(k), d.length));
 }
-WEFT_IMPL std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor fd, std::uint64_t mine) {
+WEFT_IMPL std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor fd,
+                                               std::uint64_t mine) {
   struct stat st;
-  if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode || d.size < kHead || d.length > d.size - kHead) return nullptr;
+  if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode || d.size < kHead ||
+      d.length > d.size - kHead)
+    return nullptr;
   Pool& p = pool();
   const std::lock_guard g(p.lock);
   std::shared_ptr<Piece> piece = p.find(d);
   if (!piece) {
     piece = std::make_shared<Piece>();
-    if (Segment::map(fd, d.size, Segment::Peers::write, piece->memory) || piece->head().id != d.id) return nullptr;
+    if (Segment::map(fd, d.size, Segment::Peers::write, piece->memory) || piece->head().id != d.id)
+      return nullptr;
     piece->id = d.id;
     piece->descriptor = std::move(fd);
     p.open.fetch_add(1);
@@ -181,9 +200,13 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor 
   if (std::find(p.known.begin(), p.known.end(), piece) == p.known.end()) return s;
   if (std::find(p.names.begin(), p.names.end(), mine) == p.names.end()) p.names.push_back(mine);
   auto& all = piece->head().mapped_by;
-  if (std::any_of(std::begin(all), std::end(all), [&](const auto& by) { return by.load() == mine; })) return s;
+  if (std::any_of(std::begin(all), std::end(all),
+                  [&](const auto& by) { return by.load() == mine; }))
+    return s;
   for (auto& by : all)
-    if (std::uint64_t nobody = 0; by.compare_exchange_strong(nobody, mine, std::memory_order_seq_cst)) break;
+    if (std::uint64_t nobody = 0;
+        by.compare_exchange_strong(nobody, mine, std::memory_order_seq_cst))
+      break;
   return s;
 }
 

@@ -75,7 +75,8 @@ WEFT_IMPL bool Space::introduce(Peer& a, Peer& b) {
 }
 WEFT_IMPL Peer* Space::session_with(std::uint64_t incarnation) const noexcept {
   for (Peer* p : peers_)
-    if (incarnation != 0 && p->session.theirs().incarnation == incarnation && !p->session.is_over()) return p;
+    if (incarnation != 0 && p->session.theirs().incarnation == incarnation && !p->session.is_over())
+      return p;
   return nullptr;
 }
 WEFT_IMPL Space::Lent Space::lent(std::uint64_t key) const noexcept {
@@ -91,7 +92,8 @@ WEFT_IMPL std::shared_ptr<Peer> Space::nobody() {
   return p;
 }
 
-WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name,
+WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t token,
+                                              const std::string& type, const std::string& name,
                                               Peer& from) {
   const std::uint64_t mine = Space::random();
   const std::uint32_t number = next_adopted_;
@@ -100,7 +102,8 @@ WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t t
   Buffer body;
   detail::put(body, mine);
   detail::put(body, std::as_bytes(std::span(type)));
-  session.send(Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), key, token, body});
+  session.send(
+      Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), key, token, body});
   return std::make_shared<FarEnd>(shared_from_this(), number, mine, name);
 }
 
@@ -154,10 +157,18 @@ WEFT_IMPL const char* Peer::given(const Frame& f) {
   if (f.val < 8) return "a GIVE without its key";
   next_given_ = f.where + 1;
   const auto key = detail::get<std::uint64_t>(f.body.data());
-  const std::string text(reinterpret_cast<const char*>(f.body.data()) + 8, static_cast<std::size_t>(f.val) - 8);
+  const std::string text(reinterpret_cast<const char*>(f.body.data()) + 8,
+                         static_cast<std::size_t>(f.val) - 8);
   const std::size_t zero = text.find('\0');
   if (zero == std::string::npos) return "a GIVE without its type or name";
-  offered.push_back({f.where, (f.flags & Flag::write) != 0, f.op, text.substr(0, zero), text.substr(zero + 1), false, key, {}});
+  offered.push_back({f.where,
+                     (f.flags & Flag::write) != 0,
+                     f.op,
+                     text.substr(0, zero),
+                     text.substr(zero + 1),
+                     false,
+                     key,
+                     {}});
   if (news) news(*this);
   return nullptr;
 }
@@ -167,11 +178,14 @@ WEFT_IMPL const char* Peer::passed(const Frame& f) {
   if (offered.size() == Home::kOffers) return "more ends were handed out than a space takes";
   Bytes rest = f.body.first(static_cast<std::size_t>(f.val));
   if (f.op > rest.size() || padded(static_cast<std::size_t>(f.op)) > rest.size()) return kBad;
-  const std::string text(reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(f.op));
+  const std::string text(reinterpret_cast<const char*>(rest.data()),
+                         static_cast<std::size_t>(f.op));
   const std::size_t zero = text.find('\0');
   if (zero == std::string::npos) return kBad;
   rest = rest.subspan(padded(static_cast<std::size_t>(f.op)));
-  Offered o{0, (f.flags & Flag::write) != 0, 0, text.substr(0, zero), text.substr(zero + 1), false, 0, {}};
+  Offered o{
+      0, (f.flags & Flag::write) != 0, 0, text.substr(0, zero), text.substr(zero + 1), false, 0,
+      {}};
   auto got = carrier.take(rest, o.writes, o.type);
   if (!got || !rest.empty()) return kBad;
   o.got = std::move(*got);
@@ -179,7 +193,8 @@ WEFT_IMPL const char* Peer::passed(const Frame& f) {
   if (news) news(*this);
   return nullptr;
 }
-WEFT_IMPL const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type, const std::string& name) {
+WEFT_IMPL const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes,
+                                 const std::string& type, const std::string& name) {
   Buffer body;
   detail::put(body, std::as_bytes(std::span(type)));
   body.push_back(std::byte{0});
@@ -192,7 +207,8 @@ WEFT_IMPL const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes, 
     carrier.take_back();
     return carrier.trouble();
   }
-  session.send(Frame{Kind::pass, static_cast<std::uint8_t>(writes ? Flag::write : 0), 0, 0, text, body.size(), body});
+  session.send(Frame{Kind::pass, static_cast<std::uint8_t>(writes ? Flag::write : 0), 0, 0, text,
+                     body.size(), body});
   carrier.sent(0);
   return nullptr;
 }
@@ -202,7 +218,8 @@ WEFT_IMPL void Peer::session_over() noexcept {
   carrier.lost();
   home.lost();
   for (const Adopting& a : std::exchange(adopting_, {}))
-    if (const auto from = a.from.lock(); from && WEFT_MUTANT != 65) from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
+    if (const auto from = a.from.lock(); from && WEFT_MUTANT != 65)
+      from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
   if (ended) ended(*this);
   if (news) news(*this);
 }

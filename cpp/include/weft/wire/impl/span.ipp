@@ -20,7 +20,9 @@ struct Span::Part {
   Span& span;
   std::uint32_t size = 0;
   bool ready = false;  // its home has said so since it was tried last
-  bool off = true;     // all its guards are: it is asked whether their channels are open, and its loss means that they are not
+  // all its guards are: it is asked whether their channels are open, and its loss means that they
+  // are not
+  bool off = true;
 
   void was_ready() {
     if (WEFT_MUTANT == 76 && span.trying_) return;
@@ -82,7 +84,8 @@ struct Span::Here final : Part, Spanned::Seat {
   std::shared_ptr<Spanned> part;
 
   bool offer(std::uint32_t rank) override {
-    part = std::make_shared<Spanned>(span.space_, *this, Spanned::Rank{span.space_.greeting().incarnation, rank}, std::move(at));
+    part = std::make_shared<Spanned>(
+        span.space_, *this, Spanned::Rank{span.space_.greeting().incarnation, rank}, std::move(at));
     part->begin();
     return true;
   }
@@ -110,8 +113,14 @@ struct Span::Here final : Part, Spanned::Seat {
   }
 };
 
-WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept, bool only_looks)
-    : space_(s), whole_(whole), guards_(std::move(guards)), first_(first), kept_(kept), looks_(only_looks) {
+WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first,
+                     Kept kept, bool only_looks)
+    : space_(s),
+      whole_(whole),
+      guards_(std::move(guards)),
+      first_(first),
+      kept_(kept),
+      looks_(only_looks) {
   std::vector<There*> there;
   Here* here = nullptr;
   for (Guard& g : guards_) {
@@ -120,7 +129,8 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
       seats_.push_back({here, here->size++});
       here->off = here->off && g.off;
       here->rooms.push_back(g.room);
-      here->at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
+      here->at.push_back(
+          {std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
       continue;
     }
     There* at = nullptr;
@@ -132,7 +142,8 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
     }
     seats_.push_back({at, at->size++});
     at->off = at->off && g.off;
-    at->mine.push_back({g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
+    at->mine.push_back(
+        {g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
   }
 }
 WEFT_IMPL Span::~Span() {
@@ -187,9 +198,12 @@ WEFT_IMPL void Span::go_on() {
     const Seat& s = seats_[(first_ + asked_) % n];
     std::uint32_t count = 1;
     asked_from_ = asked_;
-    while (asked_ + count < n && first_ % n + asked_ + count != n && seats_[(first_ + asked_ + count) % n].part == s.part) ++count;
+    while (asked_ + count < n && first_ % n + asked_ + count != n &&
+           seats_[(first_ + asked_ + count) % n].part == s.part)
+      ++count;
     bool all_silent = true;
-    for (std::uint32_t i = 0; i < count; ++i) all_silent = all_silent && seats_[(first_ + asked_ + i) % n].silent;
+    for (std::uint32_t i = 0; i < count; ++i)
+      all_silent = all_silent && seats_[(first_ + asked_ + i) % n].silent;
     asked_ += count;
     if (all_silent && (count == 1 || s.part->off)) continue;
     return attempt(*s.part, s.at, count);
@@ -217,7 +231,8 @@ WEFT_IMPL bool Span::open_though_off(bool writes) const noexcept {
     if (guards_[i].off && guards_[i].writes == writes && !seats_[i].silent) return true;
   return false;
 }
-// Have all that keep it open retired (rule 5.6)? `guard`: the first of those that decide, the outputs; if they do not, the inputs.
+// Have all that keep it open retired (rule 5.6)? `guard`: the first of those that decide, the
+// outputs; if they do not, the inputs.
 WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
   if (kept_.by_inputs_off && open_though_off(false)) return false;
   const bool inputs = kept_.by_inputs || (kept_.by_outputs_off && open_though_off(true));
@@ -235,9 +250,11 @@ WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
 
 WEFT_IMPL void Span::part_silent(Part& p, std::uint32_t at) {
   const std::uint32_t guard = guard_of(p, at);
-  if (trying_ == &p && !guards_[guard].off && !std::exchange(seats_[guard].silent, true)) fell_silent_ = true;
+  if (trying_ == &p && !guards_[guard].off && !std::exchange(seats_[guard].silent, true))
+    fell_silent_ = true;
   seats_[guard].silent = true;
-  if (guards_[guard].ends && !std::exchange(failed_, true)) failure_ = {Status::retired, guard, 0, false, false};
+  if (guards_[guard].ends && !std::exchange(failed_, true))
+    failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
 // What did not happen waits for whoever is trying.
@@ -251,7 +268,8 @@ WEFT_IMPL void Span::part_over(Part& p, const Outcome& how) {
   failure_ = mine;
   go_on();
 }
-// The value that it was asked for is made by whoever this belongs to. Nobody else can commit meanwhile.
+// The value that it was asked for is made by whoever this belongs to. Nobody else can commit
+// meanwhile.
 WEFT_IMPL void Span::part_commits(Part& p, std::uint32_t at) {
   making_ = true;
   whole_.committed(guard_of(p, at));

@@ -63,11 +63,13 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   g->bind();
   attempt_ = std::move(g);
   if (attempt_->begin()) {
-    if (attempt_->chose_a_write()) space_->answer_decided();  // a reader that it has met goes first (WIRE.md 4.2)
+    // a reader that it has met goes first (WIRE.md 4.2)
+    if (attempt_->chose_a_write()) space_->answer_decided();
     finish();
     return;
   }
-  // Whom this has hinted at is told now: it may be an attempt of ours that has come to us meanwhile.
+  // Whom this has hinted at is told now: it may be an attempt of ours that has come to us
+  // meanwhile.
   if (!must_wait()) leave();
 }
 WEFT_IMPL bool Spanned::must_wait() const {
@@ -76,13 +78,16 @@ WEFT_IMPL bool Spanned::must_wait() const {
     if (s == this || !s->place_ || !(rank_ < s->rank_ || WEFT_MUTANT == 72)) continue;
     for (const Guest::Seat& mine : attempt_->at)
       for (const Guest::Seat& theirs : s->at_)
-        if (!theirs.off && mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
+        if (!theirs.off && mine.port->channel() == theirs.port->channel() &&
+            mine.port->writes() != theirs.port->writes())
+          return true;
   }
   return false;
 }
 
 WEFT_IMPL void Spanned::take_back_rooms() {
-  for (std::size_t i = 0; i < attempt_->at.size(); ++i) at_[tried_[i]].room = std::move(attempt_->at[i].room);
+  for (std::size_t i = 0; i < attempt_->at.size(); ++i)
+    at_[tried_[i]].room = std::move(attempt_->at[i].room);
 }
 WEFT_IMPL void Spanned::finish() {
   const auto me = shared_from_this();
@@ -101,9 +106,12 @@ WEFT_IMPL void Spanned::finish() {
   }
   attempt_.reset();
   if (!place_) return;
-  if (s == Status::retired) {  // for an ordinary choice that may be the end (rule 5.6); here its place says so, and asks the others
+  if (s == Status::retired) {
+    // for an ordinary choice that may be the end (rule 5.6); here its place says so, and asks the
+    // others
     happened(guard, s);
-    for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);  // those that have retired are told
+    // those that have retired are told
+    for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
     if (place_) place_->not_ready();
     return;
   }
