@@ -79,7 +79,9 @@ def run_everywhere(
 def table_of(
     words: dict[str, dict[str, Any]], pictures: dict[str, dict[str, Any]], size: int
 ) -> Table:
-    table = Table(title="Seconds a job took, on each backend (in brackets: with starting Python; ×: how many times as fast as coroutines)")
+    table = Table(
+        title="Seconds a job took, on each backend (in brackets: with starting Python; ×: how many times as fast as coroutines)"
+    )
     table.add_column("job")
     for backend in BACKENDS:
         table.add_column(backend, justify="right")

@@ -132,7 +132,8 @@ TEXT = [
         "g",
         "buffer: a waiting writer is not met when no slot is free",
         "buffered.hpp",
-        "if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? Attempt::not_ready : this->template meet<Side::in>(n, me, after);",
+        "if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? "
+        "Attempt::not_ready : this->template meet<Side::in>(n, me, after);",
         "if (ring->size == 0) return Attempt::not_ready;",
         "reader and writer meet while the only slot is held",
     ),

@@ -95,7 +95,8 @@ MUTANTS = [
         "r8",
         "a value that a blocked writer or a buffer holds is lost when its last end goes",
         "notifier.hpp",
-        "      if (!(state_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;",
+        "      if (!(state_ & B::kWritersGone) ||\n"
+        "          (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;",
         "      if (!(state_ & B::kWritersGone) || blocked(writer_line_)) return false;",
     ),
     told(

@@ -27,10 +27,13 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-using Measurement = std::tuple<std::int64_t, double, double, double>;      // station, seconds, volts (1: nominal), hertz
-using Average = std::tuple<std::int64_t, double, double, double, double>;  // the same of a period, and what the model expects
-using Alarm = std::tuple<std::string, std::int64_t, double, double>;       // what, station, seconds, volts
-using Settings = std::tuple<double, double>;                               // volts: a sag begins below, and is over above
+using Measurement = std::tuple<std::int64_t, double, double,
+                               double>;  // station, seconds, volts (1: nominal), hertz
+using Average = std::tuple<std::int64_t, double, double, double,
+                           double>;  // the same of a period, and what the model expects
+using Alarm =
+    std::tuple<std::string, std::int64_t, double, double>;  // what, station, seconds, volts
+using Settings = std::tuple<double, double>;  // volts: a sag begins below, and is over above
 
 double seconds(nanoseconds t) { return std::chrono::duration<double>(t).count(); }
 
@@ -49,7 +52,8 @@ std::uint16_t crc_ccitt(const std::byte* at, std::size_t n) {
   std::uint16_t crc = 0xFFFF;
   for (std::size_t i = 0; i < n; ++i) {
     crc = static_cast<std::uint16_t>(crc ^ std::to_integer<unsigned>(at[i]) << 8);
-    for (int bit = 0; bit < 8; ++bit) crc = static_cast<std::uint16_t>(crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1);
+    for (int bit = 0; bit < 8; ++bit)
+      crc = static_cast<std::uint16_t>(crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1);
   }
   return crc;
 }
@@ -66,7 +70,9 @@ void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused)
   std::byte piece[4096];
   std::size_t skipped = 0;
   const auto tell = [&] {
-    if (skipped > 0) refused.write(path + ": " + std::to_string(std::exchange(skipped, 0)) + " bytes that are no frame");
+    if (skipped > 0)
+      refused.write(path + ": " + std::to_string(std::exchange(skipped, 0)) +
+                    " bytes that are no frame");
   };
   for (;;) {
     const ssize_t n = ::read(fd, piece, sizeof piece);
@@ -94,7 +100,8 @@ void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused)
 }
 
 // A frame that is whole, at its time: the first one's second is the zero of the run's clock.
-void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string> refused, double nominal) {
+void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string> refused,
+         double nominal) {
   const nanoseconds began = now();
   std::optional<std::uint32_t> zero;
   for (const Bytes& frame : inside) {
@@ -105,12 +112,15 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
       continue;
     }
     if (!zero) zero = big(at + 6, 4);
-    const nanoseconds time = std::chrono::seconds(big(at + 6, 4) - *zero) + std::chrono::microseconds(big(at + 10, 4) & 0xFFFFFF);
+    const nanoseconds time = std::chrono::seconds(big(at + 6, 4) - *zero) +
+                             std::chrono::microseconds(big(at + 10, 4) & 0xFFFFFF);
     if (const nanoseconds ahead = began + time - now(); ahead > 0ns) sleep(ahead);
     // The positive sequence of the three voltages: what is common to them, turned by a third of a circle each.
     std::complex<double> sequence = 0;
     for (int phase = 0; phase < 3; ++phase)
-      sequence += std::polar<double>(big_float(at + 16 + 8 * phase), big_float(at + 20 + 8 * phase) + 2 * M_PI * phase / 3) / 3.0;
+      sequence += std::polar<double>(big_float(at + 16 + 8 * phase),
+                                     big_float(at + 20 + 8 * phase) + 2 * M_PI * phase / 3) /
+                  3.0;
     const std::byte* const rest = at + 16 + 8 * kPhasors;
     measured.write({station, seconds(time), std::abs(sequence) / nominal, big_float(rest)});
   }
@@ -149,9 +159,14 @@ class Deadline {
 
 class Node {
  public:
-  Node(Writer<Average>& averages, Writer<Alarm>& alarms, Writer<double>& ask, Reader<double>& answers, nanoseconds deadline,
-       Settings settings)
-      : averages_(averages), alarms_(alarms), ask_(ask), answers_(answers), deadline_(deadline), settings_(settings) {}
+  Node(Writer<Average>& averages, Writer<Alarm>& alarms, Writer<double>& ask,
+       Reader<double>& answers, nanoseconds deadline, Settings settings)
+      : averages_(averages),
+        alarms_(alarms),
+        ask_(ask),
+        answers_(answers),
+        deadline_(deadline),
+        settings_(settings) {}
 
   void on_measurement(std::size_t port, const Measurement& m) {
     windows_[port].add(m);
@@ -186,7 +201,9 @@ class Node {
     }
   }
   // The deadline-missed handler: the average goes out with what the model said last.
-  void on_timer_missed(const Window& w, nanoseconds time) { alarms_.write({"late", w.station(), seconds(time), w.volts()}); }
+  void on_timer_missed(const Window& w, nanoseconds time) {
+    alarms_.write({"late", w.station(), seconds(time), w.volts()});
+  }
   void on_answer(double expected) {
     expected_ = expected;
     owed_ = false;
@@ -206,17 +223,21 @@ class Node {
   bool owed_ = false;  // an answer that came too late, or comes yet
 };
 
-void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings, Reader<double> answers, Writer<double> ask,
-          Writer<Average> averages, Writer<Alarm> alarms, std::int64_t period_ms, std::int64_t deadline_ms, double low, double high) {
+void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings,
+          Reader<double> answers, Writer<double> ask, Writer<Average> averages,
+          Writer<Alarm> alarms, std::int64_t period_ms, std::int64_t deadline_ms, double low,
+          double high) {
   Node me(averages, alarms, ask, answers, deadline_ms * 1ms, {low, high});
   const nanoseconds began = now(), period = period_ms * 1ms;
-  nanoseconds next = began + period + 500us;  // between frames, so that it is clear which belong to a period
+  nanoseconds next =
+      began + period + 500us;  // between frames, so that it is clear which belong to a period
   bool open50 = true, open60 = true;
   while (open50 || open60) {
     try {
-      using In = Guarded<Reader<Measurement>>;  // an input that is on as long as it is open; that it ends is told
-      const auto got =
-          select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings, when(me.owed(), answers), after(next - now()));
+      using In = Guarded<
+          Reader<Measurement>>;  // an input that is on as long as it is open; that it ends is told
+      const auto got = select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings,
+                              when(me.owed(), answers), after(next - now()));
       switch (got.index()) {
         case 0: me.on_measurement(0, std::get<0>(got)); break;
         case 1: me.on_measurement(1, std::get<1>(got)); break;
@@ -238,8 +259,9 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
 // --- a recorded disturbance -------------------------------------------------------------------------------------------------------------
 
 // The RMS of the last cycle, twice a cycle; an alarm when it leaves what is allowed.
-void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels, Writer<Alarm> alarms, double rate, double hertz,
-         double nominal, double low, std::int64_t station) {
+void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels,
+         Writer<Alarm> alarms, double rate, double hertz, double nominal, double low,
+         std::int64_t station) {
   const auto cycle = static_cast<std::size_t>(std::lround(rate / hertz));
   std::vector<double> squares(cycle);
   double sum = 0;
@@ -250,9 +272,11 @@ void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels
       double& oldest = squares[seen % cycle];
       sum += x * x - std::exchange(oldest, x * x);
       if (++seen < cycle || seen % (cycle / 2) != 0) continue;
-      const double time = static_cast<double>(seen) / rate, level = std::sqrt(std::max(sum, 0.0) / static_cast<double>(cycle)) / nominal;
+      const double time = static_cast<double>(seen) / rate,
+                   level = std::sqrt(std::max(sum, 0.0) / static_cast<double>(cycle)) / nominal;
       levels.write({time, level});
-      if (sags != (level < low)) alarms.write({sags ? "record over" : "record sag", station, time, level});
+      if (sags != (level < low))
+        alarms.write({sags ? "record over" : "record sag", station, time, level});
       sags = level < low;
     }
 }
@@ -260,7 +284,9 @@ void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels
 }  // namespace
 
 WEFT_COMPONENT(node, "A node of a power grid: phasor measurements, averages, thresholds.") {
-  component.process<&frames>("frames", "Cuts what a file or device gives into frames; it may block there.")
+  component
+      .process<&frames>("frames",
+                        "Cuts what a file or device gives into frames; it may block there.")
       .argument("path")
       .argument("inside")
       .argument("refused", "what is no frame");

@@ -85,5 +85,6 @@ static const mp_rom_map_elem_t board_globals_table[] = {
     {MP_ROM_QSTR(MP_QSTR_tick), MP_ROM_PTR(&tick_obj)},
 };
 static MP_DEFINE_CONST_DICT(board_globals, board_globals_table);
-const mp_obj_module_t weft_board_module = {.base = {&mp_type_module}, .globals = (mp_obj_dict_t*)&board_globals};
+const mp_obj_module_t weft_board_module = {.base = {&mp_type_module},
+                                           .globals = (mp_obj_dict_t*)&board_globals};
 MP_REGISTER_MODULE(MP_QSTR_weft_board, weft_board_module);

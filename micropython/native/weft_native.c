@@ -63,7 +63,7 @@ typedef struct {
   proc_t *head, *tail, *cur;
   mp_obj_t read, write, ended, failed;  // hooks()
   mp_obj_t reader, writer;              // methods()
-  mp_obj_t stop;                        // natmod: the StopIteration that carries a value, and its arguments
+  mp_obj_t stop;  // natmod: the StopIteration that carries a value, and its arguments
   mp_obj_tuple_t* stop_args;
 } state_t;
 
@@ -84,7 +84,8 @@ static const mp_obj_base_t done_object = {&done_type}, once_object = {&once_type
 static const chan_t closed = {
     {&chan_type}, MP_ROM_FALSE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE,
 };
-static const mp_rom_obj_tuple_t ends = {{&mp_type_tuple}, 2, {MP_ROM_PTR(&rd_type), MP_ROM_PTR(&wr_type)}};
+static const mp_rom_obj_tuple_t ends = {
+    {&mp_type_tuple}, 2, {MP_ROM_PTR(&rd_type), MP_ROM_PTR(&wr_type)}};
 #define TYPE(t) (&t)
 #endif
 #define DONE (MP_OBJ_FROM_PTR(&done_object))
@@ -187,7 +188,8 @@ static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
   end_t* e = MP_OBJ_TO_PTR(self);
   chan_t* c = e->c;
   proc_t* p = S.cur;
-  if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) && !IS(v, wr_type)) {
+  if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) &&
+      !IS(v, wr_type)) {
     if (c->r != mp_const_none) {
       proc_t* r = take_first(&c->r);
       r->v = v;
@@ -255,7 +257,8 @@ static void* make(size_t size, const mp_obj_type_t* type, size_t n_args, size_t 
   return o;
 }
 
-static mp_obj_t proc_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+static mp_obj_t proc_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
+                              const mp_obj_t* args) {
   proc_t* p = make(sizeof(proc_t), TYPE(proc_type), n_args, n_kw);
   p->rn = NULL;
   p->x = args[0];
@@ -292,7 +295,8 @@ static void proc_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
     field = &p->go;
   } else {
     if (dest[0] == MP_OBJ_NULL && (attr == MP_QSTR_start || attr == MP_QSTR_throw)) {
-      dest[0] = attr == MP_QSTR_start ? MP_OBJ_FROM_PTR(&proc_start_obj) : MP_OBJ_FROM_PTR(&proc_throw_obj);
+      dest[0] = attr == MP_QSTR_start ? MP_OBJ_FROM_PTR(&proc_start_obj)
+                                      : MP_OBJ_FROM_PTR(&proc_throw_obj);
       dest[1] = self;
     }
     return;
@@ -300,7 +304,8 @@ static void proc_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
   use_field(field, dest);
 }
 
-static mp_obj_t chan_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+static mp_obj_t chan_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
+                              const mp_obj_t* args) {
   chan_t* c = make(sizeof(chan_t), TYPE(chan_type), n_args, n_kw);
   c->ok = mp_const_true;
   c->x = args[0];
@@ -330,7 +335,8 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
   }
 }
 
-static mp_obj_t end_make(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+static mp_obj_t end_make(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
+                         const mp_obj_t* args) {
   end_t* e = make(sizeof(end_t), type, n_args, n_kw);
   if (!IS(args[0], chan_type)) {
     mp_raise_TypeError(MP_ERROR_TEXT("an end needs a Chan"));
@@ -340,11 +346,13 @@ static mp_obj_t end_make(const mp_obj_type_t* type, size_t n_args, size_t n_kw, 
   return MP_OBJ_FROM_PTR(e);
 }
 
-static mp_obj_t rd_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+static mp_obj_t rd_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
+                            const mp_obj_t* args) {
   return end_make(TYPE(rd_type), n_args, n_kw, args);
 }
 
-static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
+                            const mp_obj_t* args) {
   return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
@@ -418,7 +426,8 @@ typedef struct {
 #endif
 
 // Resumes a generator. *ret: in, what to raise in it, or MP_OBJ_NULL; out, what it yielded, returned or raised.
-static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send, mp_obj_t volatile* ret) {
+static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send,
+                                                            mp_obj_t volatile* ret) {
 #if !NATMOD
   if (mp_obj_is_type(g, &mp_type_gen_instance)) {
     mp_obj_t thrown = *ret;
@@ -433,7 +442,8 @@ static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t
     return yielded ? MP_VM_RETURN_YIELD : MP_VM_RETURN_NORMAL;
 #else
     mp_obj_t thrown = *ret;
-    mp_vm_return_kind_t kind = mp_resume(g, thrown == MP_OBJ_NULL ? send : MP_OBJ_NULL, thrown, (mp_obj_t*)ret);
+    mp_vm_return_kind_t kind =
+        mp_resume(g, thrown == MP_OBJ_NULL ? send : MP_OBJ_NULL, thrown, (mp_obj_t*)ret);
     NLR_POP();
     return kind;
 #endif
@@ -605,7 +615,8 @@ static void define(mp_obj_full_type_t* type, qstr name, int flags) {
 mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* args) {
   MP_DYNRUNTIME_INIT_ENTRY
   if (mp_fun_table.setjmp_ != NULL) {
-    mp_raise_msg(MP_OBJ_TO_PTR(mp_load_global(MP_QSTR_ImportError)), MP_ERROR_TEXT("no natmod for setjmp"));
+    mp_raise_msg(MP_OBJ_TO_PTR(mp_load_global(MP_QSTR_ImportError)),
+                 MP_ERROR_TEXT("no natmod for setjmp"));
   }
   define(&proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE);
   MP_OBJ_TYPE_SET_SLOT(&proc_type, make_new, proc_make_new, 0);
@@ -653,22 +664,28 @@ static mp_obj_t core_init(void) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_init_obj, core_init);
 
-MP_DEFINE_CONST_OBJ_TYPE(proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE, make_new, proc_make_new, attr, proc_attr);
-MP_DEFINE_CONST_OBJ_TYPE(chan_type, MP_QSTR_Chan, MP_TYPE_FLAG_NONE, make_new, chan_make_new, attr, chan_attr);
-MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT, make_new, rd_make_new, attr, rd_attr, call, rd_call, iter,
-                         rd_iternext);
-MP_DEFINE_CONST_OBJ_TYPE(wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE, make_new, wr_make_new, attr, wr_attr, call, wr_call);
-MP_DEFINE_CONST_OBJ_TYPE(done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, done_iternext);
-MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, once_iternext);
+MP_DEFINE_CONST_OBJ_TYPE(proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE, make_new, proc_make_new, attr,
+                         proc_attr);
+MP_DEFINE_CONST_OBJ_TYPE(chan_type, MP_QSTR_Chan, MP_TYPE_FLAG_NONE, make_new, chan_make_new, attr,
+                         chan_attr);
+MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT, make_new, rd_make_new,
+                         attr, rd_attr, call, rd_call, iter, rd_iternext);
+MP_DEFINE_CONST_OBJ_TYPE(wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE, make_new, wr_make_new, attr,
+                         wr_attr, call, wr_call);
+MP_DEFINE_CONST_OBJ_TYPE(done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter,
+                         done_iternext);
+MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter,
+                         once_iternext);
 
 #define X(name, value) {MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value)},
-static const mp_rom_map_elem_t weft_native_globals_table[] = {{MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_weft_native)},
-                                                              {MP_ROM_QSTR(MP_QSTR___init__), MP_ROM_PTR(&core_init_obj)},
-                                                              {MP_ROM_QSTR(MP_QSTR_ABI), MP_ROM_INT(ABI)},
-                                                              {MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE},
-                                                              {MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled)},
-                                                              {MP_ROM_QSTR(MP_QSTR_ENDS), MP_ROM_PTR(&ends)},
-                                                              EXPORTS(X)};
+static const mp_rom_map_elem_t weft_native_globals_table[] = {
+    {MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_weft_native)},
+    {MP_ROM_QSTR(MP_QSTR___init__), MP_ROM_PTR(&core_init_obj)},
+    {MP_ROM_QSTR(MP_QSTR_ABI), MP_ROM_INT(ABI)},
+    {MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE},
+    {MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled)},
+    {MP_ROM_QSTR(MP_QSTR_ENDS), MP_ROM_PTR(&ends)},
+    EXPORTS(X)};
 #undef X
 static MP_DEFINE_CONST_DICT(weft_native_globals, weft_native_globals_table);
 const mp_obj_module_t weft_native_module = {

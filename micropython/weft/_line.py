@@ -63,7 +63,9 @@ class Line:
         self.most, self.again, self.lease = most, again, lease
         self.asked = (lease, again)
         self.linked = self.owes = self.says = False
-        self.knows_me = False  # a packet of it has come: it names me in a START, unless it began anew
+        self.knows_me = (
+            False  # a packet of it has come: it names me in a START, unless it began anew
+        )
         self.lost = None  # why
         self.piece = bytearray()
         self.base = self.due_ = self.sent = self.whiles = 0
@@ -135,7 +137,9 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            if a != self.theirs or (self.knows_me and not b):  # it may have drawn the same token again
+            if a != self.theirs or (
+                self.knows_me and not b
+            ):  # it may have drawn the same token again
                 self.lost = "it has started anew"
             else:
                 self.heard = now

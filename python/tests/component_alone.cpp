@@ -37,10 +37,15 @@ void doubles(Reader<Frame> in, Writer<Frame> out) {
 }
 void tells(Reader<Frame> in, Writer<Value> out) {
   for (Frame& f : in)
-    out.write(Value::Dict{{"n", std::get<0>(f)}, {"last", std::get<1>(f)[2][3]}, {"all", Value::List{1, "two", nullptr}}});
+    out.write(Value::Dict{{"n", std::get<0>(f)},
+                          {"last", std::get<1>(f)[2][3]},
+                          {"all", Value::List{1, "two", nullptr}}});
 }
 void samples(Reader<Value> in, Writer<Sample> out) {
-  for (const Value& v : in) out.write({v.at("last").as<double>(), {v.at("n").as<std::int64_t>()}, v.at("all").list()[1].as<std::string>()});
+  for (const Value& v : in)
+    out.write({v.at("last").as<double>(),
+               {v.at("n").as<std::int64_t>()},
+               v.at("all").list()[1].as<std::string>()});
 }
 void sums(Reader<Sample> in, Writer<double> out) {
   double sum = 0;
@@ -130,7 +135,8 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place)
 weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place) {
   return of(p).ends[end]->write(*from) ? WEFT_OK : WEFT_RETIRED;
 }
-weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t, std::size_t* n, weft_place at) {
+weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t,
+                      std::size_t* n, weft_place at) {
   const weft_status s = read(p, end, to, at);
   *n = s == WEFT_OK;
   return s;
@@ -153,7 +159,8 @@ weft_api table() {
 const weft_api api = table();
 
 // Runs a process with these ends, then with these values; its ends retire with it.
-std::thread start(const weft_process_info& info, std::vector<Channel*> ends, std::vector<std::uint64_t> values, weft_status expected) {
+std::thread start(const weft_process_info& info, std::vector<Channel*> ends,
+                  std::vector<std::uint64_t> values, weft_status expected) {
   return std::thread([&info, ends, values, expected] {
     Process p{ends};
     std::vector<weft_argument> arguments;
@@ -163,7 +170,8 @@ std::thread start(const weft_process_info& info, std::vector<Channel*> ends, std
     const weft_status s = info.run(&api, reinterpret_cast<weft_process*>(&p), arguments.data(), &f);
     for (Channel* c : ends) c->retire();
     if (s != expected) std::printf("%s ended with %d\n", info.name, static_cast<int>(s));
-    if (s == WEFT_FAILED && std::string(f.text).rfind("as asked: 7", 0) != 0) std::printf("%s said %s\n", info.name, f.text);
+    if (s == WEFT_FAILED && std::string(f.text).rfind("as asked: 7", 0) != 0)
+      std::printf("%s said %s\n", info.name, f.text);
     release(f.type);
     release(f.text);
   });
@@ -188,8 +196,9 @@ int main() {
   std::vector<std::thread> threads;
   for (std::uint64_t k = 0; k < chains; ++k) {
     Channel* const at = &channels[5 * k];
-    Channel *const first = at, *const second = &channels[5 * k + 1], *const third = &channels[5 * k + 2],
-                   *const fourth = &channels[5 * k + 3], *const last = &channels[5 * k + 4];
+    Channel *const first = at, *const second = &channels[5 * k + 1],
+                   *const third = &channels[5 * k + 2], *const fourth = &channels[5 * k + 3],
+                   *const last = &channels[5 * k + 4];
     threads.push_back(start(c.processes[0], {first}, {n}, WEFT_OK));
     threads.push_back(start(c.processes[1], {first, second}, {}, WEFT_OK));
     threads.push_back(start(c.processes[2], {second, third}, {}, WEFT_OK));

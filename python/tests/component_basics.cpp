@@ -17,7 +17,8 @@ void scale(Reader<double> samples, Writer<double> scaled, double factor) {
   for (double x : samples) scaled.write(factor * x);
 }
 // Which came, and what; a timer when nothing does.
-void merge(Reader<std::int64_t> numbers, Reader<std::string> texts, Writer<std::tuple<std::int64_t, std::string>> out) {
+void merge(Reader<std::int64_t> numbers, Reader<std::string> texts,
+           Writer<std::tuple<std::int64_t, std::string>> out) {
   for (;;) {
     const auto got = select(numbers, texts);
     if (got.index() == 0)
@@ -71,7 +72,9 @@ void catches(Reader<std::int64_t> in, Writer<std::string> out) {
     out.write("poisoned");
   }
 }
-void deaf(Reader<std::int64_t> a, Reader<std::int64_t> never, Writer<std::int64_t> out) { out.write(a.read() + never.read()); }
+void deaf(Reader<std::int64_t> a, Reader<std::int64_t> never, Writer<std::int64_t> out) {
+  out.write(a.read() + never.read());
+}
 void sleeps() { sleep(1h); }
 void closes_and_writes(Writer<std::int64_t> out) {
   out.retire();
@@ -94,7 +97,8 @@ constexpr bool kDebug = false;
 #else
 constexpr bool kDebug = true;
 #endif
-void tells(Writer<std::string> out, std::string text, std::vector<double> numbers, bool yes, std::optional<std::int64_t> maybe) {
+void tells(Writer<std::string> out, std::string text, std::vector<double> numbers, bool yes,
+           std::optional<std::int64_t> maybe) {
   for (double x : numbers) text += " " + std::to_string(static_cast<int>(x));
   out.write(text + (yes ? " yes" : " no") + (maybe ? " " + std::to_string(*maybe) : " nothing"));
   out.write(kDebug ? "assertions" : "no assertions");
@@ -139,10 +143,17 @@ WEFT_COMPONENT(basics, "Small processes for tests.") {
   component.process<&echo<Bytes>>("blobs").argument("source").argument("out");
   component.process<&echo<std::monostate>>("nothings").argument("source").argument("out");
   component.process<&echo<std::vector<double>>>("lists").argument("source").argument("out");
-  component.process<&echo<std::vector<std::vector<std::string>>>>("nested").argument("source").argument("out");
-  component.process<&echo<std::tuple<std::int64_t, std::string, bool>>>("tuples").argument("source").argument("out");
-  component.process<&echo<std::map<std::string, std::vector<double>>>>("dicts").argument("source").argument("out");
-  component.process<&echo<std::optional<std::int64_t>>>("maybes").argument("source").argument("out");
+  component.process<&echo<std::vector<std::vector<std::string>>>>("nested")
+      .argument("source")
+      .argument("out");
+  component.process<&echo<std::tuple<std::int64_t, std::string, bool>>>("tuples")
+      .argument("source")
+      .argument("out");
+  component.process<&echo<std::map<std::string, std::vector<double>>>>("dicts")
+      .argument("source")
+      .argument("out");
+  component.process<&echo<std::optional<std::int64_t>>>("maybes").argument("source").argument(
+      "out");
   component.process<&scale>("scale", "Each sample times `factor`.")
       .argument("samples", "what comes")
       .argument("scaled")
@@ -171,7 +182,10 @@ WEFT_COMPONENT(basics, "Small processes for tests.") {
   component.process<&negate<double>>("negate").argument("source").argument("out");
   component.process<&negate<std::int16_t>>("negate16").argument("source").argument("out");
   component.process<&keeps_arrays>("keeps_arrays").argument("source").argument("until");
-  component.process<&makes_arrays>("makes_arrays").argument("out").argument("count").argument("size");
+  component.process<&makes_arrays>("makes_arrays")
+      .argument("out")
+      .argument("count")
+      .argument("size");
   component.process<&adds>("adds").argument("numbers").argument("out");
   component.process<&narrow>("narrow").argument("source").argument("out");
 }

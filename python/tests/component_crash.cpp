@@ -23,8 +23,10 @@ void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, s
 }
 void pid(Writer<std::int64_t> out) { out.write(getpid()); }
 // Hands on from either side, and says when nothing comes.
-void either(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::int64_t> out, std::int64_t times) {
-  for (std::int64_t i = 0; i < times; ++i) std::visit([&](std::int64_t x) { out.write(x); }, select(a, b));
+void either(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::int64_t> out,
+            std::int64_t times) {
+  for (std::int64_t i = 0; i < times; ++i)
+    std::visit([&](std::int64_t x) { out.write(x); }, select(a, b));
 }
 void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
   bool full = false;
@@ -58,7 +60,8 @@ WEFT_COMPONENT(crashing, "Components that crash.") {
       .argument("at", 3)
       .argument("how", std::string("segv"));
   component.process<&pid>("pid").argument("out");
-  component.process<&either>("either").argument("a").argument("b").argument("out").argument("times", 2);
+  component.process<&either>("either").argument("a").argument("b").argument("out").argument("times",
+                                                                                            2);
   component.process<&place>("place").argument("in_").argument("out");
   component.process<&patient>("patient").argument("in_").argument("out");
   component.process<&blocks>("blocks").argument("in_").argument("out");

@@ -58,7 +58,8 @@ typedef struct weft_component {
   const char* error;
 } weft_component;
 
-static int echo(const weft_api* api, weft_process* p, weft_argument* a, weft_failure* f, int64_t times, int64_t plus) {
+static int echo(const weft_api* api, weft_process* p, weft_argument* a, weft_failure* f,
+                int64_t times, int64_t plus) {
   const weft_place at = {__FILE__, __LINE__};
   for (;;) {
     weft_value v;
@@ -71,15 +72,22 @@ static int echo(const weft_api* api, weft_process* p, weft_argument* a, weft_fai
     if (s != 0) return s;
   }
 }
-static int doubles(const weft_api* api, weft_process* p, weft_argument* a, weft_failure* f) { return echo(api, p, a, f, 2, 0); }
+static int doubles(const weft_api* api, weft_process* p, weft_argument* a, weft_failure* f) {
+  return echo(api, p, a, f, 2, 0);
+}
 static int adds(const weft_api* api, weft_process* p, weft_argument* a, weft_failure* f) {
   return echo(api, p, a, f, 1, (int64_t)a[2].value.bits);
 }
 
-static const weft_parameter parameters[] = {
-    {"source", "i", "", 1, 0, {0, NULL}}, {"out", "i", "", 2, 0, {0, NULL}}, {"by", "i", "how much", 0, 1, {1, NULL}}};
-static const weft_process_info infos[] = {{"doubles", "", __FILE__, __LINE__, 2, parameters, &doubles},
-                                          {"adds", "", __FILE__, __LINE__, 3, parameters, &adds}};
-static const weft_component made = {1, sizeof made, "first", "", "a compiler of then", 2, sizeof(weft_process_info), infos, NULL};
+static const weft_parameter parameters[] = {{"source", "i", "", 1, 0, {0, NULL}},
+                                            {"out", "i", "", 2, 0, {0, NULL}},
+                                            {"by", "i", "how much", 0, 1, {1, NULL}}};
+static const weft_process_info infos[] = {
+    {"doubles", "", __FILE__, __LINE__, 2, parameters, &doubles},
+    {"adds", "", __FILE__, __LINE__, 3, parameters, &adds}};
+static const weft_component made = {
+    1, sizeof made, "first", "", "a compiler of then", 2, sizeof(weft_process_info), infos, NULL};
 
-__attribute__((visibility("default"))) const weft_component* weft_component_entry(void) { return &made; }
+__attribute__((visibility("default"))) const weft_component* weft_component_entry(void) {
+  return &made;
+}

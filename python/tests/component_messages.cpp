@@ -65,7 +65,8 @@ void makes_constants(Writer<Array<const double>> out) {
   out.write(std::move(a));
 }
 // An array is given to who reads first; it is here while nobody has.
-void either(Reader<Array<double>> in, Writer<Array<double>> a, Writer<Array<double>> b, Writer<std::string> log) {
+void either(Reader<Array<double>> in, Writer<Array<double>> a, Writer<Array<double>> b,
+            Writer<std::string> log) {
   for (auto& x : in) {
     const std::size_t n = x.size();
     if (select_first(when(n == 0, output(a, x)), when(n > 1, output(b, x)), skip()).index() == 2)
@@ -93,7 +94,8 @@ void keeps(Reader<std::int64_t> go, Writer<Pair> out, Writer<std::string> log) {
 void asks(Reader<Value> in, Writer<std::string> out) {
   for (const Value& v : in) {
     try {
-      if (const Value* limit = v.find("limit")) out.write("limit " + std::to_string(limit->as<double>()));
+      if (const Value* limit = v.find("limit"))
+        out.write("limit " + std::to_string(limit->as<double>()));
       out.write(v.at("name").as<std::string>());
     } catch (const BadUse& bad) {
       out.write(bad.what());
@@ -118,13 +120,17 @@ WEFT_COMPONENT(messages, "What crosses, for tests.") {
   component.process<&echo<Frame>>("frames").argument("source").argument("out");
   component.process<&echo<Pair>>("pairs").argument("source").argument("out");
   component.process<&echo<Value>>("values").argument("source").argument("out");
-  component.process<&echo<std::optional<Array<double>>>>("maybe_arrays").argument("source").argument("out");
-  component.process<&later>("later").argument("source").argument("out").argument("by", Sample{1, 2});
+  component.process<&echo<std::optional<Array<double>>>>("maybe_arrays")
+      .argument("source")
+      .argument("out");
+  component.process<&later>("later").argument("source").argument("out").argument("by",
+                                                                                 Sample{1, 2});
   component.process<&marks>("marks").argument("source").argument("out");
   component.process<&makes_cubes>("makes_cubes").argument("out").argument("n");
   component.process<&sums>("sums").argument("source").argument("out");
   component.process<&makes_constants>("makes_constants").argument("out");
-  component.process<&either>("either").argument("source").argument("a").argument("b").argument("log");
+  component.process<&either>("either").argument("source").argument("a").argument("b").argument(
+      "log");
   component.process<&keeps>("keeps").argument("go").argument("out").argument("log");
   component.process<&asks>("asks").argument("source").argument("out");
   component.process<&deep>("deep").argument("out").argument("depth");

@@ -69,13 +69,22 @@ void makes_arrays(Writer<Array<double>> out) {
 }  // namespace
 
 WEFT_COMPONENT(parties, "Barriers, extended reads and computed outputs, for tests.") {
-  component.process<&phases>("phases").argument("barrier", "where they meet").argument("log").argument("n");
+  component.process<&phases>("phases")
+      .argument("barrier", "where they meet")
+      .argument("log")
+      .argument("n");
   component.process<&enrols>("enrols").argument("barrier").argument("out");
   component.process<&resigns>("resigns").argument("barrier");
-  component.process<&syncs_or_reads>("syncs_or_reads").argument("barrier").argument("source").argument("log");
+  component.process<&syncs_or_reads>("syncs_or_reads")
+      .argument("barrier")
+      .argument("source")
+      .argument("log");
   component.process<&extends>("extends").argument("source").argument("during");
   component.process<&throws_in_extended>("throws_in_extended").argument("source");
   component.process<&serves>("serves").argument("source").argument("out").argument("fails_at", 0);
-  component.process<&reads_in_a_function>("reads_in_a_function").argument("source").argument("out").argument("log");
+  component.process<&reads_in_a_function>("reads_in_a_function")
+      .argument("source")
+      .argument("out")
+      .argument("log");
   component.process<&makes_arrays>("makes_arrays").argument("out");
 }

@@ -34,7 +34,7 @@ def descriptors() -> tuple[int, int]:
     names = []
     for fd in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # it was of the listing itself
-            names.append(os.readlink(fd))
+            names.append(str(fd.readlink()))
     segments = sum("memfd:" in name for name in names)
     return segments, len(names) - segments
 

@@ -23,5 +23,7 @@ static inline void savina_check(bool right, const char* what) {
   }
 }
 /* ns of each of `count` operations since `began`; what an operation is, the program's first lines say. */
-static inline void savina_end(int64_t began, double count) { printf("ns %.2f\n", (double)(lf_time_physical() - began) / count); }
+static inline void savina_end(int64_t began, double count) {
+  printf("ns %.2f\n", (double)(lf_time_physical() - began) / count);
+}
 #endif

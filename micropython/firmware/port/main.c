@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
       pyexec_file_if_exists("main.py");
     }
     for (;;) {
-      int again = pyexec_mode_kind == PYEXEC_MODE_RAW_REPL ? pyexec_raw_repl() : pyexec_friendly_repl();
+      int again =
+          pyexec_mode_kind == PYEXEC_MODE_RAW_REPL ? pyexec_raw_repl() : pyexec_friendly_repl();
       if (again != 0) {
         break;
       }

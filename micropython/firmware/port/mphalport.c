@@ -27,10 +27,10 @@ typedef struct {
 #define PER_US (25)
 #define CHUNK_US (100000000)
 
-static uint32_t last_count;   // TIMER0 when it was last looked at
-static uint32_t rest;         // counts since, that make no whole microsecond
-static uint64_t micros;       // since the start
-static uint32_t millis;       // the same, kept beside it: 64-bit division would bring in the unwinder
+static uint32_t last_count;  // TIMER0 when it was last looked at
+static uint32_t rest;        // counts since, that make no whole microsecond
+static uint64_t micros;      // since the start
+static uint32_t millis;  // the same, kept beside it: 64-bit division would bring in the unwinder
 static uint32_t millis_rest;  // microseconds since, that make no whole millisecond
 
 void weft_board_init(void) {
@@ -91,7 +91,9 @@ static void sleep_us(uint32_t us) {
 }
 
 // Characters are looked for, not interrupts: while somebody may type, no sleep is longer than 10 ms.
-void weft_board_sleep_ms(int ms) { sleep_us(ms < 0 || ms > 10 ? 10000 : ms == 0 ? 1 : (uint32_t)ms * 1000); }
+void weft_board_sleep_ms(int ms) {
+  sleep_us(ms < 0 || ms > 10 ? 10000 : ms == 0 ? 1 : (uint32_t)ms * 1000);
+}
 
 void mp_hal_delay_us(mp_uint_t us) {
   uint64_t end = now_us() + us;

@@ -22,6 +22,8 @@ static inline uint32_t weft_board_hold_interrupts(void) {
   __asm volatile("mrs %0, primask\ncpsid i" : "=r"(state)::"memory");
   return state;
 }
-static inline void weft_board_let_interrupts(uint32_t state) { __asm volatile("msr primask, %0" ::"r"(state) : "memory"); }
+static inline void weft_board_let_interrupts(uint32_t state) {
+  __asm volatile("msr primask, %0" ::"r"(state) : "memory");
+}
 #define MICROPY_BEGIN_ATOMIC_SECTION() weft_board_hold_interrupts()
 #define MICROPY_END_ATOMIC_SECTION(state) weft_board_let_interrupts(state)
