@@ -15,8 +15,7 @@ using In = weft::Reader<int, P>;
 template <class P>
 using Out = weft::Writer<int, P>;
 
-// --- coroutines: as functions
-// --------------------------------------------------------------------------------------------------------
+// --- coroutines: as functions --------------------------------------------------------------------
 
 template <class P>
 weft::Process prefix(In<P> in, Out<P> out) {
@@ -76,8 +75,7 @@ void functions(bool parallel, long samples, long per) {
                 consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
-// --- coroutines: as lambdas, in place
-// ------------------------------------------------------------------------------------------------
+// --- coroutines: as lambdas, in place ------------------------------------------------------------
 
 template <class P>
 void lambdas(bool parallel, long samples, long per) {
@@ -115,8 +113,7 @@ void lambdas(bool parallel, long samples, long per) {
       consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
-// --- coroutines: as process objects, which move into their own frames
-// ----------------------------------------------------------------
+// --- coroutines: as process objects, which move into their own frames ----------------------------
 
 template <class P>
 struct Prefix {
@@ -180,8 +177,7 @@ void objects(bool parallel, long samples, long per) {
                       consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
-// --- threads
-// -------------------------------------------------------------------------------------------------------------------------
+// --- threads -------------------------------------------------------------------------------------
 
 using TIn = weft::Reader<int>;
 using TOut = weft::Writer<int>;

@@ -203,8 +203,7 @@ class Mutex {
   atomic<std::uint8_t> word_{0};
 };
 
-// --- asymmetric fences and biased locks
-// ------------------------------------------------------------------------------------------------
+// --- asymmetric fences and biased locks ----------------------------------------------------------
 //
 // Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy
 // fence that is missing is found.

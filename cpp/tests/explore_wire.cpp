@@ -231,8 +231,7 @@ SCENARIO(
   REQUIRE_THAT(x.outcome.guard == 0 ? y.value() == 1 : x.value() == 2);
 }
 
-// --- ends that move (wire 7.4; conformance/models/wire_ends.pml)
-// -------------------------------------------------------------------------
+// --- ends that move (wire 7.4; conformance/models/wire_ends.pml) ---------------------------------
 
 using OutEnd = w::WriterEnd<int>;
 
@@ -358,8 +357,7 @@ SCENARIO(
   REQUIRE_THAT(n.cb.at_party.carrier.under_way() == 0);
 }
 
-// --- resending (wire 13.1; conformance/models/wire_resend.pml)
-// ---------------------------------------------------------------------------
+// --- resending (wire 13.1; conformance/models/wire_resend.pml) -----------------------------------
 
 SCENARIO(
     "wire: packets come in any order, twice or never: what is taken is what was sent, from the "

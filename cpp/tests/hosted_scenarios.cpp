@@ -48,8 +48,7 @@ std::string text_of(const std::exception_ptr& e) {
 
 }  // namespace
 
-// --- 7.11
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- 7.11 ----------------------------------------------------------------------------------------
 
 TEST_CASE("scenario an_end_is_ready_once_the_process_has_ended_and_stays_so") {
   weft::Channel<int> c;
@@ -226,8 +225,7 @@ TEST_CASE("scenario who_waits_for_an_end_waits_for_that_process") {
   }
 }
 
-// --- 7.12
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- 7.12 ----------------------------------------------------------------------------------------
 
 TEST_CASE_TEMPLATE("scenario a_timeout_ends_what_the_block_waits_for", P, POLICIES) {
   weft::Channel<int, P> c;

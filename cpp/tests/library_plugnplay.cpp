@@ -432,8 +432,7 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
 }
 
-// --- how they end: every process, and the end of each of its channels
-// ------------------------------------------------------------------
+// --- how they end: every process, and the end of each of its channels ----------------------------
 
 namespace {
 

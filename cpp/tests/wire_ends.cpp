@@ -292,8 +292,7 @@ TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first us
   CHECK_THROWS_AS(t.out()(1), PeerDied);
 }
 
-// --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel)
-// -------------------------------------------
+// --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel) ---
 
 struct Sent : Moving {
   Wire& l = world->join(0, 1);
@@ -393,8 +392,7 @@ TEST_CASE("wire 7.4, rule 1.8: the only end of a restricted channel moves too") 
   CHECK_THROWS_AS((void)c.reader(), BadUse);
 }
 
-// --- hostile peers
-// ------------------------------------------------------------------------------------------------------------------------
+// --- hostile peers -------------------------------------------------------------------------------
 
 TEST_CASE(
     "wire 14.1, 14.2: who adopts what was not told to him gets a dead end; who cannot count ends "

@@ -26,8 +26,7 @@ namespace {
 using namespace weft;
 namespace w = weft::wire;
 
-// --- the program that is killed
-// ---------------------------------------------------------------------------------------------------------
+// --- the program that is killed ------------------------------------------------------------------
 
 template <class L>
 int part(const std::string& which, int socket) {
@@ -50,8 +49,7 @@ int part(const std::string& which, int socket) {
   return 0;
 }
 
-// --- the one that kills
-// -----------------------------------------------------------------------------------------------------------------
+// --- the one that kills --------------------------------------------------------------------------
 
 struct Told {
   std::uint64_t done = 0;  // writes that were told to be done: 1 to this

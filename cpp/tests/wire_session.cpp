@@ -388,8 +388,7 @@ TEST_CASE(
   CHECK(u.a.at_home.session.why() == "the peer said: it is late");
 }
 
-// --- hostile peers (WIRE.md 14)
-// ---------------------------------------------------------------------------------------------------------
+// --- hostile peers (WIRE.md 14) ------------------------------------------------------------------
 
 struct Hostile : Two {
   Channel<int> c, other;

@@ -149,8 +149,7 @@ void LetGo::operator()(Abroad* a) const noexcept {
   a->withdraw();
 }
 
-// --- the choice's side
-// ------------------------------------------------------------------------------------------------------------------
+// --- the choice's side ---------------------------------------------------------------------------
 
 int Choice::check_far(const char* verb) {
   for (std::uint32_t i = 0; i < n_; ++i) {

@@ -72,8 +72,7 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
   return its == loop;
 }
 
-// --- what a signal's handler raised
-// -----------------------------------------------------------------------------------------------------
+// --- what a signal's handler raised --------------------------------------------------------------
 
 PyObject* raised = nullptr;  // owned; the last one
 int raise_it(void*) {
@@ -89,8 +88,7 @@ void list_called(LinkObject* l) noexcept;                   // guest.cpp
 
 namespace {
 
-// --- passing on
-// -------------------------------------------------------------------------------------------------------------------------
+// --- passing on ----------------------------------------------------------------------------------
 
 void deliver(LinkObject* l) noexcept {
   PyObject *t, *v, *tb;
@@ -150,8 +148,7 @@ runtime::Executor* no_executor(ProcessBase&) noexcept { return nullptr; }
 const runtime::ProcessOps task_waiter_ops{{&wake_task, nullptr, nullptr, 0, &tell_task},
                                           &no_executor};
 
-// --- the type
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- the type ------------------------------------------------------------------------------------
 
 std::vector<LinkObject*> every_link;
 

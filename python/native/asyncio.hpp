@@ -92,8 +92,7 @@ class Section {
   LinkObject* outer_;
 };
 
-// --- a task that waits at a channel, a barrier or in a select (rule 6.6)
-// ----------------------------------------------------------------
+// --- a task that waits at a channel, a barrier or in a select (rule 6.6) -------------------------
 
 struct TaskWaiter final : runtime::ProcessBase {
   TaskWaiter* next_told = nullptr;
@@ -131,8 +130,7 @@ bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asynci
 void owe_cancellation() noexcept;
 void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
 
-// --- a process of a guest
-// ---------------------------------------------------------------------------------------------------------------
+// --- a process of a guest ------------------------------------------------------------------------
 
 struct GuestPart {
   GuestObject* guest;  // owned
@@ -156,8 +154,7 @@ bool ended_by_asyncio(ProcessObject* p) noexcept;
 // the CancelledError due now, new reference, or null
 PyObject* guest_cancellation(ProcessBase& p) noexcept;
 
-// --- Group in a task
-// --------------------------------------------------------------------------------------------------------------------
+// --- Group in a task -----------------------------------------------------------------------------
 
 GuestObject* guest_open() noexcept;  // null: an exception is set
 runtime::Group* group_of(GuestObject* g) noexcept;

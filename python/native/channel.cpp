@@ -23,8 +23,7 @@ namespace {
 ChannelObject* channel(PyObject* o) noexcept { return reinterpret_cast<ChannelObject*>(o); }
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
-// --- Channel
-// ----------------------------------------------------------------------------------------------------------------------
+// --- Channel -------------------------------------------------------------------------------------
 
 // Where the caller is: `file:line`, for the name of a channel that was given none (rule 1.7).
 int birthplace(ChannelObject* c) {
@@ -289,8 +288,7 @@ PyGetSetDef channel_getset[] = {
     {}};
 PyNumberMethods channel_number{};
 
-// --- ends
-// -------------------------------------------------------------------------------------------------------------------------
+// --- ends ----------------------------------------------------------------------------------------
 
 int end_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(reinterpret_cast<PyObject*>(end_of(o)->channel));

@@ -23,8 +23,7 @@ struct CallObject {
 };
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// --- what a library declares, whatever its age
-// -------------------------------------------------------------------------------------------
+// --- what a library declares, whatever its age ---------------------------------------------------
 
 // How large the structures were in the first edition of the ABI.
 constexpr std::uint32_t kFirstComponent = offsetof(weft_component, api_size);
@@ -82,8 +81,7 @@ std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
   return l;
 }
 
-// --- opening
-// ----------------------------------------------------------------------------------------------------------------------------
+// --- opening -------------------------------------------------------------------------------------
 
 const char* or_empty(const char* s) noexcept { return s ? s : ""; }
 
@@ -182,8 +180,7 @@ PyObject* f_default(PyObject*, PyObject* args) {
   return t ? from_native(t, all[i].fallback) : nullptr;
 }
 
-// --- calling
-// ----------------------------------------------------------------------------------------------------------------------------
+// --- calling -------------------------------------------------------------------------------------
 
 int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value,
             const std::string& who) {

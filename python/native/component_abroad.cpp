@@ -50,8 +50,7 @@ weft_status converted(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
   return r == 0 ? WEFT_OK : failed(c);
 }
 
-// --- select
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- select --------------------------------------------------------------------------------------
 
 PyObject* builtin(const char* name) noexcept {  // of weft._native
   static PyObject* module = nullptr;

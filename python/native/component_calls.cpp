@@ -96,8 +96,7 @@ void go_to(Call& c, weft_place at) noexcept {
   c.thread->about = runtime::in_file(c.thread->about, at.file);
 }
 
-// --- read and write
-// ---------------------------------------------------------------------------------------------------------------------
+// --- read and write ------------------------------------------------------------------------------
 
 // The call that the process which runs on this thread is.
 thread_local Call* this_call = nullptr;
@@ -185,8 +184,7 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   return WEFT_OK;  // what a full buffer dropped goes with the slot
 }
 
-// --- extended reads
-// ---------------------------------------------------------------------------------------------------------------------
+// --- extended reads ------------------------------------------------------------------------------
 
 bool withdraw_extended(ProcessBase& p) noexcept {
   return p.is(core::NodeFlags::queued) && withdraw_plain<Side::in>(p);
@@ -299,8 +297,7 @@ weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std
   return WEFT_OK;
 }
 
-// --- barriers
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- barriers ------------------------------------------------------------------------------------
 
 bool withdraw_sync(ProcessBase& p) noexcept {
   const Operation op(*this_call);
@@ -354,8 +351,7 @@ weft_status resign(weft_process* p, std::uint32_t number) {
   return b->resign() ? WEFT_OK : bad(c, "resign on a barrier with nobody enrolled");
 }
 
-// --- select
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- select --------------------------------------------------------------------------------------
 
 Call::Choosing& choosing_for(Call& c, std::uint32_t n) {
   for (const auto& x : c.choosing)
@@ -584,8 +580,7 @@ weft_status deliver(weft_process* p, weft_value* from) {
   return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
 }
 
-// --- the rest
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- the rest ------------------------------------------------------------------------------------
 
 weft_status retire(weft_process* p, std::uint32_t end) {
   Call& c = call_of(p);
@@ -628,8 +623,7 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &end_extended,
                          &deliver};
 
-// --- how it ended
-// -----------------------------------------------------------------------------------------------------------------------
+// --- how it ended --------------------------------------------------------------------------------
 
 struct Text {  // of a failure
   char* text;

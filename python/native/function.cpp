@@ -37,8 +37,7 @@ void drop_ends(Ends& ends) noexcept {
 
 namespace {
 
-// --- the ends it is given
-// -------------------------------------------------------------------------------------------------------------
+// --- the ends it is given ------------------------------------------------------------------------
 
 int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen);
 
@@ -99,8 +98,7 @@ int collect_ends(PyObject* o, Ends& to) {
 
 namespace {
 
-// --- calling
-// -------------------------------------------------------------------------------------------------------------------------
+// --- calling -------------------------------------------------------------------------------------
 
 PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {
   run_deferred();
@@ -158,8 +156,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   return reinterpret_cast<PyObject*>(p);
 }
 
-// --- the type
-// -------------------------------------------------------------------------------------------------------------------------
+// --- the type ------------------------------------------------------------------------------------
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   static const char* positional[] = {"", "", "", nullptr};

@@ -122,8 +122,7 @@ PyObject* raise_deadlock(PyRun& run) {
   return nullptr;
 }
 
-// --- on a thread
-// ------------------------------------------------------------------------------------------------------------------------
+// --- on a thread ---------------------------------------------------------------------------------
 
 namespace {
 constexpr runtime::OpKind between_op{"the beginning or the end of a run",
@@ -252,8 +251,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   return r;
 }
 
-// --- in a coroutine process
-// -----------------------------------------------------------------------------------------------------------
+// --- in a coroutine process ----------------------------------------------------------------------
 
 struct GroupOpObject {
   PyObject_HEAD GroupObject* group;
@@ -499,8 +497,7 @@ PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullp
                                   {"close", gated<group_op_close>, METH_NOARGS, nullptr},
                                   {}};
 
-// --- functions
-// ------------------------------------------------------------------------------------------------------------------------
+// --- functions -----------------------------------------------------------------------------------
 
 PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();

@@ -55,8 +55,7 @@ int load_names() {
   return fine ? 0 : -1;
 }
 
-// --- the current task
-// -------------------------------------------------------------------------------------------------------------------
+// --- the current task ----------------------------------------------------------------------------
 
 // Of the loop; owned, the one before. `task` null: none.
 PyObject* swap_task(PyObject* loop, PyObject* task) noexcept {
@@ -105,8 +104,7 @@ void enter_task(PyObject* task) noexcept {
 
 namespace {
 
-// --- turns
-// ------------------------------------------------------------------------------------------------------------------------------
+// --- turns ---------------------------------------------------------------------------------------
 
 void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   auto* g = static_cast<GuestObject*>(p.host);
@@ -299,8 +297,7 @@ PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr}
 PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
 PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
 
-// --- making and ending
-// ------------------------------------------------------------------------------------------------------------------
+// --- making and ending ---------------------------------------------------------------------------
 
 // `alone`: of exactly one process, and what leaves that is raised (rule 7.1).
 GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {

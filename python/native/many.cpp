@@ -79,8 +79,7 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   return 0;
 }
 
-// --- where operations are awaited
-// -------------------------------------------------------------------------------------------------------
+// --- where operations are awaited ----------------------------------------------------------------
 
 struct ManyObject {
   PyObject_HEAD PyObject* end;

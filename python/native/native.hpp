@@ -46,8 +46,7 @@ using core::Side;
 using runtime::ProcessBase;
 using runtime::this_process;
 
-// --- values
-// -----------------------------------------------------------------------------------------------------------------------
+// --- values --------------------------------------------------------------------------------------
 
 void defer_decref(PyObject* o) noexcept;
 
@@ -72,8 +71,7 @@ struct Value {
 using Engine = core::ChannelEngine<Value, Shared>;
 using BarrierEngine = core::BarrierEngine<Shared>;
 
-// --- objects
-// ----------------------------------------------------------------------------------------------------------------------
+// --- objects -------------------------------------------------------------------------------------
 
 struct ChannelObject {
   // str: the name, or the file of its birth; the core's name points into it
@@ -199,8 +197,7 @@ inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType);
 inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
 inline bool is_end(PyObject* o) noexcept { return is_reader(o) || is_writer(o); }
 
-// --- who runs
-// ---------------------------------------------------------------------------------------------------------------------
+// --- who runs ------------------------------------------------------------------------------------
 
 // how a coroutine process is run; it also marks its kind (coroutine_of)
 void coroutine_run(core::Waker* w);
@@ -332,8 +329,7 @@ inline bool interpreter_ends() noexcept {
 #endif
 }
 
-// --- pending: what is done at the next safe point
-// ------------------------------------------------------------------------------------
+// --- pending: what is done at the next safe point ------------------------------------------------
 
 extern bool something_pending;
 void run_deferred_now() noexcept;
@@ -345,8 +341,7 @@ inline void run_deferred() noexcept {
     run_deferred_now();
 }
 
-// --- errors
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------
 
 struct Errors {
   PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several,
@@ -383,8 +378,7 @@ PyObject* to_str(const std::string& s);
 PyObject* take_exception();           // fetch, normalised, with its traceback; clears
 void restore_exception(PyObject* e);  // steals
 
-// --- ends
-// -------------------------------------------------------------------------------------------------------------------------
+// --- ends ----------------------------------------------------------------------------------------
 
 extern std::uint32_t generation;
 // of a channel's generation: ends come through it
@@ -426,8 +420,7 @@ void let_go(ProcessObject* p) noexcept;
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;  // left by that
 void forget_received(EndObject* e) noexcept;                      // it is collected
 
-// --- operations
-// -----------------------------------------------------------------------------------------------------------------------
+// --- operations ----------------------------------------------------------------------------------
 
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
@@ -493,8 +486,7 @@ void init_caller() noexcept;
 
 extern const runtime::OpKind wait_op;
 
-// --- processes
-// ------------------------------------------------------------------------------------------------------------------------
+// --- processes -----------------------------------------------------------------------------------
 
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
 using Ends = std::vector<EndObject*>;  // owned
@@ -531,8 +523,7 @@ PyObject* call_body(ProcessObject* p);
 // it has ended with `result` (owned) or the current exception
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 
-// --- the thread of a block in ordinary code
-// -------------------------------------------------------------------------------------------
+// --- the thread of a block in ordinary code ------------------------------------------------------
 
 // from here on it is a process of `s`
 void enter_home(ThreadProcess& t, runtime::Scheduler& s);
@@ -544,8 +535,7 @@ runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
 void yield_home(runtime::ThreadProcess& t) noexcept;
 
-// --- greenlets
-// ------------------------------------------------------------------------------------------------------------------------
+// --- greenlets -----------------------------------------------------------------------------------
 
 int need_greenlets();  // -1: there are none, ImportError is set
 // until it is run again; false: by a throw, the exception is set

@@ -74,8 +74,7 @@ void give_back_lent(void* block) noexcept {
   if (first) Py_AddPendingCall(gated<release_when_called>, nullptr);
 }
 
-// --- the buffer protocol
-// ----------------------------------------------------------------------------------------------------------------
+// --- the buffer protocol -------------------------------------------------------------------------
 
 // i, u or f: what kind of numbers a format of the buffer protocol has; 0: none that we know.
 char kind_of_format(const char* f) noexcept {
@@ -131,8 +130,7 @@ int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
   return -1;
 }
 
-// --- DLPack
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- DLPack --------------------------------------------------------------------------------------
 // A capsule "dltensor" over a DLManaged, whose deleter is called by who took it out, and renamed
 // the capsule to say so.
 
@@ -219,8 +217,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   return -1;
 }
 
-// --- what a component has written
-// -------------------------------------------------------------------------------------------------------
+// --- what a component has written ----------------------------------------------------------------
 
 struct ArrayObject {  // the exporter of a memoryview
   PyObject_HEAD void* block;
@@ -384,8 +381,7 @@ int lend(const NativeType* t, PyObject* v, weft_value& to) {
   return 0;
 }
 
-// --- blocks
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- blocks --------------------------------------------------------------------------------------
 
 void* allocate_block(std::size_t bytes) noexcept {
   auto* const h = static_cast<BlockHead*>(std::malloc(sizeof(BlockHead) + bytes));

@@ -86,8 +86,7 @@ std::string listed(const NativeType* t, const char* open, const char* close, boo
   return s + close;
 }
 
-// --- classes of aggregates
-// --------------------------------------------------------------------------------------------------------------
+// --- classes of aggregates -----------------------------------------------------------------------
 
 PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._native_types
 PyObject* text_of = nullptr;  // (type of Python) -> text, by the same

@@ -62,8 +62,7 @@ PyObject* f_set_observer(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 
-// --- steps
-// ----------------------------------------------------------------------------------------------------------------------------
+// --- steps ---------------------------------------------------------------------------------------
 
 struct Step {
   ProcessObject* process = nullptr;  // lives while it runs

@@ -54,16 +54,14 @@ void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;
 
-// --- the watchdog
-// ---------------------------------------------------------------------------------------------------------------------
+// --- the watchdog --------------------------------------------------------------------------------
 
 void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;
 bool is_helper(PyThreadState* t) noexcept;  // a thread of Weft's own: it uses no end (rule 10.3)
 const std::set<PyThreadState*>& every_helper() noexcept;
 
-// --- reports on demand
-// ------------------------------------------------------------------------------------------------------------------
+// --- reports on demand ---------------------------------------------------------------------------
 
 // Of a process whose `op` is set: could anything but its places and its children wake it, or has it
 // been woken already?

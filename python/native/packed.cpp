@@ -85,8 +85,7 @@ PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
   return packed;
 }
 
-// --- a part of a slot, as a buffer
-// ----------------------------------------------------------------------------------------------------
+// --- a part of a slot, as a buffer ---------------------------------------------------------------
 
 struct PartObject {
   PyObject_HEAD std::shared_ptr<Slot>* slot;
@@ -118,8 +117,7 @@ PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
                                        static_cast<Py_ssize_t>(size));
 }
 
-// --- tables
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- tables --------------------------------------------------------------------------------------
 
 constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 63) / 64 * 64; }
 

@@ -18,8 +18,7 @@ thread_local PyObject* guest_interrupt = nullptr;
 
 namespace {
 
-// --- sleeping
-// -------------------------------------------------------------------------------------------------------------------------
+// --- sleeping ------------------------------------------------------------------------------------
 
 // Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps
 // here.
@@ -139,8 +138,7 @@ bool disturbed(void* state) {
   give_up();
   return true;  // a handler, or an end that is gone, may have made something runnable here
 }
-// --- where processes are
-// ----------------------------------------------------------------------------------------------------------------
+// --- where processes are -------------------------------------------------------------------------
 
 // Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
 void at_frame(ProcessBase& p, PyFrameObject* f) {

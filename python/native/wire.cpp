@@ -102,8 +102,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
 
 namespace {
 
-// --- a channel is wired
-// ---------------------------------------------------------------------------------------------------------------
+// --- a channel is wired --------------------------------------------------------------------------
 
 // A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a
 // choice that spans. Borrowed; null: none.
@@ -172,8 +171,7 @@ int wire_channel(ChannelObject* c, bool board) {
 
 namespace {
 
-// --- links
-// ----------------------------------------------------------------------------------------------------------------------------
+// --- links ---------------------------------------------------------------------------------------
 
 // A link of any kind.
 class AnyLink {

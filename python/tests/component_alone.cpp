@@ -11,8 +11,7 @@ using namespace weft::native;
 
 namespace {
 
-// --- the component
-// ------------------------------------------------------------------------------------------------------------------------
+// --- the component -------------------------------------------------------------------------------
 
 struct Sample {
   double time = 0;
@@ -59,8 +58,7 @@ void sums(Reader<Sample> in, Writer<double> out) {
 }
 void throws(std::int64_t n) { throw std::runtime_error("as asked: " + std::to_string(n)); }
 
-// --- the host
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- the host ------------------------------------------------------------------------------------
 
 struct Head {
   Head *parts = nullptr, *next = nullptr;

@@ -22,8 +22,7 @@ template <class T, class P>
 struct IsReaders<std::vector<Reader<T, P>>> : std::true_type {};
 }  // namespace detail
 
-// --- ad hoc
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- ad hoc --------------------------------------------------------------------------------------
 
 template <class Set>
 class SelectOp {
@@ -127,8 +126,7 @@ template <class T, class P = Shared>
   return SelectOp<Set>(mode, Set(std::move(gs)));
 }
 
-// --- kept between selects
-// ---------------------------------------------------------------------------------------------------------------
+// --- kept between selects ------------------------------------------------------------------------
 
 namespace detail {
 

@@ -195,8 +195,7 @@ seq(Xs&&...) -> seq<detail::ParResult<typename detail::AsProcess<Xs>::result_typ
 template <class X>
 seq(std::vector<X>) -> seq<void>;
 
-// --- processes of functions
-// -------------------------------------------------------------------------------------------------------------
+// --- processes of functions ----------------------------------------------------------------------
 
 namespace detail {
 template <class F>
@@ -263,8 +262,7 @@ auto thread(BasicProcess<R> p, const char* file = __builtin_FILE(),
   return detail::ThreadTask<decltype(f)>(std::move(f), "thread", file, line);
 }
 
-// --- replicated
-// -------------------------------------------------------------------------------------------------------------------------
+// --- replicated ----------------------------------------------------------------------------------
 
 namespace detail {
 template <class A>

@@ -34,8 +34,7 @@ struct RoomFor<void> {
 template <class R>
 using Room = typename RoomFor<R>::type;
 
-// --- a thread as a process
-// ------------------------------------------------------------------------------------------------------------
+// --- a thread as a process -----------------------------------------------------------------------
 
 // What is the same for all functions.
 class Runner : public runtime::ThreadProcess {
@@ -122,8 +121,7 @@ class ThreadTask {
 
 [[noreturn]] void raise_all(std::vector<std::exception_ptr> failures);
 
-// --- waiting for a group
-// ----------------------------------------------------------------------------------------------------------------
+// --- waiting for a group -------------------------------------------------------------------------
 
 // A cancelled wait cancels the children and goes on waiting: nothing outlives its group (rule 7.6).
 bool withdraw_wait(runtime::ProcessBase& p) noexcept;

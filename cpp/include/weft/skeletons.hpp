@@ -22,8 +22,7 @@
 
 namespace weft::inline WEFT_ABI::skeletons {
 
-// --- workers
-// ----------------------------------------------------------------------------------------------------------------------------
+// --- workers -------------------------------------------------------------------------------------
 
 struct Here {
   template <class R>
@@ -78,8 +77,7 @@ Workers<Start> workers(unsigned n, Start start = {}) {
   return {n, std::move(start)};
 }
 
-// --- stages
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- stages --------------------------------------------------------------------------------------
 
 // Makes a process between a reader of I and a writer of O, any number of times.
 template <class I, class O, class Make = std::function<Process(Reader<I>, Writer<O>)>>
@@ -364,8 +362,7 @@ auto apply(S s, std::vector<detail::In<S>> items) {
   return detail::applied<S>(std::move(s), std::move(items));
 }
 
-// --- whole computations
-// -----------------------------------------------------------------------------------------------------------------
+// --- whole computations --------------------------------------------------------------------------
 
 namespace detail {
 

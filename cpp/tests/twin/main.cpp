@@ -127,8 +127,7 @@ class Play {
   }
 
  private:
-  // --- making processes
-  // ---------------------------------------------------------------------------------------------------------
+  // --- making processes --------------------------------------------------------------------------
 
   Process make(const Proc& p, const std::vector<Slot>& of_maker) {
     Given g;  // outside the reach of what making an end may throw: dropped, not poisoned
@@ -230,8 +229,7 @@ class Play {
     for (const Slot* x : all) x->close(died);
   }
 
-  // --- records
-  // ------------------------------------------------------------------------------------------------------------------
+  // --- records -----------------------------------------------------------------------------------
 
   void call(int pid, const char* kind, const std::vector<std::string>& made = {}) {
     std::string s = std::string("\"") + kind + "\"";
@@ -330,8 +328,7 @@ class Play {
     return r;
   }
 
-  // --- one process
-  // --------------------------------------------------------------------------------------------------------------
+  // --- one process -------------------------------------------------------------------------------
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
                       std::vector<std::pair<char, int>> given) {

@@ -37,8 +37,7 @@ class poison_exception : public std::exception {
   unsigned int strength_;
 };
 
-// --- guards
-// -----------------------------------------------------------------------------------------------------------------------------
+// --- guards --------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -206,8 +205,7 @@ class choice {
   std::vector<std::function<void()>> actions_;
 };
 
-// --- buffers
-// ----------------------------------------------------------------------------------------------------------------------------
+// --- buffers -------------------------------------------------------------------------------------
 
 template <class T>
 class chan_data_store {
@@ -242,8 +240,7 @@ struct overwriting_buffer : chan_data_store<T> {
       : chan_data_store<T>(size, weft::Overflow::drop_last) {}
 };
 
-// --- channels
-// ---------------------------------------------------------------------------------------------------------------------------
+// --- channels ------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -468,8 +465,7 @@ using any2one_chan = detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_
 template <class T, bool POISONABLE = false>
 using any2any_chan = detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>;
 
-// --- processes
-// --------------------------------------------------------------------------------------------------------------------------
+// --- processes -----------------------------------------------------------------------------------
 
 class process {
  public:
@@ -606,8 +602,7 @@ void par_write(I first, I last, const std::vector<T>& values) {
   detail::par_write(first, last, values);
 }
 
-// --- time, barriers, skip, stop
-// ---------------------------------------------------------------------------------------------------------
+// --- time, barriers, skip, stop ------------------------------------------------------------------
 
 namespace detail {
 using Clock = std::chrono::steady_clock;

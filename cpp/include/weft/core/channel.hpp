@@ -38,8 +38,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   using value_type = T;
   using Buffering::ring;
 
-  // --- plain operations
-  // ---------------------------------------------------------------------------------------------------------
+  // --- plain operations --------------------------------------------------------------------------
 
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will
   // tell.
@@ -206,8 +205,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // --- guards
-  // -------------------------------------------------------------------------------------------------------------------
+  // --- guards ------------------------------------------------------------------------------------
 
   // Phase A of a select: it is enrolled nowhere, nobody can claim it.
   template <Side S>
@@ -375,8 +373,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return s;
   }
 
-  // --- foreign readers (rule 6.6)
-  // -----------------------------------------------------------------------------------------------
+  // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
   // Join the line as one who takes for itself. `pending`: the waker is told to look again, any
   // number of times, until take() decides; it is woken only if a partner that computes its value
@@ -427,8 +424,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // --- ends
-  // -----------------------------------------------------------------------------------------------------------------------
+  // --- ends --------------------------------------------------------------------------------------
 
   // A new counted end, from the channel. False: its side is gone, or an operation there would raise
   // at once (rule 2.5).
@@ -562,8 +558,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
                           (S == Side::in ? B::kReader : B::kWriter));
   }
 
-  // --- everything
-  // ---------------------------------------------------------------------------------------------------------------
+  // --- everything --------------------------------------------------------------------------------
 
   template <Side S, class Me>
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
@@ -605,8 +600,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return open;
   }
 
-  // --- ends
-  // -----------------------------------------------------------------------------------------------------------------------
+  // --- ends --------------------------------------------------------------------------------------
 
   void drop_end(typename P::Count& n, std::uint8_t gone, std::uint8_t died) noexcept {
     if (died) {

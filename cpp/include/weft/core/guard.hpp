@@ -105,8 +105,7 @@ inline constexpr GuardOps barrier_ops{
     [](Guard&) noexcept {},
 };
 
-// --- which guards decide (rule 5.6)
-// ---------------------------------------------------------------------------------------------------
+// --- which guards decide (rule 5.6) --------------------------------------------------------------
 
 // The kinds of guards in a set, on and off: one bit each.
 class Kinds {
@@ -180,8 +179,7 @@ inline int over(Guard* g, std::uint32_t n, std::uint32_t first = 0) noexcept {
   return at;
 }
 
-// --- bad use (rule 5.5)
-// ---------------------------------------------------------------------------------------------------------------
+// --- bad use (rule 5.5) --------------------------------------------------------------------------
 
 struct Fault {
   enum What : std::uint8_t { none, no_guard, none_on, both_ends, barrier_twice } what = none;

@@ -174,8 +174,7 @@ class Notifier : public Buffered<T, P, Self> {
     if (more) mark_ready(&n);
   }
 
-  // --- how it ends
-  // -------------------------------------------------------------------------------------------------------------------
+  // --- how it ends -------------------------------------------------------------------------------
 
   // Sets n.status if the channel has ended for a party of side S that found nobody.
   template <Side S>

@@ -84,8 +84,7 @@ class OneToOneEngine : public ChannelBase<P> {
   }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
-  // --- plain operations
-  // ---------------------------------------------------------------------------------------------------------
+  // --- plain operations --------------------------------------------------------------------------
 
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
@@ -127,8 +126,7 @@ class OneToOneEngine : public ChannelBase<P> {
     return was;
   }
 
-  // --- guards
-  // -------------------------------------------------------------------------------------------------------------------
+  // --- guards ------------------------------------------------------------------------------------
 
   template <Side S>
   Attempt scan(Node& n) noexcept {
@@ -172,8 +170,7 @@ class OneToOneEngine : public ChannelBase<P> {
   Status deliver(Node&) noexcept { prim::fatal("a one-to-one channel has no computed outputs"); }
   void abandon(Node&) noexcept { prim::fatal("a one-to-one channel has no computed outputs"); }
 
-  // --- ends
-  // -----------------------------------------------------------------------------------------------------------------------
+  // --- ends --------------------------------------------------------------------------------------
 
   // The one end of its side. False: it was made already, or the channel has ended.
   bool first_reader() noexcept { return first<Side::in>(B::readers_, kReadersGone); }

@@ -283,8 +283,7 @@ class Wakes {
   Waker* tail_ = nullptr;
 };
 
-// --- How a party wins itself and its peer
-// -----------------------------------------------------------------------------------------
+// --- How a party wins itself and its peer --------------------------------------------------------
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 

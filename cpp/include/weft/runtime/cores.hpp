@@ -160,8 +160,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     ready_from_elsewhere(w);
   }
 
-  // --- what the crew asks for
-  // -----------------------------------------------------------------------------------------------------
+  // --- what the crew asks for --------------------------------------------------------------------
   void step(Worker&, ProcessBase* p) {
     Context& c = *this_context;
     c.running = p;

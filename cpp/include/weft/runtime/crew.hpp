@@ -92,8 +92,7 @@ class Crew {
   unsigned size() const noexcept { return n_; }
   Worker& worker(unsigned i) noexcept { return workers_[i]; }
 
-  // --- from a worker's own thread
-  // ---------------------------------------------------------------------------------------------------
+  // --- from a worker's own thread ----------------------------------------------------------------
 
   [[gnu::always_inline]] void ready(Worker& w, core::Waker* p) noexcept {
     const std::uint32_t n = w.queue.push_cheaply(p);
@@ -199,8 +198,7 @@ class Crew {
       workers_[by - 1].parking_.signal(Parking::nudged);
   }
 
-  // --- from any thread
-  // ----------------------------------------------------------------------------------------------------------------
+  // --- from any thread ---------------------------------------------------------------------------
 
   // From a thread that is no worker of this crew.
   void ready_from_elsewhere(core::Waker* p) noexcept {

@@ -23,8 +23,7 @@ class StealQueue {
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   OwnersLock& lock() noexcept { return lock_; }
 
-  // --- the owner's
-  // ----------------------------------------------------------------------------------------------------------------
+  // --- the owner's -------------------------------------------------------------------------------
   // The size from now on.
   std::uint32_t push(core::Waker* w) noexcept {
     lock_.enter();
@@ -44,8 +43,7 @@ class StealQueue {
     return take_inside(mark);
   }
 
-  // --- others'
-  // --------------------------------------------------------------------------------------------------------------------
+  // --- others' -----------------------------------------------------------------------------------
   // About half, linked, in their order; null if there is nothing or another visitor is here. What
   // belongs to one group goes together, for it is likely to communicate: the oldest groups, but not
   // that of the process which ran last, until there are enough; of one that is too big the oldest.

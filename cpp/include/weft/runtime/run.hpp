@@ -58,8 +58,7 @@ class Run final : public Activity {
   Run& operator=(const Run&) = delete;
   ~Run();
 
-  // --- activity
-  // -----------------------------------------------------------------------------------------------------------------
+  // --- activity ----------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   std::uint32_t deactivated() noexcept override;
   // The same by who does not sleep then.
@@ -81,8 +80,7 @@ class Run final : public Activity {
   // that are no processes, rule 10.3)?
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
-  // --- standstill (rule 10.6)
-  // -------------------------------------------------------------------------------------------------------
+  // --- standstill (rule 10.6) --------------------------------------------------------------------
   // What was found when it was looked at; told afterwards, when all may go on.
   struct Standstill {
     virtual ~Standstill() = default;
@@ -117,8 +115,7 @@ class Run final : public Activity {
   // Is it the first standstill of this run with those who wait, where they wait?
   bool first_of(std::uint64_t places);
 
-  // --- time
-  // ---------------------------------------------------------------------------------------------------------------------
+  // --- time --------------------------------------------------------------------------------------
   Clock clock() const noexcept { return clock_; }
   std::int64_t now() const noexcept {
     return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed);
@@ -135,8 +132,7 @@ class Run final : public Activity {
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
 
-  // --- executors beside the one that the run began with
-  // ---------------------------------------------------------------------------
+  // --- executors beside the one that the run began with ------------------------------------------
   Executor& executor_at(RunsAt at) const noexcept {
     return *executors_[index_of(at)].load(std::memory_order_acquire);
   }
@@ -170,8 +166,7 @@ class Run final : public Activity {
   }
   void dismiss() noexcept;
 
-  // --- groups, for reports and cancellation
-  // -------------------------------------------------------------------------------------
+  // --- groups, for reports and cancellation ------------------------------------------------------
   void add_group(Group&) noexcept;
   void remove_group(Group&) noexcept;
   void cancel_everybody() noexcept;
@@ -188,8 +183,7 @@ class Run final : public Activity {
   template <class F>
   void still(F&& f);
 
-  // --- threads of thread processes
-  // -----------------------------------------------------------------------------------------------
+  // --- threads of thread processes ---------------------------------------------------------------
   // Joined before the run ends; those that are done, when the next is made: a run that makes them
   // for ever must not keep them all.
   template <class Body>
@@ -208,8 +202,7 @@ class Run final : public Activity {
   std::size_t threads_kept() noexcept;
   void join_threads() noexcept;
 
-  // --- deadlock
-  // -----------------------------------------------------------------------------------------------------------------
+  // --- deadlock ----------------------------------------------------------------------------------
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
   const std::string& deadlock_report() const noexcept { return report_; }
   std::vector<std::string> knot() const { return knot_; }

@@ -247,8 +247,7 @@ inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   return good ? t : fault("a frame's body is not of the length it says");
 }
 
-// --- the guards of an OFFER (WIRE.md 3.5)
-// ------------------------------------------------------------------------------------------------
+// --- the guards of an OFFER (WIRE.md 3.5) --------------------------------------------------------
 
 struct Asked {
   std::uint32_t end = 0;

@@ -408,8 +408,7 @@ WEFT_IMPL void Home::lost() noexcept {
   for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);
 }
 
-// --- credits (WIRE.md 6)
-// ----------------------------------------------------------------------------------------------------------------
+// --- credits (WIRE.md 6) -------------------------------------------------------------------------
 
 WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
   if (!(session_.theirs().profile & Profile::credits)) return {};
@@ -443,8 +442,7 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
   return nullptr;
 }
 
-// --- choices that span (WIRE.md 5)
-// ------------------------------------------------------------------------------------------------------
+// --- choices that span (WIRE.md 5) ---------------------------------------------------------------
 
 WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
