@@ -81,7 +81,7 @@ def test_a_rooms_tests_tell_what_they_are(run: Path, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "run", [run for run in RUNNERS if run.parts[-3] not in ("python", "tools", "examples")]
+    "run", [run for run in RUNNERS if run.parts[-3] not in ("python", "tools", "examples", "bench")]
 )
 def test_an_option_that_a_room_does_not_have(run: Path) -> None:  # the others' are pytest's
     result = subprocess.run(
