@@ -29,8 +29,9 @@ VERSION = ".".join(map(str, numbers_of_version()))
 
 
 def plain_signals() -> None:
-    """In a child, before exec: a shell in the background may have left Ctrl-C ignored, and children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """In a child, before exec: a shell in the background may have left Ctrl-C ignored, nohup SIGHUP, and children inherit that."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class House:
