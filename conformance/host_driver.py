@@ -26,10 +26,10 @@ from .interp import Record
 # What a process cannot do from another OS process, and why: one that does runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
-    "an end as a value": "ends go to another OS process as arguments of a process, not in values",
+    "an end as a value": "an end that is sent on before its home has heard of it may be dead there (CAVEATS.md)",
     "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
-    "a computed output": "WIRE.md 4.8: designed, not built",
-    "a guard that is off": "its home is not told of it: until an operation there has met its end it counts as open (WIRE.md 15, rule 5.6)",
+    "a computed output": "the driver does not make them there yet (WIRE.md 4.8)",
+    "a guard that is off": "the driver does not make them there yet (WIRE.md 5.11)",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }

@@ -4,8 +4,8 @@
 
 namespace weft::test {
 
+// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
 class Random {
-  // splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
  public:
   explicit Random(std::uint64_t seed) noexcept : x_(seed) {}
   std::uint64_t next() noexcept { return mix(x_ += 0x9E3779B97F4A7C15ull); }

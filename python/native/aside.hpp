@@ -3,11 +3,10 @@
 //   thread_body(): with the GIL ──Aside──► the component's code: aside() ──With──► with the GIL for a moment ──► aside()
 //
 // Such a thread touches cores and wakes others as a C++ thread does: cores have locks of their own,
-// and
-// they move cells (cells.hpp), which have no reference count. What needs the interpreter, or what
-// the GIL
-// protects, and may run on such a thread, makes a With first: the conclusion of a run (report.cpp),
-// parties and guests of asyncio (asyncio.cpp), the end of a sleep that was a standstill.
+// and they move cells (cells.hpp), which have no reference count. What needs the interpreter, or
+// what the GIL protects, and may run on such a thread, makes a With first: the conclusion of a run
+// (report.cpp), tasks and guests of asyncio (asyncio.cpp), the end of a sleep that was a
+// standstill.
 //
 // Invariant: a thread that is aside holds no lock of the core's or the runtime's while it waits for
 // the GIL: its holder may wait for that.

@@ -102,7 +102,7 @@ void deliver(LinkObject* l) noexcept {
       continue;
     }
     if (!p->future) continue;
-    PyObject* f = std::exchange(p->future, nullptr);  // what follows may free the party
+    PyObject* f = std::exchange(p->future, nullptr);  // what follows may free the task waiter
     if (loop) set_future(f);
     Py_DECREF(f);
   }
@@ -169,7 +169,7 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   l->loop = weak;
   l->told = l->told_last = nullptr;
   l->due = l->guests = nullptr;
-  l->parties = nullptr;
+  l->waiters = nullptr;
   l->dirty = false;
   l->virtual_time = virtual_time != 0;
   virtual_loops += l->virtual_time;
@@ -211,7 +211,7 @@ void bell_dealloc(PyObject* o) {
   // dropped once nothing is walked any more: what that frees may take itself off the lists
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
-  for (TaskWaiter* p = l->parties; p; p = p->next)
+  for (TaskWaiter* p = l->waiters; p; p = p->next)
     if (p->future) kept.push_back(std::exchange(p->future, nullptr));
   for (PyObject* f : kept) Py_DECREF(f);
   PyErr_Restore(t, v, tb);
@@ -367,7 +367,7 @@ void ring(LinkObject* l) noexcept {
 
 void ring_loops() noexcept {
   for (LinkObject* l : every_link)
-    if (l->guests || l->parties) ring(l);
+    if (l->guests || l->waiters) ring(l);
 }
 
 Section::Section(LinkObject* l) noexcept : link_(l), outer_(in_section) {
@@ -429,13 +429,13 @@ void let_waiting_task_go_on(TaskWaiter* p) noexcept {
 TaskWaiter::TaskWaiter(LinkObject* l) noexcept
     : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))), task(current_task()) {
   ops = &task_waiter_ops;
-  if ((next = l->parties)) next->before = this;
-  l->parties = this;
+  if ((next = l->waiters)) next->before = this;
+  l->waiters = this;
 }
 TaskWaiter::~TaskWaiter() {
   task_waiter_goes();
   unlist(this);
-  (before ? before->next : link->parties) = next;
+  (before ? before->next : link->waiters) = next;
   if (next) next->before = before;
   Py_XDECREF(future);
   Py_DECREF(reinterpret_cast<PyObject*>(link));

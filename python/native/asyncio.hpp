@@ -1,6 +1,5 @@
 // Weft inside a running asyncio loop (rules 6.6 and 13): what is known of a loop, its tasks that
-// wait at
-// channels, and networks that are its guests.
+// wait at channels, and networks that are its guests.
 //
 //   told, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
 //                                        └──► else: its eventfd, whose reader opens a section
@@ -10,8 +9,8 @@
 //    are called only from deliver(), which runs on the loop's thread, under no lock.
 //  2 A Link refers to its loop weakly: it lives in the loop's reader, in `weft._asyncio`, and in
 //    whoever waits.
-//  3 A guest and a party keep the task that waits, which keeps the loop. A closed loop lets go of
-//    its reader, and that (a Bell) tells the link's guests and parties to let go: tasks that
+//  3 A guest and a task waiter keep the task that waits, which keeps the loop. A closed loop lets go of
+//    its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
 //    asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
 #include "interrupt.hpp"
@@ -28,7 +27,7 @@ struct LinkObject {
   TaskWaiter* told_last;
   GuestObject* due;     // guests that have work
   GuestObject* guests;  // all that have not ended
-  TaskWaiter* parties;  // all
+  TaskWaiter* waiters;  // all
   int bell;             // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
@@ -47,12 +46,9 @@ std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
 
 // In a method of the loop that is written in Python a signal's handler could raise half-way, and
-// leave a
-// future done whose task is never told. So signals are held back while we call one (HoldSignals).
-// What
-// the handlers of earlier signals raise does not belong here either: it is kept, and raised in the
-// main
-// thread as soon as that runs Python code again.
+// leave a future done whose task is never told. So signals are held back while we call one
+// (HoldSignals). What the handlers of earlier signals raise does not belong here either: it is
+// kept, and raised in the main thread as soon as that runs Python code again.
 PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
 void raise_in_main(PyObject* owned_or_null) noexcept;
 PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
@@ -110,7 +106,7 @@ struct TaskWaiter final : runtime::ProcessBase {
 
   explicit TaskWaiter(LinkObject* l) noexcept;
   ~TaskWaiter();
-  // What the task is to wait on until the party is told or woken.
+  // What the task is to wait on until the task waiter is told or woken.
   PySendResult await(PyObject** r) noexcept;
   bool is_mine() const noexcept;  // the running task's
 };
@@ -121,7 +117,7 @@ bool task_lives(TaskWaiter* p) noexcept;
 // another task drops what it waits for: it is told
 void let_waiting_task_go_on(TaskWaiter* p) noexcept;
 
-// For an operation that begins in a task: a party, or null with an exception (no loop: `verb`
+// For an operation that begins in a task: a task waiter, or null with an exception (no loop: `verb`
 // outside any process; cancelled).
 std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's

@@ -12,15 +12,15 @@
 //   deciding: code of the user runs within begin() or go_on(). Nobody else may step it.
 //
 // Invariants
-//  1 While it waits or is held, one of `process` and `party` is set (of a yield in a task,
-//    neither). Otherwise `party` is null, unless a partner holds it after it was left: then until
+//  1 While it waits or is held, one of `process` and `task_waiter` is set (of a yield in a task,
+//    neither). Otherwise `task_waiter` is null, unless a partner holds it after it was left: then until
 //    the wake-up.
 //  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
 //    known. While a partner holds it, it stays: for the wake-up of a process (keep_until_woken), as
-//    `kept` of the party, or, if it is being collected, what the partner will write to
+//    `kept` of the task waiter, or, if it is being collected, what the partner will write to
 //    (let_it_stay()).
 //
-// An object D has `state`, `process`, `party`, and
+// An object D has `state`, `process`, `task_waiter`, and
 //   const char* verb()              what it does
 //   PySendResult begin(W&), go_on(W&)   W: a way of waiting (ways.hpp)
 //   bool is_mine()                  of one that waits in a task: is it the running task's?

@@ -9,8 +9,7 @@
 //   open ──its owner ends: leave_blocks()──────► cancelled; its owner's group waits for it
 //     └──collected: group_finalize()───────────► the same; of ordinary code: closed at once, or, if that is
 //                                                not possible (`left`: another thread's, or blocks
-//                                                within
-//                                                it are open), as soon as it is:
+//                                                within it are open), as soon as it is:
 //                                                close_left_blocks()
 //
 // Invariant: `innermost` has each owner's blocks that are open, by `around`; one that is `left` is

@@ -73,8 +73,8 @@ void restore(const NativeType* t, PyObject* o, weft_value& from) noexcept {
   if (o && to_native(t, o, from) < 0) PyErr_Clear();  // there is no memory: it is empty
 }
 
-// A guard of the component as Python's; null with an exception. `value` (owned): what an
-// output writes, which has its arrays.
+// A guard of the component as Python's; null with an exception. `value` (owned): what an output
+// writes, which has its arrays.
 PyObject* guard_of(Call& c, weft_guard& from, PyObject*& value) {
   PyObject* g = nullptr;
   PyObject* const loud = from.ends ? Py_BuildValue("{ss}", "ended", "raise") : nullptr;

@@ -31,19 +31,19 @@ namespace {
 using Call = NativeCall;
 Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
 
-prim::atomic<std::uint32_t> parties{0};  // written under the GIL
-std::vector<Call*> running_calls;        // under the GIL
+prim::atomic<std::uint32_t> task_waiters{0};  // written under the GIL
+std::vector<Call*> running_calls;             // under the GIL
 
 // Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it
-// says so before it looks whether there are parties, or whoever makes the first of them sees that
+// says so before it looks whether there are task waiters, or whoever makes the first of them sees that
 // it is there.
 class Operation {
  public:
   explicit Operation(Call& c) noexcept : call_(c) {
     if (!aside()) return;
     c.in_core.store(true, std::memory_order_seq_cst);
-    if (parties.load(std::memory_order_seq_cst) == 0 && !c.abroad.load(std::memory_order_seq_cst))
-        [[likely]]
+    if (task_waiters.load(std::memory_order_seq_cst) == 0 &&
+        !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
       return;
     c.in_core.store(false, std::memory_order_release);
     lock_.emplace();
@@ -681,7 +681,7 @@ NativeCall::~NativeCall() {
 }
 
 void task_waiter_comes() {
-  parties.fetch_add(1, std::memory_order_seq_cst);
+  task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
     // one may wait for the GIL: a run that it concludes
@@ -694,7 +694,7 @@ bool in_component(const ThreadProcess& t) noexcept {
   return std::any_of(running_calls.begin(), running_calls.end(),
                      [&](const Call* c) { return c->thread == &t; });
 }
-void task_waiter_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
+void task_waiter_goes() noexcept { task_waiters.fetch_sub(1, std::memory_order_seq_cst); }
 
 weft_status refuse(NativeCall& c, std::string why) {
   c.error = std::move(why);

@@ -1,34 +1,28 @@
 // The gate: what the interpreter lock (the GIL) does for the extension where there is none, on
 // free-threaded builds of CPython.
 //
-//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──Beyond: code of the user──► outside ──back──► inside
+//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: code of the user──► outside ──back──► inside
 //
 // It is one critical section of CPython's, over an object that nobody else has. So what makes a
-// thread
-// let go of its critical sections opens the gate too, where it would give up the GIL: waiting for a
-// lock
-// of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the gate is taken again.
+// thread let go of its critical sections opens the gate too, where it would give up the GIL:
+// waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the gate is
+// taken again.
 //
 // Invariants
 //  1 A function that Python calls and that looks at anything of the extension's is registered as
 //    gated<f>. tp_traverse is not: all threads are stopped then.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
-//    observer, iterables, finalisers of values that are dropped) it is Beyond, so that this code
+//    observer, iterables, finalisers of values that are dropped) it is OutsideGate, so that this code
 //    runs in parallel.
 //    Other calls of the interpreter may run such code inside the gate (a finaliser, a `__float__`):
-//    it
-//    may wait for locks and use Weft, but an endless loop there stops all of Weft.
+//    it may wait for locks and use Weft, but an endless loop there stops all of Weft.
 //  3 Inside, the gate is the thread's innermost critical section, except while a function of the
 //    interpreter's runs. A function of ours that is called then takes the gate as if from outside;
-//    what
-//    was suspended comes back when it returns.
+//    what was suspended comes back when it returns.
 //  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the
-//    next
-//    holder of the gate would wait for that lock, and the lock's holder for the gate. Under such a
-//    lock
-//    one may read and make objects, fill those that nobody else knows, and take references;
-//    references
-//    are dropped by defer_decref().
+//    next holder of the gate would wait for that lock, and the lock's holder for the gate. Under
+//    such a lock one may read and make objects, fill those that nobody else knows, and take
+//    references; references are dropped by defer_decref().
 //  5 With an interpreter lock nothing of this is there: gated<f> is f, the classes are empty.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -99,9 +93,9 @@ class OutsideGate {  // outside, while it lives
   PyCriticalSection* const section_;
 };
 
+// holds the lock of a user's object, which others may change; calls made meanwhile may open it
+// and the gate
 class Locked {
-  // holds the lock of a user's object, which others may change; calls made meanwhile may open it
-  // and the gate
  public:
   explicit Locked(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
   Locked(const Locked&) = delete;
@@ -115,9 +109,9 @@ class Locked {
   PyCriticalSection section_;
 };
 
+// no critical section while stacks are switched: they lie on the stack, and the thread's state
+// lists them
 class NoCriticalSections {
-  // no critical section while stacks are switched: they lie on the stack, and the thread's state
-  // lists them
  public:
   NoCriticalSections() noexcept : state_(PyThreadState_Get()) {
     if (!state_->critical_section) return;

@@ -7,18 +7,15 @@
 //                                                             └──collected──► retired, as any (rule 2.2)
 //
 // Only reads of a channel that carries ends look at what they take: each asks the channel when it
-// has
-// its value (taken_from).
+// has its value (taken_from).
 //
 // Invariants
 //  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
 //    `receives` is: from its first receipt on.
 //  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first
-//    takes
-//    it away.
+//    takes it away.
 //  3 What an end inside another object is to its receiver is not known here: it goes when that
-//    object
-//    goes.
+//    object goes.
 #include <algorithm>
 #include <unordered_map>
 

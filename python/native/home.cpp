@@ -5,8 +5,7 @@
 //
 // Invariants
 //  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken
-//    at
-//    other times lie in its inbox until then.
+//    at other times lie in its inbox until then.
 //  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
 //    whoever cancels it asks the scheduler.
 #include "native.hpp"

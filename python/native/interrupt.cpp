@@ -3,10 +3,9 @@
 //
 // Python's own handler in C only notes a signal; the main thread calls the Python function when it
 // looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
-// thread to sleep, or on another thread, would
-// go unnoticed. So our handler wraps Python's and wakes the main thread. A handler that the program
-// sets
-// while a network runs takes its place again.
+// thread to sleep, or on another thread, would go unnoticed. So our handler wraps Python's and
+// wakes the main thread. A handler that the program sets while a network runs takes its place
+// again.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
@@ -14,12 +13,9 @@
 //  2 A bit of `held_back` that is set while nobody is HoldSignals is taken by whoever set it, so no
 //    signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between
-//    bytecodes
-//    Python calls a signal's handler, which may raise. So we call the functions of `_signal`, not
-//    those
-//    of `signal`, which are Python code. One of them looks for signals itself; what is raised there
-//    is
-//    kept for the run.
+//    bytecodes Python calls a signal's handler, which may raise. So we call the functions of
+//    `_signal`, not those of `signal`, which are Python code. One of them looks for signals itself;
+//    what is raised there is kept for the run.
 #include "interrupt.hpp"
 
 #include "observe.hpp"

@@ -1,27 +1,21 @@
 // What the files of the extension share: the objects Python sees, and how they stand on the core.
 //
 // Every channel is a core::ChannelEngine<Value, Shared>, whatever meets on it: coroutine processes
-// on a
-// scheduler, thread processes, plain threads. Who calls an operation decides how it waits
-// (ways.hpp): in
-// a coroutine process it is an awaitable; elsewhere it blocks the thread, or the greenlet
-// (caller.cpp).
+// on a scheduler, thread processes, plain threads. Who calls an operation decides how it waits
+// (ways.hpp): in a coroutine process it is an awaitable; elsewhere it blocks the thread, or the
+// greenlet (caller.cpp).
 //
 // Invariants
-//  1 Cores over Value, and all that the files here keep, are touched only with the GIL held. It is
-//    given
-//    up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's, never under
-//    a
-//    lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
+//  1 Engines over Value, and all that the files here keep, are touched only with the GIL held. It is
+//    given up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's, never
+//    under a lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued
 //    (pending.cpp) and dropped at a safe point, and so is the retirement of an end that is
-//    collected
-//    (rules 12.1, 12.2).
+//    collected (rules 12.1, 12.2).
 //  3 A process has one outstanding operation; its node is in the process, its slot in the
 //    operation.
 //    While a greenlet is parked its stack may hold another's frames, so nothing that others may
-//    touch is
-//    there.
+//    touch is there.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -251,8 +245,7 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept {
 }
 
 // A channel at which a process was blocked at a deadlock, while ends of the other side were open
-// that no
-// process had been given.
+// that no process had been given.
 struct LeftOpen {
   ChannelObject* channel;  // owned
   bool readers;            // those ends are readers
@@ -285,8 +278,8 @@ void own_thread(PyThreadState* t, runtime::Run* run);
 void lend_thread(PyThreadState* t);  // foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
 bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
+// makes a worker of the pool foreign while it lives; on other threads nothing
 class ForeignThread {
-  // makes a worker of the pool foreign while it lives; on other threads nothing
  public:
   ForeignThread() : worker_(idle_worker(PyThreadState_Get())) {
     if (worker_) lend_thread(PyThreadState_Get());
@@ -333,8 +326,8 @@ inline bool interpreter_ends() noexcept {
 
 extern bool something_pending;
 void run_deferred_now() noexcept;
-bool ends_pending() noexcept;   // are ends queued, which this thread may settle?
-void look_for_ends() noexcept;  // wakes a thread that sleeps, which settles
+bool ends_pending() noexcept;   // are ends queued, which this thread may retire?
+void look_for_ends() noexcept;  // wakes a thread that sleeps, to retire them
 void ring_loops() noexcept;     // wakes the loops of asyncio in which somebody waits
 inline void run_deferred() noexcept {
   if (something_pending) [[unlikely]]

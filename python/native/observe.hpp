@@ -3,13 +3,10 @@
 //
 // Invariants
 //  1 Off, it costs an operation of a coroutine process nothing: observing exchanges the functions
-//    that
-//    the interpreter calls (am_send). Where a thread blocks, and at each step of the scheduler, one
-//    flag
-//    is tested.
+//    that the interpreter calls (am_send). Where a thread blocks, and at each step of the
+//    scheduler, one flag is tested.
 //  2 The observer is called with the GIL held, outside every lock, before the operation begins and
-//    after
-//    it has its outcome; never from within itself.
+//    after it has its outcome; never from within itself.
 //  3 What the observer raises does not reach the process. An Exception is printed; what a signal's
 //    handler raised there is kept for the run.
 #pragma once
@@ -24,10 +21,8 @@ extern bool stepping;   // a watchdog looks at what the schedulers run
 extern bool looking;    // there is a function to call when an executor falls idle
 
 // `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
-// a
-// select), "raise" (the exception), "start", "end" (the result or the exception). `target`: the
-// end, the
-// barrier, the guards (Choice::describe()) or the group's list; may be null.
+// a select), "raise" (the exception), "start", "end" (the result or the exception). `target`: the
+// end, the barrier, the guards (Choice::describe()) or the group's list; may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
 // of a thread; from here on it is in the operation

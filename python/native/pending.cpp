@@ -2,12 +2,12 @@
 // (rules 12.1 and 12.2).
 //
 //   ~Value, ~Reader, ~Writer ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
-//      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, settles
+//      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, runs what was deferred
 //
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
 //  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it
-//    (report.cpp). When one is dropped, a thread that sleeps is woken, and settles. That needs no
+//    (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was deferred. That needs no
 //    lock:
 //    the finaliser may run under locks of ours.
 #include "cells.hpp"

@@ -1,6 +1,5 @@
 // How processes run and end: a coroutine is stepped by the scheduler, a function runs on its own
-// thread
-// or in a greenlet (greenlet.cpp). process_type.cpp has what Python sees of them.
+// thread or in a greenlet (greenlet.cpp). process_type.cpp has what Python sees of them.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning

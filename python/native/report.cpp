@@ -270,10 +270,8 @@ runtime::Run* of_the_users() noexcept {
 // Live Python threads beyond those of this run.
 #ifdef Py_GIL_DISABLED
 // Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be
-// walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
-// not
-// count those that C code made known by PyGILState_Ensure, as Weft's are.
+// be walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
+// not count those that C code made known by PyGILState_Ensure, as Weft's are.
 PyObject* count_threads = nullptr;
 // Is it one of those, or the main thread, which is there and not counted?
 bool is_counted(PyThreadState* t) noexcept {
@@ -317,7 +315,7 @@ bool foreign_threads(runtime::Run& run) {
 // Such a thread may hold an end that no process holds, at a channel where somebody waits for its
 // other side.
 bool anything_outside(runtime::Run& run) noexcept {
-  if (ends_pending()) return true;  // whoever settles them asks again
+  if (ends_pending()) return true;  // whoever retires them asks again
   if (!foreign_threads(run)) return false;
   held.clear();
   run.each_process([](ProcessBase& p) {

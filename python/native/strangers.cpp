@@ -6,9 +6,8 @@
 //        ──waits until one has ended──► look_again() ──► … until there is none whose end can be waited for
 //
 // Invariant: while `watching`, the watcher asks strangers_wanted() each time it has found nobody,
-// before
-// it gives up. So it sees a run that came to stand still in between. Everything here is under the
-// GIL.
+// before it gives up. So it sees a run that came to stand still in between. Everything here is
+// under the GIL.
 #include "door.hpp"
 #include "native.hpp"
 

@@ -1,7 +1,7 @@
 // Blocks of processes, reading like occam's:
 //
-//   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c), weft::seq{
-//   first(x), second(y) } }();
+//   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c),
+//              weft::seq{ first(x), second(y) } }();
 //
 // What may stand in a block
 //   a process                                    Process, thread(…), another par or seq

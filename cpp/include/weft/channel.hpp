@@ -276,8 +276,8 @@ template <core::Side S, class C>
   return c->template begin<S>(self);
 }
 
-// A thread's read or write begins. At a buffer that does not let it through at once it lingers
-// first, out of the line: those in line are served one by one, each with a wake-up.
+// A thread's read or write begins. At a buffer that does not let it through at once it waits
+// briefly (brief_wait.hpp), out of the line: those in line are served one by one, each with a wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {

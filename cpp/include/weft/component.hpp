@@ -7,8 +7,7 @@
 //
 //   void scale(Reader<double> samples, Writer<double> scaled, double factor) {
 //     for (double x : samples) scaled.write(factor * x);
-//   }
-//   WEFT_COMPONENT(filter, "Filters for streams of numbers.") {
+//   } WEFT_COMPONENT(filter, "Filters for streams of numbers.") {
 //     component.process<&scale>("scale", "Each sample times
 //     `factor`.").argument("samples").argument("scaled").argument("factor", 2.0);
 //   }

@@ -22,9 +22,8 @@
 // until the owner has left. Before the revoker has seen held == 0 it changes no state_ and enters
 // nothing. On the machine: membarrier interrupts every running thread of the program; what the
 // owner stored before is visible after it, what the owner loads after it is fresh.
-//   An owner that comes too late may write its held at any time, so the next one has another. No
-//   value of owner_ that says "biased" ever
-// comes back. Whoever saw "plain" and won word_ looks again: it may be biased again by now.
+// An owner that comes too late may write its held at any time, so the next one has another. No value
+// of owner_ that says "biased" ever comes back. Whoever saw "plain" and won word_ looks again: it may be biased again by now.
 //
 // Happens before. To the owner itself by program order. From the owner to the revoker: unlock()
 // releases held = 0, and the revoker, which acquires held, reads that store or a later one: an

@@ -2,8 +2,7 @@
 //
 // Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held
 // counts slots whose value is out with an extended read (rule 1.6), reserved those whose value is
-// being
-// computed after the commit (rule 5.8), or was lent to a far writer (lending.hpp).
+// being computed after the commit (rule 5.8), or was lent to a far writer (lending.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

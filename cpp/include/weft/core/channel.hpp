@@ -295,7 +295,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     else
       ready = accepts();
     if (!(ring && ring->lending()))
-      ready = ready || this->template claimable < S == Side::in ? Side::out : Side::in > ();
+      ready = ready || this->template claimable<(S == Side::in ? Side::out : Side::in)>();
     const bool over = this->template ended<S>(probe);
     this->unlock_lines();
     return over ? probe.status : Status::ok;

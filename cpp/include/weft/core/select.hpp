@@ -307,6 +307,7 @@ class Select : public Choosing<Select> {
   bool counted_ = false;  // what follows is of these guards as they are
   Kinds seen_;
   std::uint32_t keeping_ = 0;
+  static_assert(static_cast<int>(Kind::timer) == 4, "flags_ has a value for each kind that enrols");
   std::uint16_t flags_[static_cast<int>(Kind::timer)] = {0, 0, NodeFlags::of_choice,
                                                          NodeFlags::of_choice};
   Keepers keep_;

@@ -223,10 +223,9 @@ class Choice {
 class KeptChoice : public Choice {
  public:
   // The count is set before the first of them is enrolled, over all of them. Whoever finds one of
-  // their
-  // channels retired, under its lock, counts down: the owner while it enrols, who ends the channel
-  // later. Whoever reaches zero claims the word, as any partner does.
-  // arm() publishes it
+  // their channels retired, under its lock, counts down: the owner while it enrols, who ends the
+  // channel later. Whoever reaches zero claims the word, as any partner does. (Relaxed: arm()
+  // publishes it.)
   void keep_open(std::uint32_t guards) noexcept {
     keepers_.store(guards, std::memory_order_relaxed);
   }

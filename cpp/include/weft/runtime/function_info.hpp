@@ -3,8 +3,8 @@
 // of them a process holds still. (An end that was moved away is empty there; a copy of it is an end
 // that nobody is known to hold.) Of all that a process remembers one pointer.
 //
-//   layout(): the arguments, as the constructor of a promise sees them ──in_file(): the file, when that is known──► what a process refers
-//   to
+//   layout(): the arguments, as the constructor of a promise sees them
+//      └──in_file(): the file, when that is known──► what a process refers to
 //
 // Only arguments that lie in the frame count: what a reference refers to may be gone before the
 // process is. All of it stays until the program ends.

@@ -171,8 +171,7 @@ class Scheduler final : public Executor {
   static constexpr std::int64_t kGlance = 8000;
 
   // Until nobody is ready or the loop is to halt. The head of the queue stays in a register: a step
-  // stores
-  // who runs, and that it is parked no more.
+  // stores who runs, and that it is parked no more.
   [[gnu::always_inline]] void run_ready(Context& context) {
     unsigned left = kLook;
     core::Waker* w = queue_.front();

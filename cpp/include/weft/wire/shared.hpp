@@ -3,8 +3,7 @@
 //
 //   const wire::SharedArray<float> table(std::span(weights));   // one copy, here
 //   out(table);                                                 // to as many programs as one likes: its pages are not copied again
-//   …
-//   const wire::SharedArray<float> table = in();
+//   … const wire::SharedArray<float> table = in();
 //
 // Its memory is sealed against writing by anybody, its maker too, before anybody else sees it: what
 // has been checked once stays so. Copies share it. Over a link that passes no descriptors its bytes
