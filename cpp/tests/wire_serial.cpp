@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -306,8 +305,7 @@ TEST_CASE("wire 13.2: who is heard and never acknowledges is lost, for his bytes
 
 // Of conformance/wire/serial.txt, which the boards' clients are tested with too.
 w::Buffer vector(const std::string& name) {
-  std::ifstream file(std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
-                     "conformance/wire/serial.txt");
+  std::ifstream file(WEFT_SERIAL_VECTORS);  // CMakeLists.txt says where
   w::Buffer out;
   for (std::string word, hex; file >> word;)
     if (word == name && file >> hex)
