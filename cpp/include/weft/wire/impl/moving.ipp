@@ -132,8 +132,7 @@ WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
   if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || keys.size() > FarEnd::kBefore ||
       p[31] != std::byte{0})
     return {};
-  const std::size_t text = detail::kDescribed + padded(length),
-                    all = text + 8 * (keys.size() - 1);
+  const std::size_t text = detail::kDescribed + padded(length), all = text + 8 * (keys.size() - 1);
   if (length > detail::kNameHere || all > in.size()) return {};
   const std::string name(reinterpret_cast<const char*>(p + detail::kDescribed), length);
   for (std::size_t i = 1; i < keys.size(); ++i)

@@ -95,9 +95,9 @@ WEFT_IMPL std::shared_ptr<Peer> Space::nobody() {
   return p;
 }
 
-WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys,
-                                              std::uint64_t token, const std::string& type,
-                                              const std::string& name, Peer& from) {
+WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
+                                              const std::string& type, const std::string& name,
+                                              Peer& from) {
   const std::uint64_t mine = Space::random();
   const std::uint32_t number = next_adopted_;
   next_adopted_ = (next_adopted_ + 1) | Home::kAdopted;
@@ -106,8 +106,8 @@ WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys,
   detail::put(body, std::as_bytes(std::span(type)));
   if (keys.size() > 1) detail::pad(body);
   for (std::size_t i = 1; i < keys.size(); ++i) detail::put(body, keys[i]);
-  session.send(Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), keys[0],
-                     token, body});
+  session.send(
+      Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), keys[0], token, body});
   auto e = std::make_shared<FarEnd>(shared_from_this(), number, mine, name);
   adopting_.push_back({number, token, from.weak_from_this(), e});
   e->before = std::move(keys);
