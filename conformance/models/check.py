@@ -96,7 +96,7 @@ CASES = [
     ),
     *(Case("wire_credits.pml", (f"MUT={m}",), m) for m in range(41, 48)),
     *(Case("wire_resend.pml", (f"MUT={m}",), m) for m in range(51, 56)),
-    *(Case("wire_ends.pml", ("KILL", f"MUT={m}"), m) for m in range(61, 66)),
+    *(Case("wire_ends.pml", ("KILL", f"MUT={m}"), m) for m in range(61, 68)),
     *(Case("wire_slots.pml", (f"MUT={m}",), m) for m in (91, 92, 93, 95, 96)),
     *(Case("wire_spans.pml", macros, 0) for macros in SPANS),
     *(Case("wire_spans.pml", (*macros, f"MUT={m}"), m) for m, macros in SPANS_MUTANTS),

@@ -6,7 +6,10 @@
  *   holds ──END(token)──► in transit ──ADOPTED, DROPPED, the receiver died──► let go: RETIRE, if nothing else is held or under way
  *
  * MUT 61: the sender lets go when it sends. 62: a dropped end is not reported. 63: the receiver frees the sender, not the home. 64: the sender says nothing
- * when the receiver dies. 65: ADOPT is not sent by a space whose bit is set.
+ * when the receiver dies. 65: ADOPT is not sent by a space whose bit is set. 66: the key of who had the end before does not go with it. 67: an adopter that
+ * was found by that key does not tell the sender.
+ *
+ * The bit of a space stands for its key. A space is `sure` once the home has said ADOPTED to it; until then the end that it sends on has the key of space 0 too.
  *
  * Watched: the home never says "retired" while a living space holds the end or it is on its way to one; "died" only if a space was killed; and at rest
  * somebody alive holds the end or the home has said that its side has ended.
@@ -17,12 +20,14 @@
 #define NS 3
 #define MOVES 2
 
-mtype = { END, ADOPT, ADOPTED, DROPPED, RETIRE, DIED, DEAD }
+#define OLDER 8                                         /* beside the token: space 0's key is there too */
+
+mtype = { END, ADOPT, ADOPTED, DROPPED, RETIRE, DIED, DEAD, SURE, TELL }
 typedef Links { chan to[NS] = [4] of { mtype, byte } };
 Links link[NS];                                         /* link[a].to[b] */
 chan to_home[NS] = [6] of { mtype, byte, byte };        /* kind, token, the sender of the end */
-chan from_home[NS] = [6] of { mtype, byte };
-bool alive[NS], holds[NS], bit_[NS];
+chan from_home[NS] = [6] of { mtype, byte, byte };
+bool alive[NS], holds[NS], bit_[NS], sure[NS];
 byte transit[NS * (MOVES + 1)];                         /* [space * (MOVES+1) + token]: 1 + receiver of an end not yet confirmed */
 byte coming[NS];                                        /* ends on their way to a space */
 byte moves, kills;
@@ -49,7 +54,7 @@ endloop:
         if
         :: to != me && alive[to] ->
             moves++; holds[me] = false; coming[to]++;
-            link[me].to[to]!END, moves;
+            link[me].to[to]!END, moves + (!sure[me] && MUT != 66 -> OLDER : 0);
             if
             :: MUT == 61 -> let_go(me, RETIRE)
             :: else -> transit[me * 3 + moves] = 1 + to
@@ -75,10 +80,19 @@ endloop:
         fi;
         to_home[me]!DEAD, 0, 0 }
     :: atomic { alive[me] && nempty(from_home[me]) ->
-        from_home[me]?k, t;                             /* ADOPTED */
+        from_home[me]?k, t, from;                       /* ADOPTED to the sender; SURE, TELL to the adopter */
+        if
+        :: k == SURE || k == TELL ->
+            sure[me] = true;
+            if
+            :: k == TELL && alive[from] && MUT != 67 -> link[me].to[from]!DROPPED, t
+            :: else
+            fi
+        :: k == ADOPTED ->
         if
         :: transit[me * 3 + t] -> transit[me * 3 + t] = 0; let_go(me, RETIRE)
         :: else
+        fi
         fi }
     :: atomic { alive[me] && me != 0 && nempty(link[0].to[me]) -> from = 0; link[0].to[me]?k, t } ; goto got
     :: atomic { alive[me] && me != 1 && nempty(link[1].to[me]) -> from = 1; link[1].to[me]?k, t } ; goto got
@@ -90,16 +104,16 @@ got:    atomic {
             coming[me]--;
             if
             :: true ->                                  /* it is received */
-                holds[me] = true;
+                holds[me] = true; sure[me] = false;
                 if
                 :: MUT == 65 && bit_[me]
                 :: else -> to_home[me]!ADOPT, t, from
                 fi;
                 if
-                :: MUT == 63 && alive[from] -> link[me].to[from]!ADOPTED, t
+                :: MUT == 63 && alive[from] -> link[me].to[from]!ADOPTED, t % OLDER
                 :: else
                 fi
-            :: MUT != 62 && alive[from] -> link[me].to[from]!DROPPED, t
+            :: MUT != 62 && alive[from] -> link[me].to[from]!DROPPED, t % OLDER
             :: MUT == 62 || !alive[from]
             fi
         :: alive[me] && (k == DROPPED || k == ADOPTED) ->
@@ -133,6 +147,7 @@ inline look() {                                         /* after each change of 
 active proctype Home() {
     byte s, t, from;
     mtype k;
+    bool known;
 endhome:
     do
     :: atomic {
@@ -143,13 +158,25 @@ endhome:
         fi;
         if
         :: k == ADOPT ->
+            known = bit_[from];
             if
-            :: gone_ -> holds[s] = false
+            :: gone_ || !(known || (t >= OLDER && bit_[0])) ->           /* a dead end; the space's own share goes, if it has one */
+                assert(killed);
+                if
+                :: alive[s] && holds[s] -> holds[s] = false; let_go(s, RETIRE)
+                :: else
+                fi
             :: else -> bit_[s] = true
             fi;
+            t = t % OLDER;
             if
-            :: MUT != 63 && alive[from] -> from_home[from]!ADOPTED, t
+            :: known && MUT != 63 && alive[from] -> from_home[from]!ADOPTED, t, 0
             :: else
+            fi;
+            if
+            :: !alive[s]
+            :: alive[s] && known -> from_home[s]!SURE, t, from
+            :: alive[s] && !known -> from_home[s]!TELL, t, from
             fi
         :: k == RETIRE -> bit_[s] = false; look()
         :: k == DIED || k == DEAD -> died = died || bit_[s]; bit_[s] = false; look()
@@ -161,7 +188,7 @@ init {
     atomic {
         byte s;
         for (s : 0 .. NS - 1) { alive[s] = true }
-        holds[0] = true; bit_[0] = true;
+        holds[0] = true; bit_[0] = true; sure[0] = true;
 #ifdef KILL
         kills = 1;
 #endif

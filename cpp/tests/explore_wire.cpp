@@ -339,6 +339,58 @@ SCENARIO(
 }
 
 SCENARIO(
+    "wire: an end goes on at once to a fourth space, whose ADOPT may overtake: it is found, and "
+    "nobody keeps a share (wire 7.4)",
+    0) {
+  runtime::FreshPool fresh;
+  const auto world = World::of(4);
+  Wire &ab = world->join(0, 1), &cb = world->join(2, 1), &dc = world->join(3, 2);
+  Channel<int> c;
+  Channel<OutEnd> carry{buffer(1)}, on{buffer(1)};
+  Reader<int> home = c.reader();
+  Reader<OutEnd> ends = carry.reader(), last = on.reader();
+  const auto seen = [&] { return c.core()->how_ended<core::Side::in>(); };
+  const auto take = [](Reader<OutEnd>& from) {
+    w::RoomOf<OutEnd> room;
+    core::Waker me;
+    me.slot = room.slot();
+    REQUIRE_THAT(from.core()->begin<core::Side::in>(me) == Status::ok);
+    room.filled();
+    return room.take();
+  };
+  ab.give(c.writer());
+  const auto to = cb.give(carry.writer()), to_last = dc.give(on.writer());
+  world->pump();
+  OpOf<OutEnd> first, second;
+  const auto& o = ab.at_party.offered[0];
+  first.write(to, OutEnd(w::FarWriter<int>(std::make_shared<w::FarEnd>(
+                      ab.at_party.shared_from_this(), o.end, o.key, o.name))));
+  first.begin(cb.at_party);
+  cb.pump();
+  first.forget();
+  second.write(to_last, take(ends)).begin(dc.at_party);
+  dc.pump();
+  second.forget();
+  {
+    // Both have it, and the home has heard of neither.
+    for (const std::size_t i : {2, 3}) {  // the greetings
+      Wire& l = *world->between(0, i);
+      REQUIRE_THAT(l.up() && l.down());
+    }
+    const OutEnd e = take(last);
+    Events events;
+    do {
+      for (Wire& l : world->wires) events.frames(l);
+      REQUIRE_THAT(seen() == Status::ok);
+    } while (events.one());
+    REQUIRE_THAT(c.core()->writer_ends() == 1);
+    REQUIRE_THAT(cb.at_party.carrier.under_way() == 0 && dc.at_party.carrier.under_way() == 0);
+  }
+  world->pump();
+  REQUIRE_THAT(seen() == Status::retired);
+}
+
+SCENARIO(
     "wire: an end moves, and those who were introduced lose each other at any step: nobody has it, "
     "and the home learns that (wire 7.4)",
     0) {

@@ -108,12 +108,13 @@ struct Third : Moving {
   Reader<Out> out = carry.reader();
   std::uint32_t to;
   OpOf<Out> write;
-  Third() : Moving(3) {
+  explicit Third(std::size_t spaces = 3) : Moving(spaces) {
     ab.give(c.writer());
     to = cb.give(carry.writer());
     world->pump();
     write.write(to, taken(ab.at_party));
   }
+  std::size_t ends() { return c.core()->writer_ends(); }
 };
 
 TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they are introduced") {
@@ -292,6 +293,172 @@ TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first us
   CHECK_THROWS_AS(t.out()(1), PeerDied);
 }
 
+// --- an end that goes on before its home has heard of the move -----------------------------------
+
+// Space 2 sends the end on to space 3, the home of `on`, as soon as it has it: its ADOPT is still
+// under way.
+struct Fourth : Third {
+  Wire& dc = world->join(3, 2);
+  Channel<Out> on{buffer(2)};
+  Reader<Out> last = on.reader();
+  OpOf<Out> again;
+  Fourth() : Third(4) {
+    const auto to_last = dc.give(on.writer());
+    world->pump();
+    write.begin(cb.at_party);
+    cb.pump();
+    REQUIRE(write.ok());
+    write.forget();
+    again.write(to_last, out());
+    again.begin(dc.at_party);
+    dc.pump();
+    REQUIRE(again.ok());
+    again.forget();
+  }
+  Wire& from_c() { return *world->between(0, 2); }
+  Wire& from_d() { return *world->between(0, 3); }
+  std::size_t under_way() {
+    return cb.at_party.carrier.under_way() + dc.at_party.carrier.under_way();
+  }
+  // This space has gone, and everybody learns it.
+  void dies(std::size_t space) {
+    for (Wire& l : world->wires) {
+      const bool home = l.at_home.space == world->spaces[space];
+      if (!home && l.at_party.space != world->spaces[space]) continue;
+      l.cut = true;
+      l.tell(home ? l.at_party : l.at_home);
+    }
+    world->pump();
+  }
+};
+
+TEST_CASE(
+    "wire 7.4: an end goes on before its home has heard of the move; the last one's ADOPT is there "
+    "first, and finds it") {
+  for (const bool in_order : {false, true}) {
+    CAPTURE(in_order);
+    Fourth t;
+    if (in_order) t.from_c().pump();
+    t.from_d().pump();
+    CHECK(t.ends() == (in_order ? 3 : 2));
+    const Out e = t.last();
+    t.world->pump();
+    CHECK(t.under_way() == 0);
+    CHECK(t.ends() == 1);
+    CHECK(t.passes(e, 4));
+    t.dies(1);
+    t.dies(2);
+    CHECK(t.passes(e, 5));
+  }
+}
+
+TEST_CASE(
+    "wire 7.4: the sender of an end whose home has not heard of him yet dies before its ADOPT is "
+    "there: what was sent on lives") {
+  for (const bool before : {false, true}) {
+    CAPTURE(before);
+    Fourth t;
+    if (before) t.from_d().pump();
+    t.dies(2);
+    if (!before) t.from_d().pump();
+    const Out e = t.last();
+    t.world->pump();
+    CHECK(t.cb.at_party.carrier.under_way() == 0);
+    if (before) {
+      CHECK(t.ends() == 1);
+      CHECK(t.passes(e, 4));
+    } else {  // who had it before has given it up with the one who died
+      REQUIRE(t.ends() == 0);
+      CHECK_THROWS_AS(t.home(), PeerDied);
+      Op op;
+      op.write(number(e), 1).begin(peer(e));
+      t.world->pump();
+      CHECK(op.status() == Status::died);
+      op.forget();
+    }
+  }
+}
+
+TEST_CASE(
+    "wire 7.4: the first sender dies while two who have the end after him are not known at the "
+    "home: the end has died, and nobody waits") {
+  Fourth t;
+  t.dies(1);
+  REQUIRE(t.ends() == 0);
+  CHECK_THROWS_AS(t.home(), PeerDied);
+  const Out e = t.last();
+  CHECK(t.dc.at_party.carrier.under_way() == 0);
+  Op op;
+  op.write(number(e), 1).begin(peer(e));
+  t.world->pump();
+  CHECK(op.status() == Status::died);
+  op.forget();
+}
+
+TEST_CASE(
+    "wire 7.4: the receiver of an end that was sent on at once dies, or the home: no count and no "
+    "sender is left") {
+  for (const std::size_t dead : {0, 3})
+    for (const bool adopted : {false, true}) {
+      CAPTURE(dead);
+      CAPTURE(adopted);
+      Fourth t;
+      if (adopted) t.from_d().pump();
+      t.dies(dead);
+      CHECK(t.under_way() == 0);
+      CHECK(t.ab.at_party.carrier.under_way() == 0);
+      if (dead == 0) {
+        CHECK_THROWS_AS(t.last()(1), PeerDied);
+        continue;
+      }
+      REQUIRE(t.ends() == 0);
+      CHECK_THROWS_AS(t.home(), PeerDied);
+    }
+}
+
+TEST_CASE(
+    "wire 7.4: an end goes to and fro and its home answers nothing: 16 times, then it stays where "
+    "it is") {
+  Third t;
+  Channel<Out> back{buffer(2)};
+  Reader<Out> returned = back.reader();
+  Wire& bc = t.world->join(1, 2);  // from the receiver to the sender
+  const auto to_back = bc.give(back.writer());
+  bc.pump();
+  std::optional<Out> e(t.write.value(0));
+  t.write.forget();
+  for (int moves = 0; moves < 17; ++moves) {
+    CAPTURE(moves);
+    const bool there = moves % 2 == 0;
+    Wire& l = there ? t.cb : bc;
+    OpOf<Out> op;
+    op.write(there ? t.to : to_back, std::move(*e)).begin(l.at_party);
+    for (Wire* w : {&t.cb, &bc}) w->pump();
+    REQUIRE(op.is_over);
+    if (moves == 16) {
+      REQUIRE(op.refused != nullptr);
+      CHECK(std::string(op.refused).find("its home has answered none") != std::string::npos);
+      e.emplace(op.value(0));
+      break;
+    }
+    REQUIRE(op.ok());
+    op.forget();
+    e.emplace(there ? t.out() : returned());
+  }
+  t.world->pump();
+  CHECK(t.ends() == 1);
+  CHECK(t.passes(*e, 8));
+  OpOf<Out> op;  // it has answered
+  op.write(t.to, std::move(*e)).begin(t.cb.at_party);
+  t.world->pump();
+  REQUIRE(op.ok());
+  op.forget();
+  const Out last = t.out();
+  t.world->pump();
+  CHECK(t.ends() == 1);
+  CHECK(t.passes(last, 9));
+}
+
 // --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel) ---
 
 struct Sent : Moving {
@@ -435,7 +602,7 @@ TEST_CASE(
 TEST_CASE(
     "wire 14.2: a description of an end that is none is no value; ADOPTED and DROPPED that nobody "
     "waits for say nothing") {
-  for (const int wrong : {0, 1, 2, 3, 4}) {
+  for (const int wrong : {0, 1, 2, 3, 4, 5, 6, 7}) {
     CAPTURE(wrong);
     Moving m(2);
     Wire& l = m.world->join(0, 1);
@@ -453,6 +620,10 @@ TEST_CASE(
     if (wrong == 2) body[28] = std::byte{9};
     if (wrong == 3) body[29] = std::byte{97};
     if (wrong == 4) body.resize(24);
+    if (wrong == 5) body[30] = std::byte{1};   // an earlier key that is not there
+    if (wrong == 6) body[30] = std::byte{16};  // too many of them
+    if (wrong == 6) body.resize(40 + 16 * 8);
+    if (wrong == 7) body[31] = std::byte{1};
     l.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, to, 0, 1, body.size(), body});
     m.world->pump();
     CHECK(l.at_home.session.is_over() == (wrong != 0));

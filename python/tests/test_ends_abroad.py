@@ -53,11 +53,12 @@ def test_an_end_goes_to_another() -> None:
     assert got == [0, 1, 2, 3] and pid
 
 
-def test_an_end_goes_on_through_others() -> None:
-    """Over two that do not look to a third."""
+@pytest.mark.parametrize("offers", [offers_here, away.offers], ids=["here", "elsewhere"])
+def test_an_end_goes_on_through_others(offers: Any) -> None:
+    """Over two that do not look to a third; a home elsewhere has not heard of them yet (WIRE.md 7.4)."""
     a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
     results = Parallel(
-        offers_here(a.writer()),
+        offers(a.writer()),
         away.passes_on(a.reader(), b.writer()),
         away.passes_on(b.reader(), c.writer()),
         away.writes_to_what_comes(c.reader(), 5),

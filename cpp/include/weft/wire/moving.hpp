@@ -5,6 +5,10 @@
 // its own at the home; the sender's stays until the home has said so. The home is asked with the
 // *key* of the sender's end, which nobody else knows.
 //
+// Who has adopted an end may send it on before the home has heard of that. The next one's ADOPT is
+// on another session, and may be there first. So the earlier keys go along (`before`): a share goes
+// only when the home knows the next key, so the home knows one of them.
+//
 //   put() ──► under way with an operation ──settled(): not taken──► forgotten: the sender still has its end
 //                    └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share goes
 //                                                       └──lost()──► it goes as died
@@ -32,6 +36,9 @@ class Space;
 // An end at another space, for all its copies here.
 class FarEnd {
  public:
+  // So often an end may move while its home answers nothing.
+  static constexpr std::size_t kBefore = 16;
+
   FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, const std::string& name);
   FarEnd(const FarEnd&) = delete;
   FarEnd& operator=(const FarEnd&) = delete;
@@ -45,6 +52,9 @@ class FarEnd {
   const std::uint32_t number;
   const std::uint64_t key;
   core::SyncObject place;
+  // Until the home has said ADOPTED: its keys at who had it before, the latest first. The space's
+  // lock.
+  std::vector<std::uint64_t> before;
 
  private:
   bool died_ = false;  // the space's lock
@@ -122,7 +132,8 @@ class Carrier {
     bool delivered;
   };
   void describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token,
-                std::uint32_t number, unsigned flags, const char* name);
+                std::uint32_t number, unsigned flags, const char* name,
+                std::span<const std::uint64_t> before = {});
 
   Peer& peer_;
   std::vector<Moving> moving_;       // in the order of put_far(); those not sent yet are last

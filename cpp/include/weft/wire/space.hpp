@@ -147,12 +147,13 @@ class Space : public std::enable_shared_from_this<Space> {
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
   // The oldest session with that space which is not over, or null.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
-  // The end that a peer holds and of which this is the key.
+  // The end that a peer holds, by the first of these keys that is known (WIRE.md 7.4).
   struct Lent {
     Peer* peer = nullptr;
     std::shared_ptr<Port> port;
+    bool first = false;  // it was the first of them
   };
-  Lent lent(std::uint64_t key) const noexcept;
+  Lent lent(std::span<const std::uint64_t> keys) const noexcept;
   void know(std::uint64_t key, Home& at, std::uint32_t end) {
     keys_.try_emplace(key, Known{&at, end});
   }
@@ -263,9 +264,10 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // Hands an end of a third space to the peer, by this name. Null, or why it cannot be done.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
                    const std::string& name);
-  // Takes an end over whose home is the peer, from `from`, who has it by this key (WIRE.md 7.4).
-  std::shared_ptr<FarEnd> adopt(std::uint64_t key, std::uint64_t token, const std::string& type,
-                                const std::string& name, Peer& from);
+  // Takes an end over whose home is the peer, from `from`, who has it by the first of these keys;
+  // the others are earlier ones (WIRE.md 7.4).
+  std::shared_ptr<FarEnd> adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
+                                const std::string& type, const std::string& name, Peer& from);
 
  private:
   void opened() override {
@@ -274,6 +276,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   const char* received(const Frame& f) override;
   const char* given(const Frame& f);
   const char* passed(const Frame& f);
+  void adopted(const Frame& f);
   void session_over() noexcept override;
 
   // Ends that we have adopted there, and the home has not said so: if it never does, who had them
@@ -282,6 +285,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     std::uint32_t number;
     std::uint64_t token;
     std::weak_ptr<Peer> from;
+    std::weak_ptr<FarEnd> end;
   };
   std::vector<Adopting> adopting_;
   std::uint32_t next_adopted_ = Home::kAdopted;

@@ -164,17 +164,26 @@ WEFT_IMPL void Home::unlend(std::uint32_t end) {
 
 WEFT_IMPL const char* Home::adopt(const Frame& f) {
   if (f.where != next_adopted_) return "an ADOPT whose number is not the next";
-  if (f.body.size() < 8 || !detail::holds(f.body, std::uint64_t{8} + f.txn))
-    return "an ADOPT without its key or type";
+  const std::uint64_t text = std::uint64_t{8} + f.txn;
+  if (text > f.body.size()) return "an ADOPT without its key or type";
+  const std::size_t names = padded(static_cast<std::size_t>(text));
+  const std::size_t before = (f.body.size() - names) / 8;
+  if (before >= FarEnd::kBefore || !detail::holds(f.body.first(names), text))
+    return "an ADOPT that does not add up";
   if (ends_.size() == kEnds) return "more ends than a peer may hold";
   next_adopted_ = (next_adopted_ + 1) | kAdopted;
-  const auto from = space.lent(f.op);
+  std::vector<std::uint64_t> keys{f.op};
+  for (std::size_t i = 0; i < before; ++i)
+    keys.push_back(detail::get<std::uint64_t>(f.body.data() + names + 8 * i));
+  const auto from = space.lent(keys);
   const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
   // Of another type: it is a dead end to who says so, and nobody else is the worse for it.
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
-  if (from.port) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
-  session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, 0, {}});
+  if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
+  // Who sent the end is not known here yet, or not any more: the adopter tells him.
+  const bool tell = !from.first && WEFT_MUTANT != 67;
+  session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
 }
 

@@ -55,8 +55,8 @@ WEFT_IMPL detail::Leased detail::leased(Bytes, Carrier&) { return {}; }
 #endif
 
 namespace detail {
-// An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, zero 2; the
-// name, padded.
+// An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, number of
+// earlier keys 1, zero 1; the name, padded; the earlier keys.
 inline constexpr std::size_t kDescribed = 32;
 inline constexpr unsigned kWrites = 1, kDead = 2;  // flags
 inline constexpr std::size_t kNameHere = 96;       // bytes of a name that go with an end
@@ -64,7 +64,7 @@ inline constexpr std::size_t kNameHere = 96;       // bytes of a name that go wi
 
 WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key,
                                  std::uint64_t token, std::uint32_t number, unsigned flags,
-                                 const char* name) {
+                                 const char* name, std::span<const std::uint64_t> before) {
   const std::size_t n = std::min(std::strlen(name), detail::kNameHere);
   detail::put(out, home);
   detail::put(out, key);
@@ -72,10 +72,12 @@ WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t 
   detail::put(out, number);
   detail::put(out, static_cast<std::uint8_t>(flags));
   detail::put(out, static_cast<std::uint8_t>(n));
-  detail::put(out, std::uint16_t{0});
+  detail::put(out, static_cast<std::uint8_t>(before.size()));
+  detail::put(out, std::uint8_t{0});
   const std::size_t at = out.size();
   out.resize(at + padded(n));
   std::memcpy(out.data() + at, name, n);
+  for (const std::uint64_t k : before) detail::put(out, k);
 }
 
 WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place,
@@ -92,6 +94,7 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
   Peer& home = *e->peer;
   unsigned flags = writes ? detail::kWrites : 0;
   std::uint64_t token = 0;
+  std::span<const std::uint64_t> before;
   if (home.session.is_over()) {
     flags |= detail::kDead;
   } else if (&home != &peer_) {
@@ -100,13 +103,20 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
           "an end in it has its home in a third program, and no link here can introduce the two: "
           "links over Unix sockets can";
       flags |= detail::kDead;
+    } else if (e->before.size() >= FarEnd::kBefore) {
+      trouble_ =
+          "an end in it has moved 16 times, and its home has answered none of these moves yet: "
+          "send it on when its home answers again";
+      flags |= detail::kDead;
     } else {
+      if (WEFT_MUTANT != 66) before = e->before;
       token = peer_.space->next_token();
       moving_.push_back({token, e, 0, guard_, false});
       ++unsent_;
     }
   }
-  describe(out, home.session.theirs().incarnation, e->key, token, e->number, flags, e->place.name);
+  describe(out, home.session.theirs().incarnation, e->key, token, e->number, flags, e->place.name,
+           before);
 }
 
 WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
@@ -118,24 +128,29 @@ WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
   const auto number = detail::get<std::uint32_t>(p + 24);
   const auto flags = std::to_integer<unsigned>(p[28]);
   const auto length = std::to_integer<std::size_t>(p[29]);
-  if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || p[30] != std::byte{0} ||
+  std::vector<std::uint64_t> keys(1 + std::to_integer<std::size_t>(p[30]), key);
+  if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || keys.size() > FarEnd::kBefore ||
       p[31] != std::byte{0})
     return {};
-  if (length > detail::kNameHere || padded(length) > in.size() - detail::kDescribed) return {};
+  const std::size_t text = detail::kDescribed + padded(length), all = text + 8 * (keys.size() - 1);
+  if (length > detail::kNameHere || all > in.size()) return {};
   const std::string name(reinterpret_cast<const char*>(p + detail::kDescribed), length);
-  in = in.subspan(detail::kDescribed + padded(length));
+  for (std::size_t i = 1; i < keys.size(); ++i)
+    keys[i] = detail::get<std::uint64_t>(p + text + 8 * (i - 1));
+  in = in.subspan(all);
   Space& space = *peer_.space;
   if (!(flags & detail::kDead)) {
     if (home == space.greeting().incarnation) {
-      if (const auto [q, port] = space.lent(key);
+      if (const auto [q, port, first] = space.lent(keys);
           port && port->writes() == writes && port->type() == type) {
-        if (token) q->session.send(Frame{Kind::adopted, 0, 0, 0, 0, token, {}});
+        if (token && first) q->session.send(Frame{Kind::adopted, 0, 0, 0, 0, token, {}});
+        if (token && !first) peer_.session.send(Frame{Kind::dropped, 0, 0, 0, 0, token, {}});
         return Got{port, nullptr};
       }
     } else if (home == peer_.session.theirs().incarnation && token == 0) {
       return Got{nullptr, std::make_shared<FarEnd>(peer_.shared_from_this(), number, key, name)};
     } else if (Peer* const q = space.session_with(home)) {
-      return Got{nullptr, q->adopt(key, token, type, name, peer_)};
+      return Got{nullptr, q->adopt(std::move(keys), token, type, name, peer_)};
     }
     if (token && WEFT_MUTANT != 62) peer_.session.send(Frame{Kind::dropped, 0, 0, 0, 0, token, {}});
   }

@@ -79,11 +79,14 @@ WEFT_IMPL Peer* Space::session_with(std::uint64_t incarnation) const noexcept {
       return p;
   return nullptr;
 }
-WEFT_IMPL Space::Lent Space::lent(std::uint64_t key) const noexcept {
-  const auto it = keys_.find(key);
-  if (it == keys_.end()) return {};
-  for (Peer* p : peers_)
-    if (&p->home == it->second.at) return {p, p->home.port_of(it->second.end)};
+WEFT_IMPL Space::Lent Space::lent(std::span<const std::uint64_t> keys) const noexcept {
+  for (const std::uint64_t& key : keys) {
+    const auto it = keys_.find(key);
+    if (it == keys_.end()) continue;
+    for (Peer* p : peers_)
+      if (&p->home == it->second.at)
+        return {p, p->home.port_of(it->second.end), &key == keys.data()};
+  }
   return {};
 }
 WEFT_IMPL std::shared_ptr<Peer> Space::nobody() {
@@ -92,19 +95,33 @@ WEFT_IMPL std::shared_ptr<Peer> Space::nobody() {
   return p;
 }
 
-WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t token,
+WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
                                               const std::string& type, const std::string& name,
                                               Peer& from) {
   const std::uint64_t mine = Space::random();
   const std::uint32_t number = next_adopted_;
   next_adopted_ = (next_adopted_ + 1) | Home::kAdopted;
-  adopting_.push_back({number, token, from.weak_from_this()});
   Buffer body;
   detail::put(body, mine);
   detail::put(body, std::as_bytes(std::span(type)));
+  if (keys.size() > 1) detail::pad(body);
+  for (std::size_t i = 1; i < keys.size(); ++i) detail::put(body, keys[i]);
   session.send(
-      Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), key, token, body});
-  return std::make_shared<FarEnd>(shared_from_this(), number, mine, name);
+      Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), keys[0], token, body});
+  auto e = std::make_shared<FarEnd>(shared_from_this(), number, mine, name);
+  adopting_.push_back({number, token, from.weak_from_this(), e});
+  e->before = std::move(keys);
+  return e;
+}
+// The home has our ADOPT.
+WEFT_IMPL void Peer::adopted(const Frame& f) {
+  const auto it = std::find_if(adopting_.begin(), adopting_.end(),
+                               [&](const Adopting& a) { return a.number == f.where; });
+  if (it == adopting_.end()) return;
+  if (const auto e = it->end.lock()) e->before.clear();
+  if (const auto from = it->from.lock(); from && f.val != 0)
+    from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, it->token, {}});
+  adopting_.erase(it);
 }
 
 WEFT_IMPL const char* Peer::received(const Frame& f) {
@@ -132,10 +149,7 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::not_ready: return far.hint(f);
     case Kind::adopt: return home.adopt(f);
     case Kind::adopted:
-      if (f.where & Home::kAdopted) {
-        std::erase_if(adopting_, [&](const Adopting& a) { return a.number == f.where; });
-        return nullptr;
-      }
+      if (f.where & Home::kAdopted) return adopted(f), nullptr;
       for (Peer* p : space->peers_)
         if (p->carrier.adopted(f.val, *this)) break;
       return nullptr;
