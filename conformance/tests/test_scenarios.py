@@ -33,6 +33,7 @@ NOT_IN_CPP = {
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
     "6.6": "foreign waiters; the scenarios run on them (tasks), test_networks.py and python/tests/test_asyncio_tasks.py have the rest",
+    "7.13": "supervision is of OS processes; python/tests/test_supervisor.py has it",
     "6.7": "signals come from outside; python/tests/test_signals.py and cpp/tests/hosted_parking.cpp have them",
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
@@ -47,7 +48,7 @@ NO_SCENARIO = {
     **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
     **{
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"
-        for n in range(1, 7)
+        for n in range(1, 10)
     },
 }
 
