@@ -118,6 +118,26 @@ def test_what_was_in_hand_is_reported() -> None:
     assert result[0] == ["all"] and result[2] == ([0, 4], "PeerDied")
 
 
+def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
+    """Rule 7.13: the death is reported all the same."""
+    jobs = Channel("jobs")
+    told: list[Any] = []
+
+    def report(error: ProcessDied, values: list[Any]) -> None:
+        told.append((error.signal, values))
+
+    @th.process
+    def supervised(inp: Any) -> None:
+        place = Supervisor(restarts=0, report=report)
+        with pytest.raises(ProcessDied):
+            Parallel(away.dies_in_a_block.on(place)(inp))
+
+    Parallel(writes(jobs.writer(), [away.OnlyElsewhere()]), supervised(jobs.reader()))
+    ((number, (value,)),) = told
+    assert number == signal.SIGKILL
+    assert isinstance(value, LookupError) and "not here" in str(value)
+
+
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
     """Neither before nor as a retirement (rules 4.5, 7.13)."""
     c = Channel("c")
