@@ -261,11 +261,21 @@ def test_several_share_a_line_of_jobs() -> None:
         (lambda: Supervisor(backoff=float("nan")), "backoff"),
         (lambda: Supervisor("processes"), "give it Hosts"),
         (lambda: Supervisor(report=3), "report must be a function"),
+        (lambda: Supervisor(forks()), "start nobody again.*use start='forkserver'"),
+        (lambda: Supervisor(forks()[0]), "start nobody again.*use start='forkserver'"),
     ],
 )
 def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:
     with pytest.raises(BadUse, match=says):
         wrong()
+
+
+def forks() -> Hosts:
+    """As Hosts(start="fork") are; those start only while there are no threads."""
+    hosts = Hosts.__new__(Hosts)
+    hosts._way = "fork"
+    hosts._places = [None]  # type: ignore[list-item]
+    return hosts
 
 
 # --- extended reads from another OS process ---------------------------------------------------------------------------

@@ -63,14 +63,13 @@ class Supervisor:
     ) -> None:
         if hosts is not None and not isinstance(hosts, (_hosts.Hosts, _hosts.OneHost)):
             raise BadUse(f"Supervisor({hosts!r}): give it Hosts, one of them, or nothing")
-        if restarts is not None and not (
-            isinstance(restarts, int) and not isinstance(restarts, bool) and restarts >= 0
-        ):
+        if hosts is not None and hosts._way == "fork":
             raise BadUse(
-                f"Supervisor: restarts must be a whole number from 0 on, or None, not {restarts!r}"
+                "Supervisor: Hosts(start='fork') start nobody again, for there are threads by then: "
+                "use start='forkserver'"
             )
-        if not (isinstance(backoff, (int, float)) and backoff >= 0):
-            raise BadUse(f"Supervisor: backoff must be seconds from 0 on, not {backoff!r}")
+        _hosts.whole("Supervisor: restarts", restarts, 0)
+        _hosts.seconds("Supervisor: backoff", backoff)
         if report is not None and not callable(report):
             raise BadUse(f"Supervisor: report must be a function, not {report!r}")
         self._run = _host.run_away if hosts is None else hosts.call
