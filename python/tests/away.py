@@ -592,6 +592,18 @@ class Wrong(UserWarning):
 
 
 @process
+def warns_at_length() -> None:
+    warnings.warn("x" * 1_000_000, Wrong, stacklevel=1)
+
+
+@process
+def tells(name: str, *texts: str) -> str:
+    for text in texts:
+        logging.getLogger(name).error(text)
+    return name
+
+
+@process
 def logs_and_warns(out: Any) -> None:
     """Everything before the value is said before it."""
     log = logging.getLogger("of.the.child")

@@ -139,3 +139,15 @@ def entered_twice(inp: Any) -> list[str]:
 def dies_in_a_block(inp: Any) -> None:
     with inp.extended():
         killed()
+
+
+def _arrives(home: int) -> None:
+    if os.getpid() == home:
+        raise LookupError("not here")
+
+
+class OnlyElsewhere:
+    """Unpickled in any OS process but the one that pickled it."""
+
+    def __reduce__(self) -> Any:
+        return _arrives, (os.getpid(),)

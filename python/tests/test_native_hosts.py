@@ -19,7 +19,16 @@ import weft.native
 import weft.threads as th
 from weft import coroutines as co
 from weft.native import ComponentError
-from weft.processes import BadUse, Channel, Deadlock, Hosts, PeerDied, Poisoned, ProcessDied
+from weft.processes import (
+    BadUse,
+    Channel,
+    Deadlock,
+    Hosts,
+    PeerDied,
+    Poisoned,
+    ProcessDied,
+    Supervisor,
+)
 
 pytestmark = needs_compiler
 
@@ -387,6 +396,22 @@ def test_what_it_throws_arrives(crashing: Any, host: Any) -> None:  # rule 16.8
             crashing.crash(+a, -c, at=3, how="throw", on=host),
             until_it_ends(+c),
         )
+
+
+def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, caplog: Any) -> None:
+    """Rules 7.13, 16.8: in its report, in what is logged, and in what is raised at last."""
+    a, c = Channel("a"), Channel("c")
+    told: list[ProcessDied] = []
+    place = Supervisor(restarts=1, backoff=0, report=lambda error, _: told.append(error))
+    with caplog.at_level("WARNING", "weft"):
+        died, *_ = th.run(
+            outcome_of(crashing.crash(+a, -c, at=1, how="exit").on(place)),
+            outcome_of(source(-a, range(100))),
+            until_it_ends(+c),
+        )
+    assert [e.process for e in (*told, died)] == ["crash of component crashing"] * 3
+    (line,) = [r.getMessage() for r in caplog.records if "started again" in r.getMessage()]
+    assert "'crash of component crashing'" in line
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,8 @@ from children import child, until_asleep
 from test_processes import TIMEOUT, program
 
 import weft.threads as th
-from weft.processes import Channel, Parallel, ProcessDied, run
+from weft import _said
+from weft.processes import Cancelled, Channel, Parallel, ProcessDied, run
 
 
 @pytest.mark.parametrize(
@@ -238,3 +242,172 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
 def until_stopped(pid: int) -> None:
     while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "Tt":
         os.sched_yield()
+
+
+# --- handlers (rule 12.1) ---------------------------------------------------------------------------------------------
+
+
+class Handles(logging.Handler):
+    """Calls a function for each record of "told", in place of whoever handles the others."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.function(record.getMessage())
+
+    def __enter__(self) -> Handles:
+        logging.getLogger("told").addHandler(self)
+        logging.getLogger("told").propagate = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("told").removeHandler(self)
+        logging.getLogger("told").propagate = True
+
+
+def told(heard: _said.Heard, *texts: str) -> None:
+    for text in texts:
+        record = {"name": "told", "msg": text, "levelno": 40, "levelname": "ERROR"}
+        heard._records_of_child.send(pickle.dumps(("record", record, "")))
+
+
+@pytest.fixture
+def heard() -> Iterator[_said.Heard]:
+    heard = _said.Heard()
+    yield heard
+    heard.close_childs()
+    heard.close()
+
+
+def test_a_handler_runs_under_no_lock(heard: _said.Heard) -> None:
+    """Rule 12.1: while one waits for another thread, that asks for the last that was said, and takes what comes."""
+    got: list[Any] = []
+
+    def asks(text: str) -> None:
+        got.append(text)
+        if text == "first":
+            told(heard, "third")
+            other = threading.Thread(target=lambda: got.append(heard.descriptors()))
+            other.start()
+            other.join()
+            heard.take()  # by itself: left to who runs it
+
+    told(heard, "first", "second")
+    with Handles(asks):
+        heard.take()
+    assert got == ["first", heard.descriptors(), "second", "third"]
+
+
+def test_a_handlers_own_lock_is_no_deadlock(
+    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is held here; the thread that passes records on waits for it."""
+    monkeypatch.setattr(_said, "PATIENCE", 0.01)
+    got: list[str] = []
+    with Handles(got.append) as handler:
+        passer = threading.Thread(target=heard.take)
+        with handler.lock:  # type: ignore[union-attr]
+            told(heard, "first")
+            passer.start()
+            while heard._passer is None:
+                pass
+            told(heard, "second")
+            heard.take()
+        passer.join()
+    assert got == ["first", "second"]
+
+
+def test_what_a_handler_raises_loses_nothing_else(heard: _said.Heard) -> None:
+    got: list[str] = []
+
+    def leaves(text: str) -> None:
+        got.append(text)
+        if text == "first":
+            raise SystemExit
+
+    told(heard, "first", "second")
+    with Handles(leaves):
+        with pytest.raises(SystemExit):
+            heard.take()
+        heard.take()
+    assert got == ["first", "second"]
+
+
+def test_a_handler_that_leaves_does_not_end_who_listens(
+    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    monkeypatch.setattr(threading, "excepthook", hooked.put)
+    got: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def leaves(text: str) -> None:
+        got.put(text)
+        raise SystemExit
+
+    with Handles(leaves):
+        heard.begin()
+        for text in ("first", "second"):
+            told(heard, text)
+            assert got.get(timeout=TIMEOUT) == text
+            assert hooked.get(timeout=TIMEOUT).exc_type is SystemExit
+
+
+def test_a_thread_that_does_not_start_is_tried_again(
+    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_said, "_bell", None)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Thread", Refused)
+        with pytest.raises(RuntimeError):
+            heard.begin()
+    assert _said._bell is None and heard not in _said._all
+
+
+def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules 6.1, 7.2: what the call came to counts."""
+    monkeypatch.setattr(_said, "_add", lambda heard: None)  # nobody listens beside
+
+    def cancelled(text: str) -> None:
+        raise Cancelled
+
+    with Handles(cancelled):
+        assert run(away.tells("told", "a", "b")) == "told"
+
+
+def test_a_warning_that_is_too_long_is_cut() -> None:
+    with pytest.warns(away.Wrong) as seen:
+        run(away.warns_at_length())
+    texts = [str(w.message) for w in seen]
+    assert [len(t) for t in texts] == [30_000] and set(texts[0]) == {"x"}
+
+
+FORK_LOGS = """
+    import logging, sys
+    from weft.processes import Hosts, process, run
+
+    for name in (None, "apart"):
+        handler = logging.StreamHandler(sys.stdout)
+        handler.setFormatter(logging.Formatter(f"{name} had %(name)s: %(message)s"))
+        logging.getLogger(name).addHandler(handler)
+    logging.getLogger("apart").propagate = False
+
+    @process
+    def logs():
+        logging.getLogger("of.mine").error("once")
+        logging.getLogger("apart").error("alone")
+
+    with Hosts(1, start="fork") as hosts:
+        run(logs.on(hosts)())
+    """
+
+
+def test_a_copy_has_no_handlers_of_its_original(tmp_path: Path) -> None:
+    done = program(tmp_path, FORK_LOGS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["None had of.mine: once", "apart had apart: alone"]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ def test_one_of_them_by_its_number_before_and_after_the_call(two: Hosts) -> None
         assert results == [two[i].pid] * 3
     with pytest.raises(IndexError):
         two[2]
+    assert [one.pid for one in two[0:2]] == [two[0].pid, two[1].pid]
+    assert two[2:] == []
 
 
 def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
@@ -169,7 +171,15 @@ def test_an_initializer_that_fails_fails_every_call() -> None:
         ({"n": 0}, "from 1 on"),
         ({"n": True}, "whole number"),
         ({"n": 1, "max_tasks": 0}, "max_tasks"),
+        ({"n": 1, "max_tasks": True}, "max_tasks"),
+        ({"n": 1, "max_tasks": 2, "start": "fork"}, "leave max_tasks out"),
         ({"n": 1, "threads": 0}, "threads"),
+        ({"n": 1, "restarts": -1}, "restarts"),
+        ({"n": 1, "restarts": 1.5}, "restarts"),
+        ({"n": 1, "backoff": float("nan")}, "backoff"),
+        ({"n": 1, "backoff": None}, "backoff"),
+        ({"n": 1, "nice": "3"}, "nice"),
+        ({"n": 1, "memory_limit": 8e9}, "memory_limit"),
         ({"n": 1, "affinity": "all"}, "spread"),
         ({"n": 1, "affinity": [[10_000]]}, "not CPUs"),
         ({"n": 1, "preload": "os"}, "list"),
@@ -273,6 +283,53 @@ def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
         assert deaths == [pid] * 3
         assert run(away.who.on(hosts)()) not in (pid, os.getpid())
     kept.retire()
+
+
+class Asks:
+    """Pickled when a host starts: then it does something."""
+
+    does: Callable[[], object] = int
+
+    def __reduce__(self) -> Any:
+        type(self).does()
+        return int, ()
+
+
+def test_a_host_is_started_under_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 12.1: what it is started with asks the hosts, and closes them; then the call is refused, and nobody is left."""
+    asked: list[Any] = []
+    with Hosts(2, initializer=away.remember, initargs=(Asks(),), backoff=0) as hosts:
+        pids = hosts.pids
+        with pytest.raises(ProcessDied):
+            run(away.die.on(hosts[0])("exit"))
+        monkeypatch.setattr(Asks, "does", lambda: asked.append((hosts.pids, hosts[0].pid)))
+        assert run(away.who.on(hosts[0])()) == hosts[0].pid
+        assert asked == [(pids[1:], None)]
+        with pytest.raises(ProcessDied):
+            run(away.die.on(hosts[1])("exit"))
+        monkeypatch.setattr(Asks, "does", hosts.close)
+        with pytest.raises(BadUse, match="closed"):
+            run(away.who.on(hosts[1])())
+
+
+def test_a_host_cannot_be_called_by_what_it_is_started_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Hosts(1, initializer=away.remember, initargs=(Asks(),), backoff=0) as hosts:
+        with pytest.raises(ProcessDied):
+            run(away.die.on(hosts)("exit"))
+        monkeypatch.setattr(Asks, "does", lambda: hosts.call(away.who, (), {}))
+        with pytest.raises(BadUse, match=r"being started.*make the call before"):
+            run(away.who.on(hosts)())
+        monkeypatch.setattr(Asks, "does", int)
+        assert run(away.who.on(hosts)()) in hosts.pids
+
+
+def test_calls_that_wait_for_a_host_share_it() -> None:
+    with Hosts(1, backoff=0) as hosts:
+        with pytest.raises(ProcessDied):
+            run(away.die.on(hosts)("exit"))
+        assert len(set(Parallel(*(away.who.on(hosts)() for _ in range(4))))) == 1
 
 
 def test_a_host_that_keeps_dying_is_given_up() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import stat
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +214,115 @@ def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
         assert (done.returncode, done.stdout) == (0, "(45, True)\n"), done.stderr
     else:
         assert done.returncode != 0 and "call weft.processes.freeze_support() first" in done.stderr
+
+
+FORK_FAILS = """
+    import os
+    from weft import _host, _start
+    from weft.processes import Hosts, process, run
+
+    @process
+    def who():
+        return os.getpid()
+
+    begin, begun = _start.begin, []
+
+    def fails_the_third_time(*args):
+        begun.append(args)
+        if len(begun) == 3:
+            raise OSError("no more processes")
+        return begin(*args)
+
+    _start.begin = fails_the_third_time
+    try:
+        Hosts(4, start="fork")
+    except OSError as error:
+        print(error)
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        print("nobody is left,", len(_host._forked_before), "descriptors are")
+    _start.begin = begin
+    with Hosts(2, start="fork") as hosts:
+        print(run(who.on(hosts)()) in hosts.pids)
+    """
+
+
+def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
+    """They were never joined. The error is the system's, and later hosts have nothing of them."""
+    done = program(tmp_path, FORK_FAILS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "no more processes",
+        "nobody is left, 0 descriptors are",
+        "True",
+    ]
+
+
+def asleep_until_killed() -> tuple[_start.Child, Any]:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    return _start.Child(process.pid), process
+
+
+def test_several_threads_wait_for_a_child_and_one_kills_it() -> None:
+    child, process = asleep_until_killed()
+    got: list[Any] = []
+    waiters = [threading.Thread(target=lambda: got.append(child.wait())) for _ in range(4)]
+    for waiter in waiters:
+        waiter.start()
+    child.kill()
+    for waiter in waiters:
+        waiter.join()
+    assert got == [-9] * 4 == [child.wait()] * 4
+    child.kill()
+    process.communicate()
+
+
+def test_a_child_whose_status_the_program_took_itself() -> None:
+    child, process = asleep_until_killed()
+    child.kill()
+    process.communicate()
+    assert child.wait() == child.poll() == 255
+
+
+def test_several_threads_wait_for_a_child_of_a_server() -> None:
+    told, tell = os.pipe()
+    forkserver.write_signed(tell, 4242)
+    child = _start._OfServer(told)
+    assert (child.pid, child.poll()) == (4242, None)
+    got: list[Any] = []
+    waiters = [threading.Thread(target=lambda: got.append(child.wait())) for _ in range(4)]
+    for waiter in waiters:
+        waiter.start()
+    forkserver.write_signed(tell, 3)
+    os.close(tell)
+    for waiter in waiters:
+        waiter.join()
+    assert got == [3] * 4
+
+
+@pytest.mark.parametrize("when", ["before it was asked", "before it answered"])
+def test_a_server_that_goes_while_it_starts_somebody(
+    server: None, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    with Hosts(1, start="forkserver"):
+        pass
+    others: list[int] = []
+
+    def gone(*_: Any) -> tuple[int, int]:
+        told, of_child = os.pipe()
+        os.close(of_child)
+        asked, tell = os.pipe()
+        (os.close if when == "before it was asked" else others.append)(asked)
+        return told, tell
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with monkeypatch.context() as patched:
+        patched.setattr(forkserver.ForkServer, "connect_to_new_process", gone)
+        with pytest.raises(OSError, match=r"fork server has gone.*try again"):
+            Hosts(1, start="forkserver")
+    for fd in others:
+        os.close(fd)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    with Hosts(1, start="forkserver") as hosts:
+        assert run(away.who.on(hosts)()) in hosts.pids

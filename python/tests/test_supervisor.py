@@ -118,6 +118,26 @@ def test_what_was_in_hand_is_reported() -> None:
     assert result[0] == ["all"] and result[2] == ([0, 4], "PeerDied")
 
 
+def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
+    """Rule 7.13: the death is reported all the same."""
+    jobs = Channel("jobs")
+    told: list[Any] = []
+
+    def report(error: ProcessDied, values: list[Any]) -> None:
+        told.append((error.signal, values))
+
+    @th.process
+    def supervised(inp: Any) -> None:
+        place = Supervisor(restarts=0, report=report)
+        with pytest.raises(ProcessDied):
+            Parallel(away.dies_in_a_block.on(place)(inp))
+
+    Parallel(writes(jobs.writer(), [away.OnlyElsewhere()]), supervised(jobs.reader()))
+    ((number, (value,)),) = told
+    assert number == signal.SIGKILL
+    assert isinstance(value, LookupError) and "not here" in str(value)
+
+
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
     """Neither before nor as a retirement (rules 4.5, 7.13)."""
     c = Channel("c")
@@ -241,11 +261,21 @@ def test_several_share_a_line_of_jobs() -> None:
         (lambda: Supervisor(backoff=float("nan")), "backoff"),
         (lambda: Supervisor("processes"), "give it Hosts"),
         (lambda: Supervisor(report=3), "report must be a function"),
+        (lambda: Supervisor(forks()), "start nobody again.*use start='forkserver'"),
+        (lambda: Supervisor(forks()[0]), "start nobody again.*use start='forkserver'"),
     ],
 )
 def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:
     with pytest.raises(BadUse, match=says):
         wrong()
+
+
+def forks() -> Hosts:
+    """As Hosts(start="fork") are; those start only while there are no threads."""
+    hosts = Hosts.__new__(Hosts)
+    hosts._way = "fork"
+    hosts._places = [None]  # type: ignore[list-item]
+    return hosts
 
 
 # --- extended reads from another OS process ---------------------------------------------------------------------------

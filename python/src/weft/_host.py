@@ -161,6 +161,9 @@ class Host:
         self._killed_before = _killed_for_memory()
         self._heard = heard = _said.Heard()
         self._link: Any = None
+        self._jobs: Any = None  # this and the next: until join() has made them
+        self._member: Any = None
+        mine: set[int] = set()
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
         try:
             with theirs, asked:
@@ -178,14 +181,16 @@ class Host:
                 )
                 if not forks or not later:
                     _forked_before.difference_update(mine)
+                self._mine = mine
         except BaseException:
+            _forked_before.difference_update(mine)  # others will have these numbers
             self._ours.close()
             self._asks.close()
             preparation.close()
+            heard.close_childs()
             heard.close()
             raise
-        finally:
-            heard.close_childs()
+        heard.close_childs()
         self.pid = self._child.pid
         self._lock = threading.Lock()
         self._lent = 0
@@ -244,6 +249,12 @@ class Host:
                 f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
+        called = getattr(function, "_weft_called", None)  # in the report of its death
+        name_of_call = (
+            getattr(function, "__qualname__", str(function))
+            if called is None
+            else called(*args, **keywords)
+        )
         given: dict[str, Any] = {}  # ends, by their names there
 
         def lend(end: Any) -> str:
@@ -288,15 +299,20 @@ class Host:
             while True:
                 try:
                     value, failure = answer.read()
-                    self._heard.take()  # what it has said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
                     told.retire()
+            while True:  # the result is here, and stays so if a handler of the user's is cancelled
+                try:
+                    self._heard.take()  # what it has said before it ended
+                    break
+                except Cancelled as error:
+                    cancelled = error
         except PeerDied:
             if attempt is not None:
                 attempt.died = True
-            raise self._died(function) from None
+            raise self._died(name_of_call) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
             for end in (answer, told):
@@ -309,14 +325,12 @@ class Host:
             raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
         return value
 
-    def _died(self, function: Any) -> ProcessDied:
+    def _died(self, name: str) -> ProcessDied:
         self._link.close("it has died")
         _rounds.leave(self._member)
-        with self._lock:
-            status = self._child.wait()
+        status = self._child.wait()
         said = self._heard.last()
         self._heard.close()
-        name = getattr(function, "__qualname__", str(function))
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
         return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
 
@@ -329,8 +343,7 @@ class Host:
 
     def alive(self) -> bool:
         """Whether it runs yet."""
-        with self._lock:
-            return self._child.poll() is None
+        return self._child.poll() is None
 
     def kill(self) -> None:
         """Ends it at once (SIGKILL)."""
@@ -342,14 +355,23 @@ class Host:
         """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the parent's."""
         if os.getpid() != self._maker:
             return
-        with contextlib.suppress(BadUse, ChannelEnd):
-            self._jobs.retire()
+        if self._member is None:  # it was not joined, or not wholly: it goes when its sockets do
+            _forked_before.difference_update(self._mine)
+            self._ours.close()
+            self._asks.close()
+        if self._jobs is not None:
+            with contextlib.suppress(BadUse, ChannelEnd):
+                self._jobs.retire()
+        elif self._link is not None:
+            self._link.close("the host could not be joined")
+        self._child.wait()
         with self._lock:
-            self._child.wait()
             self._said.close()
         self._heard.close()
-        self._link.close("the host was closed")
-        _rounds.leave(self._member)
+        if self._link is not None:
+            self._link.close("the host was closed")
+        if self._member is not None:
+            _rounds.leave(self._member)
 
 
 def run_away(

@@ -5,14 +5,15 @@
 
 Invariants (of `_lock`)
 - A place has at most one host for new calls. One that was replaced is let go of by whoever has its last call.
-- A host's `running` counts the calls that have been promised it.
+- A host's `running` counts the calls that have been promised it; a place's `coming` those that wait for its next host.
+- A host is started outside the lock, by the one thread that its place's `starter` names: code of the user's runs then (rule 12.1).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from weft import _host, _start
 from weft._extension import native as _native
@@ -27,8 +28,35 @@ class _Place:
     def __init__(self, setting: _host.Setting) -> None:
         self.setting = setting
         self.host: _host.Host | None = None
+        self.starter: int | None = None  # the thread that starts the next one
+        self.coming = 0
         self.failures = 0  # deaths in succession
         self.deaths = 0
+
+
+def whole(what: str, value: Any, least: int | None) -> None:
+    """
+    Raises:
+        BadUse: it is neither None nor a whole number from `least` on; `what` says of what.
+    """
+    if value is None:
+        return
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or (least is not None and value < least)
+    ):
+        these = "a whole number" if least is None else f"a whole number from {least} on"
+        raise BadUse(f"{what} must be {these}, not {value!r}")
+
+
+def seconds(what: str, value: Any) -> None:
+    """
+    Raises:
+        BadUse: it is no time from 0 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise BadUse(f"{what} must be seconds from 0 on, not {value!r}")
 
 
 class Hosts:
@@ -73,11 +101,19 @@ class Hosts:
         n = len(mine) if n is None else n
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise BadUse(f"Hosts({n!r}): how many must be a whole number from 1 on")
-        for what, value in (("max_tasks", max_tasks), ("threads", threads)):
-            if value is not None and value < 1:
-                raise BadUse(f"Hosts: {what} must be from 1 on, not {value}")
+        whole("Hosts: max_tasks", max_tasks, 1)
+        whole("Hosts: threads", threads, 1)
+        whole("Hosts: memory_limit", memory_limit, 1)
+        whole("Hosts: restarts", restarts, 0)
+        whole("Hosts: nice", nice, None)
+        seconds("Hosts: backoff", backoff)
         if start not in _start.WAYS:
             raise BadUse(f"Hosts: start must be one of {', '.join(_start.WAYS)}, not {start!r}")
+        if start == "fork" and max_tasks is not None:
+            raise BadUse(
+                "Hosts: start='fork' starts no fresh host after max_tasks, for there are threads by then: "
+                "leave max_tasks out, or use start='forkserver'"
+            )
         if isinstance(preload, str):
             raise BadUse(f"Hosts: preload is a list of modules: [{preload!r}]")
         if affinity == "spread":
@@ -88,7 +124,8 @@ class Hosts:
             tuple(preload), initializer, initargs, None, memory_limit, nice, threads, start, True
         )
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
-        self._lock = threading.Lock()
+        self._way = start
+        self._lock = threading.Condition(threading.Lock())
         self._closed = False
         self._places = [
             _Place(
@@ -111,12 +148,20 @@ class Hosts:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __getitem__(self, i: int) -> OneHost:
-        """One of them.
+    @overload
+    def __getitem__(self, i: int) -> OneHost: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[OneHost]: ...
+
+    def __getitem__(self, i: int | slice) -> OneHost | list[OneHost]:
+        """One of them; of a slice a list.
 
         Raises:
             IndexError: there are not so many.
         """
+        if isinstance(i, slice):
+            return [OneHost(self, place) for place in self._places[i]]
         return OneHost(self, self._places[i])
 
     def __enter__(self) -> Hosts:
@@ -135,9 +180,13 @@ class Hosts:
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all of them, and waits until they have ended: when what runs there is over. A second time: nothing."""
+        """Lets go of all of them, and waits until they have ended: when what runs there is over. A second time: nothing.
+
+        One that a call starts meanwhile is ended by that call, which is refused.
+        """
         with self._lock:
             self._closed = True
+            self._lock.notify_all()
             hosts = [p.host for p in self._places if p.host is not None]
             for place in self._places:
                 place.host = None
@@ -179,26 +228,58 @@ class Hosts:
     def _begin(self, place: _Place | None) -> tuple[_Place, _host.Host]:
         with self._lock:
             if place is None:
-                place = min(self._places, key=lambda p: p.host.running if p.host else 0)
+                place = min(self._places, key=lambda p: p.host.running if p.host else p.coming)
+            place.coming += 1
             wait = (
                 self._backoff * 2 ** min(place.failures - 2, 20)
                 if place.host is None and place.failures > 1
                 else 0.0
             )
-        if wait:
-            _native.sleep(min(10.0, wait))  # a process may be cancelled meanwhile
+        try:
+            if wait:
+                _native.sleep(min(10.0, wait))  # a process may be cancelled meanwhile
+            while (host := self._promised(place)) is None:
+                self._fill(place)
+            return place, host
+        finally:
+            with self._lock:
+                place.coming -= 1
+
+    def _promised(self, place: _Place) -> _host.Host | None:
+        """The place's host, which has one call more; None: the caller is to start one."""
+        me = threading.get_ident()
         with self._lock:
+            if place.starter == me:
+                raise BadUse(
+                    "a call on a host that is being started, by what it is started with (the initializer's arguments): "
+                    "make the call before, or on other Hosts"
+                )
+            self._lock.wait_for(lambda: place.starter is None or self._closed)
             if self._closed:
                 raise BadUse("these Hosts are closed")
-            if place.host is None:
-                if self._restarts is not None and place.deaths > self._restarts:
-                    raise BadUse(
-                        f"a host has died {place.deaths} times, and these Hosts start one {self._restarts} times again (restarts)"
-                    )
-                place.host = _host.Host(place.setting)
-            place.host.running += 1
-            place.host.begun += 1
-            return place, place.host
+            if place.host is not None:
+                place.host.running += 1
+                place.host.begun += 1
+                return place.host
+            if self._restarts is not None and place.deaths > self._restarts:
+                raise BadUse(
+                    f"a host has died {place.deaths} times, and these Hosts start one {self._restarts} times again (restarts)"
+                )
+            place.starter = me
+            return None
+
+    def _fill(self, place: _Place) -> None:
+        host = None
+        try:
+            host = _host.Host(place.setting)
+        finally:
+            with self._lock:
+                place.starter = None
+                if not self._closed:
+                    place.host, host = host, None
+                self._lock.notify_all()
+            if host is not None:
+                host.close()
 
     def _end(self, place: _Place, host: _host.Host, died: bool) -> None:
         with self._lock:
@@ -223,6 +304,7 @@ class OneHost:
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of
         self._place = place
+        self._way = of._way
 
     @property
     def pid(self) -> int | None:

@@ -2,7 +2,7 @@
 
 filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
     its turn comes ──Call.away()──► a host (_host.py): run_component() ──the library, loaded once──► the component's code
-    the host dies ──ProcessDied──► the same, with the names of the component and its process
+    the host dies ──► ProcessDied, with the names of the component and its process
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._extension import native as _native
-from weft.errors import BadUse, ProcessDied
+from weft.errors import BadUse
 
 __all__ = ["Call", "run_component"]
 
@@ -24,8 +24,7 @@ class Call:
         self, here: Any, path: str, component: str, number: int, name: str, values: Any, cpu: int
     ) -> None:
         self._here = here
-        self._component = component
-        self._there = path, number, name, values, cpu
+        self._there = path, number, name, component, values, cpu
         self.__name__ = self.__qualname__ = name
 
     def __call__(self, *_: Any) -> Any:
@@ -34,20 +33,10 @@ class Call:
     def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
         """The same where `call` runs it: the ends among the arguments are the process's, and go with it."""
         name = self.__name__
-        called = f"{name} of component {self._component}"
         there = self._there
 
         def away(*_: Any) -> Any:
-            try:
-                return call(run_component, there, {})
-            except ProcessDied as died:
-                if died.process != run_component.__qualname__:
-                    raise
-                returncode = died.status if died.signal is None else -died.signal
-                assert returncode is not None
-                raise ProcessDied(
-                    called, died.pid, returncode, died.stack, died.out_of_memory, died.stderr
-                ) from None
+            return call(run_component, there, {})
 
         away.__name__ = away.__qualname__ = name
         away._weft_call = self  # type: ignore[attr-defined]
@@ -64,7 +53,9 @@ def _loaded(path: str) -> Any:
     return weft.native.load(path)._capsule
 
 
-def run_component(path: str, number: int, name: str, values: tuple[Any, ...], cpu: int) -> Any:
+def run_component(
+    path: str, number: int, name: str, component: str, values: tuple[Any, ...], cpu: int
+) -> Any:
     """What a host runs: the process of the component in that library, on the thread that calls this.
 
     Raises:
@@ -77,5 +68,8 @@ def run_component(path: str, number: int, name: str, values: tuple[Any, ...], cp
     return _native._component_call(capsule, number, values, cpu)()
 
 
-# By what name its process is known there.
-run_component._weft_name = lambda path, number, name, values, cpu: name  # type: ignore[attr-defined]
+# By what name its process is known there, and by what name its death is reported here.
+run_component._weft_name = lambda path, number, name, *_: name  # type: ignore[attr-defined]
+run_component._weft_called = (  # type: ignore[attr-defined]
+    lambda path, number, name, component, *_: f"{name} of component {component}"
+)

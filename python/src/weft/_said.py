@@ -4,14 +4,17 @@
             a record, a warning ──a socket, one a datagram──► parent: the logger of that name; its filters and showwarning
 
 Invariants
-- Heard.take() empties both without waiting, on whichever thread; what it finds is passed on in order. So all that was said before
-  something arrived by a channel has been passed on once take() has returned.
+- Heard.take() empties both on whichever thread; what it finds is passed on in order. So all that was said before something arrived
+  by a channel has been passed on once take() has returned.
+- Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one thread at a time. A take() on
+  another waits for that thread, at most PATIENCE: what runs there may wait for what the other holds, a handler's own lock for one.
 - A pipe is read until nobody has it: also a program that the child started, and that lives longer.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import pickle
@@ -19,6 +22,7 @@ import select
 import socket
 import threading
 import warnings
+from collections import deque
 from typing import Any
 
 from weft import _rounds
@@ -28,7 +32,8 @@ __all__ = ["Heard", "levels", "say_to"]
 
 KEPT = 4096  #: bytes of the last that was said on the standard error
 LINES = 12  #: of these
-LONG = 30_000  #: characters of a record that is too long for a datagram
+LONG = 30_000  #: characters of a record or a warning that is too long for a datagram
+PATIENCE = 1.0  #: seconds for a handler that runs on another thread
 
 
 # --- in the parent --------------------------------------------------------------------------------------------------
@@ -42,9 +47,10 @@ class Heard:
         os.set_blocking(self._pipe, False)
         self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
         self._records.setblocking(False)
-        self._lock = (
-            threading.RLock()
-        )  # of all that follows; a handler of a record may start a process
+        self._lock = threading.Condition()  # of all that follows
+        self._found: deque[tuple[str, bytes]] = deque()  # to be passed on
+        self._passed = self._taken = 0  # of these, from the beginning
+        self._passer: int | None = None  # the thread that passes them on
         self._last = b""
         self._open = True  # the records
         self._flows = True  # the pipe
@@ -68,25 +74,62 @@ class Heard:
             return [self._pipe] * self._flows + [self._records.fileno()] * self._open
 
     def take(self) -> None:
-        """Passes on what has been said."""
+        """Passes on what has been said. Within a handler that does it already, it is left to that."""
+        me = threading.get_ident()
         with self._lock:
-            while self._flows:
-                try:
-                    said = os.read(self._pipe, 65536)
-                except BlockingIOError:
-                    break
-                if not said:
-                    self._flows = False
-                    os.close(self._pipe)
-                self._last = (self._last + said)[-KEPT:]
-                _write(said)
-            while self._open:
-                try:
-                    said = self._records.recv(1 << 20)
-                except OSError:  # there is none
-                    break
+            self._read()
+            mine = self._taken
+            if self._passer == me:
+                return
+            self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
+            if self._passer is not None:  # it passes on all that there is
+                return
+            self._passer = me
+        try:
+            while (one := self._next()) is not None:
+                kind, said = one
+                if kind == "error":
+                    _write(said)
+                    continue
                 with contextlib.suppress(Exception):  # one that cannot be rebuilt here
                     _pass_on(*pickle.loads(said))
+        finally:
+            with self._lock:
+                if self._passer == me:  # what it runs has raised
+                    self._passer = None
+                    self._lock.notify_all()
+
+    def _read(self) -> None:
+        """With the lock."""
+        while self._flows:
+            try:
+                said = os.read(self._pipe, 65536)
+            except BlockingIOError:
+                break
+            if not said:
+                self._flows = False
+                os.close(self._pipe)
+                break
+            self._last = (self._last + said)[-KEPT:]
+            self._found.append(("error", said))
+            self._taken += 1
+        while self._open:
+            try:
+                said = self._records.recv(1 << 20)
+            except OSError:  # there is none
+                break
+            self._found.append(("record", said))
+            self._taken += 1
+
+    def _next(self) -> tuple[str, bytes] | None:
+        """What the passer passes on next; None: there is no more, and it is the passer no longer."""
+        with self._lock:
+            self._passed = self._taken - len(self._found)
+            self._lock.notify_all()
+            if self._found:
+                return self._found.popleft()
+            self._passer = None
+            return None
 
     def last(self) -> str:
         """The last lines of the standard error."""
@@ -140,9 +183,17 @@ def _add(heard: Heard) -> None:
     with _known:
         _all.add(heard)
         if _bell is None:
-            _bell, ring = socket.socketpair()
-            _bell.setblocking(False)
-            threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True).start()
+            bell, ring = socket.socketpair()
+            bell.setblocking(False)
+            hears = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
+            try:
+                hears.start()
+            except BaseException:  # there may be one the next time
+                _all.discard(heard)
+                bell.close()
+                ring.close()
+                raise
+            _bell = bell
     _ring()
 
 
@@ -168,7 +219,19 @@ def _hear(ring: socket.socket) -> None:
             if fd == ring.fileno():
                 ring.recv(4096)
             else:
-                of[fd].take()
+                _take_here(of[fd])
+
+
+def _take_here(heard: Heard) -> None:
+    """What the user's code raises is said, and ends nothing: this thread hears all children."""
+    while True:
+        try:
+            heard.take()
+            return
+        except BaseException as error:  # and there may be more to be passed on
+            args = (type(error), error, error.__traceback__, threading.current_thread())
+            with contextlib.suppress(BaseException):
+                threading.excepthook(threading.ExceptHookArgs(args))
 
 
 def _forget() -> None:
@@ -206,12 +269,16 @@ class _ToParent(logging.Handler):
             said = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
             if record.exc_info and not record.exc_text:
                 said["exc_text"] = logging.Formatter().formatException(record.exc_info)
-            _send(self._by, "record", said, "")
+            if not _send(self._by, "record", said, ""):
+                said = {k: v[:LONG] if isinstance(v, str) else v for k, v in said.items()}
+                if not _send(self._by, "record", said, ""):
+                    raise ValueError(f"a record of {record.name} is too long for the parent")
         except Exception:
             self.handleError(record)
 
 
-def _send(by: socket.socket, kind: str, what: Any, text: str) -> None:
+def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
+    """False: it is too long."""
     try:
         packed = pickle.dumps((kind, what, text))
     except Exception:  # what the user has added cannot be pickled: its text goes
@@ -222,16 +289,31 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> None:
         packed = pickle.dumps((kind, what, text))
     try:
         by.send(packed)
-    except OSError:
-        if kind != "record" or len(packed) < LONG:  # the parent is gone
-            return
-        said = {k: v[:LONG] if isinstance(v, str) else v for k, v in what.items()}
-        by.send(pickle.dumps((kind, said, text)))
+    except OSError as error:
+        return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)  # else the parent is gone
+    return True
+
+
+def _packed(message: Any, filename: str, lineno: int) -> bytes:
+    try:
+        return pickle.dumps((message, filename, lineno)) if message is not None else b""
+    except Exception:
+        return b""
+
+
+def _without_handlers() -> None:
+    """A copy has its original's, by a fork or what is preloaded: they are called there."""
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            for handler in list(logger.handlers):
+                logger.removeHandler(handler)
+            logger.propagate = True
 
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """From now on logging and warnings go to the parent, by this socket."""
     by = socket.socket(fileno=descriptor)
+    _without_handlers()
     logging.root.addHandler(_ToParent(by))
     logging.root.setLevel(as_there["root"])
     logging.disable(as_there["disable"])
@@ -246,10 +328,13 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
             shown(message, category, filename, lineno, file, line)
             return
         text = warnings.formatwarning(message, category, filename, lineno, line)
+        if _send(by, "warning", _packed(message, filename, lineno), text):
+            return
         try:
-            packed = pickle.dumps((message, filename, lineno))
-        except Exception:
-            packed = b""
-        _send(by, "warning", packed, text)
+            short = category(str(message)[:LONG])
+        except Exception:  # its class is made of something else: the text goes
+            short = None
+        if not _send(by, "warning", _packed(short, filename, lineno), text[:LONG]):
+            _send(by, "warning", b"", text[:LONG])
 
     warnings.showwarning = show

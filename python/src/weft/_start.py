@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from multiprocessing import forkserver, spawn
 from multiprocessing import util as _mp_util
@@ -43,32 +44,47 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started, as who waits for it sees it."""
+    """A child that was started, as who waits for it sees it. Any thread may."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.status: int | None = None
+        self._lock = threading.Lock()  # of a look, which does not wait
 
     def poll(self) -> int | None:
         """Its status, as subprocess has it; None: it runs yet."""
-        return self._look(os.WNOHANG)
+        with self._lock:
+            return self._look()
 
     def wait(self) -> int:
-        while (status := self._look(0)) is None:
-            pass
+        while (status := self.poll()) is None:
+            self._until_it_ends()
         return status
 
-    def _look(self, how: int) -> int | None:
+    def _until_it_ends(self) -> None:
+        """Leaves its status where it is, for _look()."""
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):  # another thread has its status
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            time.sleep(0.005)
+
+    def _look(self) -> int | None:
         if self.status is None:
-            pid, status = os.waitpid(self.pid, how)
-            if pid:
-                self.status = os.waitstatus_to_exitcode(status)
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # the program has waited for it itself
+                self.status = 255
+            else:
+                if pid:
+                    self.status = os.waitstatus_to_exitcode(status)
         return self.status
 
     def kill(self) -> None:
-        if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        with self._lock:  # so its number is nobody else's yet
+            if self._look() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
 
 
 class _Spawned(Child):
@@ -76,9 +92,7 @@ class _Spawned(Child):
         super().__init__(process.pid)
         self._process = process
 
-    def _look(self, how: int) -> int | None:
-        if how == 0:
-            return self._process.wait()
+    def _look(self) -> int | None:
         return self._process.poll()
 
 
@@ -89,13 +103,24 @@ class _OfServer(Child):
         super().__init__(forkserver.read_signed(told))
         self._told = told
 
-    def _look(self, how: int) -> int | None:
-        if self.status is None and (how == 0 or select.select([self._told], [], [], 0)[0]):
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # it never began
+            os.close(self._told)
+
+    def _until_it_ends(self) -> None:
+        self._has_told(None)
+
+    def _has_told(self, milliseconds: int | None) -> bool:
+        poll = select.poll()  # select() knows no descriptor above 1,023
+        poll.register(self._told, select.POLLIN)
+        return bool(poll.poll(milliseconds))
+
+    def _look(self) -> int | None:
+        if self.status is None and self._has_told(0):
             try:
                 self.status = forkserver.read_signed(self._told)
             except EOFError:  # the server was killed
                 self.status = 255
-            os.close(self._told)
         return self.status
 
 
@@ -168,10 +193,19 @@ def _served(
                 else:
                     os.environ[k] = v
         told, tell = server.connect_to_new_process([*handed, errors, 1])
-    with os.fdopen(tell, "wb") as file:
-        pickle.dump({}, file)
-        pickle.dump(Begin(None, -1, shared, environment), file)
-    return _OfServer(told)
+    try:
+        with os.fdopen(tell, "wb") as file:
+            pickle.dump({}, file)
+            pickle.dump(Begin(None, -1, shared, environment), file)
+        return _OfServer(told)
+    except (EOFError, BrokenPipeError):
+        os.close(told)
+        raise OSError(
+            "the fork server has gone while it started an OS process: try again, which starts another"
+        ) from None
+    except BaseException:
+        os.close(told)
+        raise
 
 
 def stop_servers() -> None:

@@ -26,6 +26,13 @@ _logger = logging.getLogger("weft")
 LONGEST = 10.0  #: seconds between two attempts, at most
 
 
+def _unpacked(value: Any) -> Any:
+    try:
+        return _native._unpacked(value)
+    except Exception as error:  # the death and the other values are to be reported
+        return error
+
+
 class Supervisor:
     """Where processes run that are started again when their OS process dies: `worker.on(Supervisor(restarts=3))(…)`.
 
@@ -41,7 +48,7 @@ class Supervisor:
         restarts: how often a process is started again; None: always.
         backoff: seconds before the first of them; doubled each time, at most 10.
         report: called with the ProcessDied and the list of values that were in hand, in place of giving them back; also for the last
-            death. What it raises ends the supervision.
+            death. A value that cannot be unpickled here is in the list as the error that says why. What it raises ends the supervision.
     Raises:
         BadUse: an argument that makes no sense.
     """
@@ -56,14 +63,13 @@ class Supervisor:
     ) -> None:
         if hosts is not None and not isinstance(hosts, (_hosts.Hosts, _hosts.OneHost)):
             raise BadUse(f"Supervisor({hosts!r}): give it Hosts, one of them, or nothing")
-        if restarts is not None and not (
-            isinstance(restarts, int) and not isinstance(restarts, bool) and restarts >= 0
-        ):
+        if hosts is not None and hosts._way == "fork":
             raise BadUse(
-                f"Supervisor: restarts must be a whole number from 0 on, or None, not {restarts!r}"
+                "Supervisor: Hosts(start='fork') start nobody again, for there are threads by then: "
+                "use start='forkserver'"
             )
-        if not (isinstance(backoff, (int, float)) and backoff >= 0):
-            raise BadUse(f"Supervisor: backoff must be seconds from 0 on, not {backoff!r}")
+        _hosts.whole("Supervisor: restarts", restarts, 0)
+        _hosts.seconds("Supervisor: backoff", backoff)
         if report is not None and not callable(report):
             raise BadUse(f"Supervisor: report must be a function, not {report!r}")
         self._run = _host.run_away if hosts is None else hosts.call
@@ -89,7 +95,7 @@ class Supervisor:
                 if not attempt.died:  # of a process that this one started
                     raise
                 if self._report is not None:
-                    self._report(error, [_native._unpacked(value) for value in in_hand or ()])
+                    self._report(error, [_unpacked(value) for value in in_hand or ()])
                 if attempt.last:
                     raise
                 deaths += 1
