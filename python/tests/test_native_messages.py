@@ -551,9 +551,9 @@ class Untyped:
         (Annotated[memoryview, "float16"], "is no array's type"),
         (Annotated[memoryview, "float64", 7], "is no array's type"),
         (coroutines.Channel, "is no type"),
-        (typing.List, "is no type of a native channel"),
-        (typing.Dict, "is no type of a native channel"),
-        (typing.Tuple, "is no type of a native channel"),
+        (typing.List, "is no type of a native channel"),  # noqa: UP006
+        (typing.Dict, "is no type of a native channel"),  # noqa: UP006
+        (typing.Tuple, "is no type of a native channel"),  # noqa: UP006
         (types.GenericAlias(dict, (int,)), "is no type of a native channel"),
         (Annotated[set, {}], "is no type of a native channel"),
     ],

@@ -101,7 +101,12 @@ def test_so_does_a_module_that_is_not_there(module: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("coroutines", "run_async"), ("threads", "Timeout"), ("errors", "ProcessDied"), ("", "ChannelArray")],
+    [
+        ("coroutines", "run_async"),
+        ("threads", "Timeout"),
+        ("errors", "ProcessDied"),
+        ("", "ChannelArray"),
+    ],
 )
 def test_so_does_an_import_of_such_a_name(module: str, name: str) -> None:
     whole = f"weft.{module}".rstrip(".")

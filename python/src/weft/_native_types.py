@@ -97,7 +97,7 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         return f"[{inner(args[0])}]"
     if origin is dict and len(args) == 2:
         return f"{{{inner(args[0])}{inner(args[1])}}}"
-    if origin is tuple and tp is not typing.Tuple and Ellipsis not in args:
+    if origin is tuple and tp is not typing.Tuple and Ellipsis not in args:  # noqa: UP006
         return f"({''.join(map(inner, args))})"
     if origin is typing.Annotated and args[0] is memoryview:
         return _array(tp, args[1:])

@@ -174,11 +174,7 @@ def _check_names(component: str, declared: list[Any]) -> None:
                     'after it, has none. (In .argument("name", "text") the text is what help() says of it; a text as the default '
                     'is std::string("text"))'
                 )
-        if (
-            process in seen
-            or process in _TAKEN
-            or process.startswith("__")
-        ):
+        if process in seen or process in _TAKEN or process.startswith("__"):
             raise BadUse(
                 f"load: component {component}: the name {process!r} is taken; give that process another"
             )
