@@ -68,7 +68,13 @@ def begin(clock):
         raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
     virtual, _vt, _ticking = clock == "virtual", 0, False
     _timers.clear()
-    _sources.clear()
+    while _sources:  # calls that were given up: their files close with them
+        s = _sources.pop()
+        if _poller is not None:
+            try:
+                _poller.unregister(s)
+            except (KeyError, TypeError, ValueError):
+                pass  # it was no file, or a loop of asyncio's
 
 
 def arm(x):
@@ -132,6 +138,8 @@ def source(s, on):
         awake()
     elif s in _sources:
         _sources.remove(s)
+    else:
+        return
     if watcher:
         return
     if hasattr(s, "ioctl") or hasattr(s, "fileno"):

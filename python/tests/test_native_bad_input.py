@@ -200,6 +200,21 @@ def test_a_declaration_that_cannot_be(declared, tmp_path, monkeypatch, which):
         weft.native.load(copy)
 
 
+def test_a_name_that_the_module_needs_itself(tmp_path):  # rule 16.2
+    process = HEADER + (
+        "void f(Writer<int>) {}\n"
+        'WEFT_COMPONENT(m, "") { component.process<&f>("_capsule").argument("out"); }\n'
+    )
+    with pytest.raises(BadUse, match="the name '_capsule' is taken"):
+        weft.native.load(source(tmp_path, process))
+    aggregate = HEADER + (
+        "struct _capsule { int x; };\nWEFT_FIELDS(_capsule, x)\nvoid f(Writer<_capsule>) {}\n"
+        'WEFT_COMPONENT(m, "") { component.process<&f>("f").argument("out"); }\n'
+    )
+    with pytest.raises(BadUse, match="the name '_capsule' of an aggregate is taken"):
+        weft.native.load(source(tmp_path, aggregate))
+
+
 # --- what is built once -----------------------------------------------------------------------------
 
 

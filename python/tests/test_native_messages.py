@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import array
+import contextlib
+import dataclasses
 import gc
 import pickle
+import threading
+import types
+import typing
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Optional
 
@@ -167,9 +172,66 @@ def test_a_class_of_the_program_s_own(own):  # rule 16.2
         volts: float
         at: int
 
+    Reading.__qualname__ = "Another.Reading"
     with pytest.raises(BadUse, match="use one of them, or give the other another name"):
         weft.native.load(own, types=(Reading,))
     assert weft.native.load(own).Reading is first
+
+
+def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # rule 16.2
+    own.write_text(own.read_text().replace("volts", "ohms"))  # an aggregate of this test alone
+
+    def cell():
+        @dataclass
+        class Reading:
+            ohms: float
+            at: int
+
+        return Reading
+
+    first, again = cell(), cell()
+    assert weft.native.load(own, types=(first,)).Reading is first
+    f = weft.native.load(own, types=(again,))
+    assert f.Reading is again
+    (got,) = sent_through(f.f, first(at=1, ohms=2.0))
+    assert type(got) is again
+
+
+def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
+    """Each is held where a class is made until both are there, or until the other can only wait for it."""
+    from weft import _native_types
+
+    both, waits, make = threading.Barrier(2), threading.Event(), dataclasses.make_dataclass
+    lock = _native_types._lock
+
+    class Told:
+        def __enter__(self):
+            if not lock.acquire(blocking=False):
+                waits.set()
+                both.abort()
+                lock.acquire()
+
+        def __exit__(self, *_):
+            lock.release()
+
+    def made(*args, **keywords):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait()
+        return make(*args, **keywords)
+
+    monkeypatch.setattr(_native_types, "_lock", Told())
+    monkeypatch.setattr(dataclasses, "make_dataclass", made)
+    got = []
+    asks = [
+        threading.Thread(target=lambda: got.append(_native_types.class_of("<Asked_at_once x i>")))
+        for _ in range(2)
+    ]
+    for thread in asks:
+        thread.start()
+    for thread in asks:
+        thread.join()
+    assert got[0] is got[1]
+    assert waits.is_set()
 
 
 # --- dynamic values -------------------------------------------------------------------------------
@@ -489,12 +551,27 @@ class Untyped:
         (Annotated[memoryview, "float16"], "is no array's type"),
         (Annotated[memoryview, "float64", 7], "is no array's type"),
         (coroutines.Channel, "is no type"),
+        (typing.List, "is no type of a native channel"),  # noqa: UP006
+        (typing.Dict, "is no type of a native channel"),  # noqa: UP006
+        (typing.Tuple, "is no type of a native channel"),  # noqa: UP006
+        (types.GenericAlias(dict, (int,)), "is no type of a native channel"),
+        (Annotated[set, {}], "is no type of a native channel"),
     ],
-    ids=range(11),
+    ids=range(16),
 )
 def test_what_is_no_type_is_refused(b, type_, says):  # rule 16.2
     with pytest.raises(BadUse, match=says):
         b.weft.Channel("a", type=type_)
+
+
+@dataclass
+class Noted:
+    at: Annotated[int, {"unit": "s"}]
+
+
+def test_what_an_annotation_says_beside_the_type_may_be_anything(b):  # rule 16.2
+    b.weft.Channel("a", type=Noted)
+    b.weft.Channel("a", type=Annotated[int, {}])
 
 
 def test_a_typed_channel_and_a_component_agree_or_both_are_named(b):  # rule 16.2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import pydoc
 import shutil
 import subprocess
@@ -42,7 +43,7 @@ def test_what_a_stub_says(tmp_path):
     text = weft.native.write_stub(messages(), tmp_path).read_text()
     assert "@dataclass\nclass Sample:\n    time: float\n    value: int\n" in text
     assert (
-        "def later(source: Reader[Sample], out: Writer[Sample], by: Sample = ..., *, on: str | Hosts = 'thread'"
+        "def later(source: Reader[Sample], out: Writer[Sample], by: Sample = ..., *, on: str | Hosts | OneHost | Supervisor = 'thread'"
         in text
     )
     assert "def sums(source: Reader[Any], out: Writer[float]" in text
@@ -63,6 +64,8 @@ def test_a_type_checker_reads_it(tmp_path):
         "import messages\nfrom weft.coroutines import Channel\n"
         "a: Channel[messages.Sample] = Channel()\nb: Channel[str] = Channel()\n"
         "messages.samples(+a, -a)\nmessages.samples(+b, -a)\n"
+        "from weft.processes import Hosts, Supervisor\nhosts = Hosts(2)\n"
+        "messages.samples(+a, -a, on=hosts[0])\nmessages.samples(+a, -a, on=Supervisor())\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "uses.py"],
@@ -87,10 +90,35 @@ def test_a_class_of_the_program_s_own_is_imported(tmp_path):
     class Mine:
         x: float
 
+    nested = weft.native.load(tmp_path / "c.cpp", types=(Mine,))
+    text = weft.native.write_stub(nested, tmp_path).read_text(encoding="utf-8")
+    assert "@dataclass\nclass Mine:\n    x: float\n" in text, "nobody can import it"
+    ast.parse(text)
+
     Mine.__qualname__ = "Mine"
     component = weft.native.load(tmp_path / "c.cpp", types=(Mine,))
     text = weft.native.write_stub(component, tmp_path).read_text()
     assert f"from {__name__} import Mine as Mine" in text
+
+
+def test_what_python_has_no_literal_for_and_texts_with_signs(tmp_path):
+    (tmp_path / "c.cpp").write_text(
+        "#include <weft/component.hpp>\n#include <limits>\nusing namespace weft::native;\n"
+        "void f(Reader<double>, double) {}\n"
+        'WEFT_COMPONENT(c, R"(Größer: C:\\new \\N "quoted")") {\n'
+        '  component.process<&f>("f").argument("source").argument("most", std::numeric_limits<double>::infinity());\n}\n',
+        encoding="utf-8",
+    )
+    component = weft.native.load(tmp_path / "c.cpp")
+    code = (
+        "import sys, weft.native\n"
+        f"weft.native.write_stub(weft.native.load({component.path!r}), {str(tmp_path)!r})\n" * 2
+    )
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    subprocess.run([sys.executable, "-c", code], env=ascii_only, check=True)
+    text = (tmp_path / "c.pyi").read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)) == component.__doc__.strip()
+    assert "most: float = ..." in text
 
 
 def test_wrong_use_of_write_stub(tmp_path):

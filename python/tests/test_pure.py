@@ -84,7 +84,8 @@ def test_the_names_of_weft_are_the_chosen_backends() -> None:
 )
 def test_a_name_that_is_not_there_says_what_it_needs(wrong: str) -> None:
     said, _ = python(
-        f"import weft.coroutines\ntry: {wrong}\nexcept AttributeError as e: print(e)\nelse: raise 1"
+        "import weft.coroutines\n"
+        f"try: {wrong}\nexcept (AttributeError, ImportError) as e: print(e)\nelse: raise 1"
     )
     assert wrong.rpartition(".")[2] in said
     assert "extension module" in said
@@ -96,6 +97,49 @@ def test_a_name_that_is_not_there_says_what_it_needs(wrong: str) -> None:
 def test_so_does_a_module_that_is_not_there(module: str) -> None:
     code = f"try: import weft.{module}\nexcept ImportError as e: print(e)\nelse: raise 1"
     assert "extension module" in python(code)[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("coroutines", "run_async"),
+        ("threads", "Timeout"),
+        ("errors", "ProcessDied"),
+        ("", "ChannelArray"),
+    ],
+)
+def test_so_does_an_import_of_such_a_name(module: str, name: str) -> None:
+    whole = f"weft.{module}".rstrip(".")
+    code = f"try: from {whole} import {name}\nexcept ImportError as e: print(e)\nelse: raise 1"
+    assert "extension module" in python(code)[0]
+    code = f"import {whole}; print(hasattr({whole}, 'no_such_name'))"
+    assert python(code)[0] == "False\n", "which no weft has"
+
+
+@pytest.mark.parametrize(("asked", "pure"), [("", False), ("0", False), ("1", True)])
+def test_weft_pure_chooses_it_unless_it_is_0(asked: str, pure: bool) -> None:
+    code = "import weft; print('_pure' in weft.run.__module__)"
+    assert python(code, pure=asked)[0] == f"{pure}\n"
+
+
+def test_a_call_that_was_given_up_does_not_stay_with_the_next_run() -> None:
+    """Its pipe is closed by then: poll() would answer at once that it is no file, for ever."""
+    out, _ = python(
+        "import threading\n"
+        "from weft import *\n"
+        "from weft._pure import _time\n"
+        "gate = threading.Event()\n"
+        "@process\n"
+        "async def calls():\n"
+        "    async with move_on_after(0.001): await io(gate.wait)(20)\n"
+        "run(calls())\n"
+        "gate.set()\n"
+        "@process\n"
+        "async def sleeps(): await sleep(0.001)\n"
+        "run(sleeps())\n"
+        "print(_time._poller.poll(0) if _time._poller else [])\n"
+    )
+    assert out == "[]\n"
 
 
 def test_several_failures_are_an_exception_group_and_its_errors_are_wefts() -> None:

@@ -19,7 +19,7 @@ _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
 # Without the extension module, or if WEFT_PURE asks for it, weft is what weft._fallback makes of it.
-_pure = bool(os.environ.get("WEFT_PURE"))
+_pure = os.environ.get("WEFT_PURE", "") not in ("", "0")
 _pure = _pure or PathFinder.find_spec("weft._native", __path__) is None  # noqa: F405
 if _pure:
     from weft._fallback import take_over

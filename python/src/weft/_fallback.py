@@ -11,6 +11,7 @@ Invariants
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from importlib import import_module
@@ -57,7 +58,7 @@ NAMES = (
 def take_over(path: list[str]) -> None:
     """Makes the modules in _without those of the package, and says so in one line, unless WEFT_PURE asked for it."""
     path.insert(0, str(Path(__file__).with_name("_without")))
-    if not os.environ.get("WEFT_PURE"):
+    if os.environ.get("WEFT_PURE", "") in ("", "0"):
         print(
             f"weft: no extension module for this Python: coroutines and threads run in pure Python. {HOW}",
             file=sys.stderr,
@@ -75,7 +76,20 @@ def pure(name: str = "") -> ModuleType:
 
 
 def not_here(module: str, name: str) -> Any:
-    """What `__getattr__` of a module in _without raises."""
+    """What `__getattr__` of a module in _without raises.
+
+    An ImportError for what the module has with the extension: `from … import` hides what an AttributeError says.
+    """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    raise AttributeError(f"{module} has no {name!r} in pure Python. {HOW}")
+    said = f"{module} has no {name!r} in pure Python. {HOW}"
+    raise (ImportError if name in _whole(module) else AttributeError)(said)
+
+
+def _whole(module: str) -> list[str]:
+    """The names of a module with the extension, read from its file: it cannot be imported here."""
+    file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []

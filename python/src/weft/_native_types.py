@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import threading
 import types
 import typing
 from typing import Any
@@ -28,6 +29,7 @@ _DEEPEST = 30  # as kDeepest in native_types.cpp, less what that counts otherwis
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # of those the ones that were made here
+_lock = threading.RLock()  # around both; no code of the program's runs under it
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
@@ -81,17 +83,21 @@ def _aggregate(cls: type, names: tuple[str, ...], within: tuple[Any, ...]) -> st
 def _text(tp: Any, within: tuple[Any, ...]) -> str:
     if len(within) > _DEEPEST:
         raise BadUse(f"{within[0]!r} holds types within types more than {_DEEPEST} deep")
-    if tp in _PLAIN:
-        return _PLAIN[tp]
+    try:
+        plain = _PLAIN.get(tp)
+    except TypeError:  # not hashable, as Annotated[int, {}], which its first argument decides
+        plain = None
+    if plain:
+        return plain
     if tp is Any or tp is object:
         return "v"
     origin, args = typing.get_origin(tp), typing.get_args(tp)
     inner = functools.partial(_text, within=(*within, tp))
-    if origin is list:
+    if origin is list and len(args) == 1:
         return f"[{inner(args[0])}]"
-    if origin is dict:
+    if origin is dict and len(args) == 2:
         return f"{{{inner(args[0])}{inner(args[1])}}}"
-    if origin is tuple and Ellipsis not in args:
+    if origin is tuple and tp is not typing.Tuple and Ellipsis not in args:  # noqa: UP006
         return f"({''.join(map(inner, args))})"
     if origin is typing.Annotated and args[0] is memoryview:
         return _array(tp, args[1:])
@@ -122,52 +128,57 @@ def type_text(tp: Any) -> str:
     Raises:
         BadUse: no native channel carries it.
     """
-    try:
-        hash(tp)
-    except TypeError:
-        raise BadUse(f"{tp!r} is no type of a native channel") from None
     return _text(tp, ())
 
 
 def claim(text: str, cls: type) -> None:
-    """From now on Python gets this aggregate as objects of this class."""
-    there = _classes.get(text)
-    if there is cls:
-        return
-    if there is not None and there not in _made:
-        raise BadUse(
-            f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
-            "and Python can get that as objects of one class alone: use one of them, or give the other another name"
-        )
-    _classes[text] = cls
-    _native._native_set_class(text, cls)
+    """From now on Python gets this aggregate as objects of this class.
+
+    A class that is defined again, in a notebook's cell or by importlib.reload, takes the place of what it was.
+    """
+    with _lock:
+        there = _classes.get(text)
+        if there is cls:
+            return
+        if there is None or there in _made or _again_defined(there, cls):
+            _classes[text] = cls
+            _native._native_set_class(text, cls)
+            return
+    raise BadUse(
+        f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
+        "and Python can get that as objects of one class alone: use one of them, or give the other another name"
+    )
+
+
+def _again_defined(there: type, cls: type) -> bool:
+    return (there.__module__, there.__qualname__) == (cls.__module__, cls.__qualname__)
 
 
 def class_of(text: str) -> type:
     """The class of an aggregate, which is made if nobody has told one."""
-    for inner, name, names, kinds in _native._native_aggregates(text):
-        if inner in _classes:
-            continue
-        fields = [
-            (n, _native._native_describe(k, False)) for n, k in zip(names, kinds, strict=True)
-        ]
+    with _lock:
+        for inner, name, names, kinds in _native._native_aggregates(text):
+            if inner not in _classes:
+                claim(inner, _made_for(inner, name, names, kinds))
+        return _classes[text]
 
-        def reduce(self: Any, inner: str = inner, names: tuple[str, ...] = names) -> Any:
-            return _again, (inner, tuple(getattr(self, n) for n in names))
 
-        try:
-            made = dataclasses.make_dataclass(
-                name, fields, slots=True, namespace={"__weft_type__": inner, "__reduce__": reduce}
-            )
-        except (TypeError, ValueError) as error:
-            raise BadUse(
-                f"the aggregate {name} of a component is none of Python's: {error}"
-            ) from error
-        made.__module__ = "weft.native"
-        made.__doc__ = f"{_native._native_describe(inner)}, an aggregate of native components."
-        _made.add(made)
-        claim(inner, made)
-    return _classes[text]
+def _made_for(text: str, name: str, names: tuple[str, ...], kinds: tuple[str, ...]) -> type:
+    fields = [(n, _native._native_describe(k, False)) for n, k in zip(names, kinds, strict=True)]
+
+    def reduce(self: Any) -> Any:
+        return _again, (text, tuple(getattr(self, n) for n in names))
+
+    try:
+        made = dataclasses.make_dataclass(
+            name, fields, slots=True, namespace={"__weft_type__": text, "__reduce__": reduce}
+        )
+    except (TypeError, ValueError) as error:
+        raise BadUse(f"the aggregate {name} of a component is none of Python's: {error}") from error
+    made.__module__ = "weft.native"
+    made.__doc__ = f"{_native._native_describe(text)}, an aggregate of native components."
+    _made.add(made)
+    return made
 
 
 def _again(text: str, values: tuple[Any, ...]) -> Any:

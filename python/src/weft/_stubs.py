@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import keyword
+import math
 import re
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,9 @@ _SIMPLE = (bool, int, float, str, bytes, type(None))
 
 
 def _default(value: Any) -> str:
-    return repr(value) if isinstance(value, _SIMPLE) and value == value else "..."
+    """What has no literal, as inf and nan, is not said."""
+    said = math.isfinite(value) if isinstance(value, float) else isinstance(value, _SIMPLE)
+    return repr(value) if said else "..."
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
@@ -40,22 +43,23 @@ def _function(name: str, function: Any) -> list[str]:
     return [*lines, *_docstring(inspect.getdoc(function) or ""), ""]
 
 
-def _docstring(text: str) -> list[str]:
+def _docstring(text: str, indent: str = "    ") -> list[str]:
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     if text.endswith('"'):
-        text += " "
+        text = text[:-1] + '\\"'
     first, *rest = text.split("\n")
     if not rest:
-        return [f'    """{first}"""']
+        return [f'{indent}"""{first}"""']
     return [
-        f'    """{first}',
-        *(f"    {line}".rstrip() for line in rest),
-        '    """',
+        f'{indent}"""{first}',
+        *(f"{indent}{line}".rstrip() for line in rest),
+        f'{indent}"""',
     ]
 
 
 def _aggregate(cls: type) -> list[str]:
-    if cls.__module__ not in ("weft.native", "__main__"):
+    """It is imported if another module can; a class of the program itself, or within something, is written out."""
+    if cls.__module__ not in ("weft.native", "__main__") and "." not in cls.__qualname__:
         return [f"from {cls.__module__} import {cls.__qualname__} as {cls.__name__}", ""]
     if dataclasses.is_dataclass(cls):
         fields = [(f.name, f.type) for f in dataclasses.fields(cls)]
@@ -77,17 +81,16 @@ def stub_of(component: ModuleType) -> str:
         if isinstance(value, type) and name == value.__name__ and not keyword.iskeyword(name)
     ]
     lines = [
-        f'"""{component.__doc__ or component.__name__}"""'
-        if "\n" not in (component.__doc__ or "") and '"' not in (component.__doc__ or "")
-        else f"# {component.__name__}",
+        *_docstring(component.__doc__ or component.__name__, ""),
         "",
         "# Written by weft.native.write_stub: write it again when the component has changed.",
         "",
         "from dataclasses import dataclass",
         "from typing import Any, NamedTuple",
         "",
+        "from weft._hosts import OneHost",
         "from weft.coroutines import Barrier, Process, Reader, Writer",
-        "from weft.processes import Hosts",
+        "from weft.processes import Hosts, Supervisor",
         "",
         "path: str",
         "compiler: str",

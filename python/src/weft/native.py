@@ -31,8 +31,10 @@ from weft.errors import BadUse, WeftError
 
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load", "write_stub"]
 
+_ON = "str | Hosts | OneHost | Supervisor"  # what away_to() takes
 _SOURCES = {".cpp", ".cc", ".cxx", ".C"}
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
+_TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
 _THREADS = 1  # as Kind::thread in native.hpp
 
 
@@ -141,9 +143,11 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
     if not Path(folder).is_dir():
         raise BadUse(f"write_stub: there is no folder {folder}")
     path = Path(folder) / f"{component.__name__}.pyi"
-    if path.exists() and "weft.native.write_stub" not in path.read_text(errors="replace"):
+    if path.exists() and "weft.native.write_stub" not in path.read_text(
+        encoding="utf-8", errors="replace"
+    ):
         raise BadUse(f"write_stub: {path} is there, and was not written by it: move it away")
-    path.write_text(stub_of(component))
+    path.write_text(stub_of(component), encoding="utf-8")
     return path
 
 
@@ -170,11 +174,7 @@ def _check_names(component: str, declared: list[Any]) -> None:
                     'after it, has none. (In .argument("name", "text") the text is what help() says of it; a text as the default '
                     'is std::string("text"))'
                 )
-        if (
-            process in seen
-            or process in ("path", "compiler", "processes")
-            or process.startswith("__")
-        ):
+        if process in seen or process in _TAKEN or process.startswith("__"):
             raise BadUse(
                 f"load: component {component}: the name {process!r} is taken; give that process another"
             )
@@ -197,7 +197,7 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
         raise BadUse(
             f"load: component {component} has no aggregate {_native._native_describe(text)}; it has {', '.join(has)}"
         )
-    taken = {"path", "compiler", "processes", *(entry[0] for entry in declared)}
+    taken = {*_TAKEN, *(entry[0] for entry in declared)}
     for name in there.values():
         if name in taken or list(there.values()).count(name) > 1:
             raise BadUse(
@@ -221,7 +221,7 @@ def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Sig
         for i, (name, role, type_, _, has_default, _) in enumerate(parameters)
     ]
     only = inspect.Parameter.KEYWORD_ONLY
-    made.append(inspect.Parameter("on", only, default="thread", annotation="str | Hosts"))
+    made.append(inspect.Parameter("on", only, default="thread", annotation=_ON))
     made.append(inspect.Parameter("cpu", only, default=None, annotation="int | None"))
     return inspect.Signature(made, return_annotation="Process")
 
@@ -260,7 +260,7 @@ def _factory(
         if isinstance(on, str) and on not in ("thread", "process", "processes"):
             raise BadUse(
                 f"{name}(on={on!r}): a native process runs on='thread', on='process' (an OS process of its own), "
-                "or on a host of weft.processes.Hosts"
+                "on weft.processes.Hosts, on one of them, or with a weft.processes.Supervisor"
             )
         given = tuple(values)
         here = _native._component_call(capsule, number, given, _cpu(cpu))
