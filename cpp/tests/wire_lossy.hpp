@@ -158,10 +158,10 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
     if (!good && wrong.empty())
       wrong = "seed " + std::to_string(seed) + (cuts ? ", with a cut: " : ": ") + what;
   };
+  Local writes, reads;  // before the network, which may end them as it goes
   Network n(seed);
   Writer<int> in = n.channels.front().writer();
   Reader<int> out = n.channels.back().reader();
-  Local writes, reads;
   struct Stage {
     std::unique_ptr<Op> op;
     std::unique_ptr<Op> block;  // an extended read, whose block ends when the value has gone on
