@@ -67,7 +67,7 @@ class FarWait : public FarOp {
     if (!outcome.lost)
       weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
     PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" +
-                   peer()->session.why() + ")" +
+                   lost_peer()->session.why() + ")" +
                    (outcome.in_doubt ? "; the value may have been taken" : ""),
                guard, true);
     e.in_doubt = outcome.in_doubt;
@@ -81,7 +81,10 @@ class FarWait : public FarOp {
     return false;  // the answer will wake it
   }
   static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
+  // One that is asked, and whose space's lock is this operation's: always the same.
   virtual Peer* peer() const noexcept = 0;
+  // Of an outcome that is `lost`: whose session it was.
+  virtual Peer* lost_peer() const noexcept { return peer(); }
   // In a step: as Far::begin() and withdraw().
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }

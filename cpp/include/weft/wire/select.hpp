@@ -148,8 +148,9 @@ class FarSelect {
     std::size_t end_of(std::uint32_t guard) const noexcept {
       return order_.empty() ? guard : order_[guard];
     }
-    Peer* peer() const noexcept override {
-      return s_.ends_[outcome.lost ? end_of(outcome.guard) : s_.far_]->peer.get();
+    Peer* peer() const noexcept override { return s_.ends_[s_.far_]->peer.get(); }
+    Peer* lost_peer() const noexcept override {
+      return s_.ends_[end_of(outcome.guard)]->peer.get();
     }
     bool start() override {
       if (!s_.spans_ && !looks_) return FarWait::start();
