@@ -1,0 +1,1 @@
+// Nothing: what its target parses first is for the others (CMakeLists.txt, parsed_once).

@@ -1,0 +1,17 @@
+// What nearly every test includes, parsed once for all of them (CMakeLists.txt, parsed_once). A test includes what it needs all the
+// same.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/program.hpp"
+#include "weft/wire/serial.hpp"
+#include "weft/wire/shm.hpp"
