@@ -3,7 +3,7 @@
 
 Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and that text must stand there once (line
 breaks and spaces apart). The numbered ones (the same numbers as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n
-chooses: explorer/mutated.py. Those of the wire are in its headers.
+chooses: explorer/mutated.py.
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
     mutants.py --check               whether every mutant's text still stands in the headers, those of the other two programs too

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[2] / "cpp" / "tests"
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "explorer")]
 
 import mutants  # noqa: E402
 import mutants_library  # noqa: E402
 import mutants_networks  # noqa: E402
+import mutated  # noqa: E402
 
 ALL = [*mutants.TEXT, *mutants_library.MUTANTS, *mutants_networks.MUTANTS]
 
@@ -34,3 +35,12 @@ def test_how_lines_are_broken_makes_no_difference():
         mutants.mutated(one, "x; if (a)\n  return b(\n    c);  // why it\n  // is so\ny;")
         == "x; \ny;"
     )
+
+
+def test_the_numbered_ones_apply_too():
+    assert mutated.mutated()
+
+
+def test_the_headers_have_none():
+    told = [p for p in (mutants.CPP / "include").rglob("*") if p.is_file() and "WEFT_MUTANT" in p.read_text()]
+    assert not told

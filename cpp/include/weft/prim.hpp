@@ -239,9 +239,3 @@ inline void light_release(atomic<T>& a, T v) noexcept {
 #ifndef WEFT_PRIM_BIASED
 #define WEFT_PRIM_BIASED 0
 #endif
-// Mutants of the wire: each breaks an algorithm on purpose; the tests must notice. 0 is the real
-// thing; the explorer's header makes it a variable. (Those of all else are no part of the headers:
-// cpp/explorer/mutated.py.)
-#ifndef WEFT_MUTANT
-#define WEFT_MUTANT 0
-#endif

@@ -25,8 +25,8 @@ struct Outcome {
 
 // `writes`: there is an output among its guards.
 constexpr Outcome when_lost(Word w, bool writes) noexcept {
-  const bool sent = w == Word::open || w == Word::asked || (w == Word::sent && WEFT_MUTANT != 108);
-  return {Status::died, 0, 0, WEFT_MUTANT == 33 ? false : sent && writes, true};
+  const bool sent = w == Word::open || w == Word::asked || w == Word::sent;
+  return {Status::died, 0, 0, sent && writes, true};
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -58,7 +58,7 @@ class Outlet {
   std::size_t put(Bytes in) noexcept {
     std::uint32_t room = free();
     if (room == 0 && !in.empty()) {
-      if (WEFT_MUTANT != 83) d_->starved.store(1, std::memory_order_seq_cst);
+      d_->starved.store(1, std::memory_order_seq_cst);
       room = free();  // it may have made room before it could see that
     }
     if (room > size_) return kBroken;
@@ -124,7 +124,7 @@ class Inlet {
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {
     say(Bell::parked);
-    return WEFT_MUTANT == 82 || !any();
+    return !any();
   }
   // Nothing more is taken from a side that has written nonsense.
   void skip() noexcept { broken_.store(true, std::memory_order_relaxed); }
@@ -147,7 +147,7 @@ inline Knock knock(Bell& b, bool thread = true, bool service = true) noexcept {
   std::uint32_t w = b.who.load(std::memory_order_seq_cst);
   if (w == Bell::parked && thread &&
       b.who.compare_exchange_strong(w, Bell::looking, std::memory_order_seq_cst)) {
-    if (WEFT_MUTANT != 81) b.thread.fetch_add(1, std::memory_order_seq_cst);
+    b.thread.fetch_add(1, std::memory_order_seq_cst);
     return {&b.thread};
   }
   if (w == Bell::standby && service &&

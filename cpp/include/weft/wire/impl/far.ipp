@@ -22,7 +22,7 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
     if (it == credits_.end()) continue;
     if (o.guards.size() > 1 || o.rank || g.later) {
       give_up(g.end);
-    } else if (it->second.n == 0 && WEFT_MUTANT != 42) {
+    } else if (it->second.n == 0) {
       o.in_line_ = true;
       it->second.line.push_back(&o);
       want(g.end, it->second);
@@ -107,7 +107,7 @@ WEFT_IMPL bool Far::put(FarOp& o) {
 }
 WEFT_IMPL const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
-  const auto it = WEFT_MUTANT == 47 ? credits_.try_emplace(f.where).first : credits_.find(f.where);
+  const auto it = credits_.find(f.where);
   if (it == credits_.end()) return nullptr;  // it crossed our RECALLED
   Credits& c = it->second;
   c.n += f.val;
@@ -123,7 +123,7 @@ WEFT_IMPL const char* Far::credit(const Frame& f) {
   return nullptr;
 }
 WEFT_IMPL void Far::want(std::uint32_t end, Credits& c) {
-  if (std::exchange(c.wanted, true) || WEFT_MUTANT == 46) return;
+  if (std::exchange(c.wanted, true)) return;
   // half of the slots come unasked, and mostly before that
   session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}}, true);
 }
@@ -140,7 +140,6 @@ WEFT_IMPL void Far::give_up(std::uint32_t end) {
   const auto node = credits_.extract(end);
   if (!node) return;
   session_.send(Frame{Kind::recalled, 0, end, 0, 0, 0, {}});
-  if (WEFT_MUTANT == 45) credits_[end].n = node.mapped().n;
   for (FarOp* const o : node.mapped().line) {
     o->in_line_ = false;
     if (!offer_it(*o)) finish(*o, Outcome(o->outcome));
@@ -229,7 +228,6 @@ WEFT_IMPL void Far::withdraw(FarOp& o) {
   // of a part: the answer is NOTREADY, and it is open as before
   if (!o.rank) o.word_ = Word::asked;
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
-  if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false, false});
 }
 
 WEFT_IMPL const char* Far::done(const Frame& f) {

@@ -35,8 +35,8 @@ WEFT_IMPL void Guest::told() noexcept {
 WEFT_IMPL void Back::end(std::unique_ptr<Guest> g, bool back) {
   Guest& guest = *g;
   Port& port = *guest.at[0].port;
-  if (!back || WEFT_MUTANT == 103) {
-    if (WEFT_MUTANT != 102 || guest.home) port.end_extended(guest);
+  if (!back) {
+    port.end_extended(guest);
     return;
   }
   std::unique_ptr<Back> b(new Back(std::move(g)));
@@ -182,7 +182,7 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
   // Who sent the end is not known here yet, or not any more: the adopter tells him.
-  const bool tell = !from.first && WEFT_MUTANT != 67;
+  const bool tell = !from.first;
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
 }
@@ -230,7 +230,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   open_.emplace(f.op, std::move(g));
   if (!guest.begin()) return nullptr;
   // A reader that this write has met is in the list already, and goes before it.
-  if (guest.chose_a_write() != (WEFT_MUTANT == 31)) space.answer_decided();
+  if (guest.chose_a_write()) space.answer_decided();
   answer(guest);
   return nullptr;
 }
@@ -281,7 +281,7 @@ WEFT_IMPL void Home::answer(Guest& g) {
   if (lender) lender->go_on();
   if (!g.holds) return;
   if (!g.keeps) at.room = at.port->room();  // its value is the peer's
-  if (told && WEFT_MUTANT != 101)
+  if (told)
     held_.emplace(g.op, std::move(node.mapped()));
   else
     Back::end(std::move(node.mapped()), false);
@@ -320,8 +320,7 @@ WEFT_IMPL const char* Home::made(const Frame& f) {
 WEFT_IMPL const char* Home::held_end(const Frame& f) {
   if (f.val > 1) return "a HELD-END that says neither over nor back";
   const auto it = held_.find(f.op);
-  if (it == held_.end())
-    return WEFT_MUTANT == 101 ? nullptr : "a HELD-END of no read whose end is awaited";
+  if (it == held_.end()) return "a HELD-END of no read whose end is awaited";
   if (f.val == 1 && !it->second->keeps) return "a HELD-END that gives back what was not to be kept";
   std::unique_ptr<Guest> guest = std::move(it->second);
   held_.erase(it);
@@ -348,7 +347,7 @@ WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Sea
     f.body = rest;
     carrier_.sent(0);
     told_a_reader = true;
-  } else if (WEFT_MUTANT != 31) {
+  } else {
     space.readers_first(*this);
   }
   session_.send(f);
@@ -367,8 +366,7 @@ WEFT_IMPL const char* Home::withdraw(const Frame& f) {
   }
   const auto it = open_.find(f.op);
   if (it == open_.end()) return nullptr;  // it crossed our answer
-  if (!it->second->withdraw() && !(WEFT_MUTANT == 107 && it->second->stage == Guest::Stage::making))
-    return nullptr;
+  if (!it->second->withdraw()) return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
   return nullptr;
@@ -379,9 +377,6 @@ WEFT_IMPL const char* Home::retire(const Frame& f) {
   if (f.val > 1) return "a RETIRE that says neither retired nor died";
   const auto node = ends_.extract(f.where);
   Given& g = node.mapped();
-  if (WEFT_MUTANT == 36)
-    for (auto& [op, guest] : open_)
-      if (guest->at[0].port == g.port) guest->withdraw();
   close(g, f.val == 1);
   return nullptr;
 }
@@ -398,10 +393,10 @@ WEFT_IMPL void Home::lost() noexcept {
   for (auto& [op, guest] : open_) {
     guest->home = nullptr;
     if (guest->stage == Guest::Stage::making) {
-      if (WEFT_MUTANT != 106) guest->fail();
+      guest->fail();
       continue;
     }
-    if (WEFT_MUTANT != 34 && guest->withdraw()) continue;
+    if (guest->withdraw()) continue;
     space.adopt(std::move(guest));
   }
   open_.clear();
@@ -409,12 +404,12 @@ WEFT_IMPL void Home::lost() noexcept {
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
     // what was read first is the first to be read again
     it->second->home = nullptr;
-    const bool back = it->second->keeps && WEFT_MUTANT != 104;
+    const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);
   }
   for (const auto& [op, part] : std::exchange(parts_, {})) part->span->close();
   auto ends = std::exchange(ends_, {});
-  for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);
+  for (auto& [end, g] : ends) close(g, true);
 }
 
 // --- credits (WIRE.md 6) -------------------------------------------------------------------------

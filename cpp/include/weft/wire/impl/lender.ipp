@@ -41,7 +41,7 @@ WEFT_IMPL const char* Lender::put(Payload value, Carrier& by) {
 WEFT_IMPL void Lender::close() {
   if (std::exchange(over_, true)) return;
   if (me_ && port_->withdraw(*this)) me_.reset();
-  port_->end_lending(WEFT_MUTANT == 44 ? 0 : std::exchange(lent_, 0));
+  port_->end_lending(std::exchange(lent_, 0));
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

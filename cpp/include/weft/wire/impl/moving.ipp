@@ -109,7 +109,7 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
           "send it on when its home answers again";
       flags |= detail::kDead;
     } else {
-      if (WEFT_MUTANT != 66) before = e->before;
+      before = e->before;
       token = peer_.space->next_token();
       moving_.push_back({token, e, 0, guard_, false});
       ++unsent_;
@@ -152,7 +152,7 @@ WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
     } else if (Peer* const q = space.session_with(home)) {
       return Got{nullptr, q->adopt(std::move(keys), token, type, name, peer_)};
     }
-    if (token && WEFT_MUTANT != 62) peer_.session.send(Frame{Kind::dropped, 0, 0, 0, 0, token, {}});
+    if (token) peer_.session.send(Frame{Kind::dropped, 0, 0, 0, 0, token, {}});
   }
   return Got{nullptr, std::make_shared<FarEnd>(space.nobody(), 0, 0, name)};
 }
@@ -165,11 +165,8 @@ WEFT_IMPL void Carrier::begin(std::uint32_t guard) noexcept {
   trouble_ = nullptr;
 }
 WEFT_IMPL void Carrier::sent(std::uint64_t op) noexcept {
-  if (WEFT_MUTANT == 61)
-    moving_.resize(moving_.size() - unsent_);
-  else
-    for (std::size_t i = moving_.size() - unsent_; i < moving_.size(); ++i)
-      moving_[i].op = op, moving_[i].delivered = op == 0;
+  for (std::size_t i = moving_.size() - unsent_; i < moving_.size(); ++i)
+    moving_[i].op = op, moving_[i].delivered = op == 0;
   unsent_ = 0;
 }
 WEFT_IMPL void Carrier::take_back() {
@@ -183,7 +180,7 @@ WEFT_IMPL void Carrier::settled(std::uint64_t op, int taken) {
   std::erase_if(moving_, [&](Moving& m) {
     if (m.delivered || m.op != op) return false;
     m.delivered = taken >= 0 && m.guard == static_cast<std::uint32_t>(taken);
-    return !m.delivered || WEFT_MUTANT == 63;
+    return !m.delivered;
   });
 }
 WEFT_IMPL bool Carrier::adopted(std::uint64_t token, const Peer& by) {
@@ -197,7 +194,6 @@ WEFT_IMPL void Carrier::dropped(std::uint64_t token) {
 WEFT_IMPL void Carrier::lost() {
   lent_.clear();  // the home's part gives them back
   unsent_ = 0;
-  if (WEFT_MUTANT == 64) return;
   for (const Moving& m : moving_)
     if (m.delivered) m.end->will_have_died();
   moving_.clear();

@@ -49,9 +49,8 @@ class Slot::Pool {
       for (auto& by : p->head().mapped_by)
         for (std::uint64_t name = by.load(std::memory_order_relaxed);
              const std::uint64_t mine : names)
-          if (name == mine && WEFT_MUTANT != 93)
-            by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
-      if (p->head().shares.load(std::memory_order_seq_cst) != 0 && WEFT_MUTANT != 92)
+          if (name == mine) by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
+      if (p->head().shares.load(std::memory_order_seq_cst) != 0)
         leaving.push_back(std::move(p)), any_leaving.store(true);
     });
   }
@@ -114,8 +113,7 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
     // the peer has mapped what was used last, and it is in the caches
     Head& head = (*it)->head();
     const std::size_t size = (*it)->memory.size();
-    if (size < wanted || size / 4 > wanted ||
-        head.shares.load(std::memory_order_seq_cst) > (WEFT_MUTANT == 91 ? 1u : 0u))
+    if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) != 0)
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
@@ -147,7 +145,7 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
 WEFT_IMPL int Slot::lend(Buffer& description, std::uint64_t theirs) const {
   struct stat st {};
   Head& head = piece_->head();
-  head.shares.fetch_add(WEFT_MUTANT == 96 ? 0 : 1, std::memory_order_seq_cst);
+  head.shares.fetch_add(1, std::memory_order_seq_cst);
   Description d{kKnown, piece_->id, piece_->memory.size(), length_, 0};
   int fd = kNone;
   if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),

@@ -232,7 +232,7 @@ WEFT_IMPL void Peer::session_over() noexcept {
   carrier.lost();
   home.lost();
   for (const Adopting& a : std::exchange(adopting_, {}))
-    if (const auto from = a.from.lock(); from && WEFT_MUTANT != 65)
+    if (const auto from = a.from.lock())
       from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
   if (ended) ended(*this);
   if (news) news(*this);

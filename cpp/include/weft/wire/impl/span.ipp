@@ -25,7 +25,6 @@ struct Span::Part {
   bool off = true;
 
   void was_ready() {
-    if (WEFT_MUTANT == 76 && span.trying_) return;
     ready = true;
     span.go_on();
   }
@@ -170,7 +169,6 @@ WEFT_IMPL bool Span::begin() {
     for (std::size_t k = 0; k < i; ++k) parts_[k]->gone();
     return true;
   }
-  if (WEFT_MUTANT == 80) asked_ = static_cast<std::uint32_t>(seats_.size());
   began_ = silently_ = true;
   go_on();
   silently_ = false;
@@ -239,10 +237,7 @@ WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
   bool found = false;
   for (std::uint32_t i = 0; i < seats_.size(); ++i) {
     if (guards_[i].off || !(guards_[i].writes ? kept_.by_outputs : inputs)) continue;
-    if (!seats_[i].silent) {
-      if (WEFT_MUTANT == 79) continue;
-      return false;
-    }
+    if (!seats_[i].silent) return false;
     if (guards_[i].writes == kept_.by_outputs && !std::exchange(found, true)) guard = i;
   }
   return found;
@@ -301,9 +296,7 @@ WEFT_IMPL void Span::part_lost(Part& p) {
     if (trying_ == &p) trying_ = nullptr;
     return go_on();
   }
-  Outcome how = when_lost(trying_ == &p && !making_ ? Word::open : Word::unsent, trying_writes_);
-  if (WEFT_MUTANT == 78) how.in_doubt = false;
-  part_over(p, how);
+  part_over(p, when_lost(trying_ == &p && !making_ ? Word::open : Word::unsent, trying_writes_));
 }
 
 WEFT_IMPL void Span::withdraw() {
@@ -312,7 +305,6 @@ WEFT_IMPL void Span::withdraw() {
   if (!trying_) return go_on();
   if (making_) return;  // too late
   trying_->stop_trying();
-  if (WEFT_MUTANT == 77) end({Status::cancelled, 0, 0, false, false}, nullptr);
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -73,9 +73,8 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   if (!must_wait()) leave();
 }
 WEFT_IMPL bool Spanned::must_wait() const {
-  if (WEFT_MUTANT == 71) return false;
   for (const Spanned* s : space_->spans) {
-    if (s == this || !s->place_ || !(rank_ < s->rank_ || WEFT_MUTANT == 72)) continue;
+    if (s == this || !s->place_ || rank_ >= s->rank_) continue;
     for (const Guest::Seat& mine : attempt_->at)
       for (const Guest::Seat& theirs : s->at_)
         if (!theirs.off && mine.port->channel() == theirs.port->channel() &&
@@ -143,8 +142,7 @@ WEFT_IMPL void Spanned::leave() {
   if (!attempt_->withdraw()) return;  // it was decided, and is in the space's list
   take_back_rooms();
   attempt_.reset();
-  if (WEFT_MUTANT != 74)
-    for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
+  for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
   if (place_) place_->not_ready();
 }
 WEFT_IMPL void Spanned::withdraw() {
@@ -162,13 +160,13 @@ WEFT_IMPL void Spanned::close() {
   for (const auto& w : watches_)
     if (w->out && at_[w->guard].port->withdraw(*w)) w->out.reset();
   if (making()) {
-    if (WEFT_MUTANT != 106) attempt_->fail();
+    attempt_->fail();
     attempt_.reset();
   } else if (attempt_ && attempt_->stage == Guest::Stage::offered && attempt_->withdraw()) {
     take_back_rooms();
     attempt_.reset();
   }
-  if (WEFT_MUTANT != 73) space_->reconsider();
+  space_->reconsider();
 }
 
 }  // namespace weft::inline WEFT_ABI::wire
