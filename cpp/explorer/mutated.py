@@ -229,8 +229,7 @@ EDITS: list[tuple[str, str, str]] = [
     (
         "wire/impl/spanned.ipp",
         "  for (const Spanned* s : space_->spans) {\n",
-        "  if (WEFT_MUTANT == 71) return false;\n"
-        "  for (const Spanned* s : space_->spans) {\n",
+        "  if (WEFT_MUTANT == 71) return false;\n  for (const Spanned* s : space_->spans) {\n",
     ),
     (
         "wire/impl/spanned.ipp",
@@ -249,12 +248,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/spanned.ipp",
-        "  if (making()) {\n"
-        "    attempt_->fail();\n"
-        "    attempt_.reset();\n",
-        "  if (making()) {\n"
-        "    if (WEFT_MUTANT != 106) attempt_->fail();\n"
-        "    attempt_.reset();\n",
+        "  if (making()) {\n    attempt_->fail();\n    attempt_.reset();\n",
+        "  if (making()) {\n    if (WEFT_MUTANT != 106) attempt_->fail();\n    attempt_.reset();\n",
     ),
     (
         "wire/impl/spanned.ipp",
@@ -289,8 +284,7 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/far.ipp",
-        "  session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});\n"
-        "}\n",
+        "  session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});\n}\n",
         "  session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});\n"
         "  if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false, false});\n"
         "}\n",
@@ -323,13 +317,11 @@ EDITS: list[tuple[str, str, str]] = [
     (
         "wire/impl/moving.ipp",
         "  for (const Moving& m : moving_)\n",
-        "  if (WEFT_MUTANT == 64) return;\n"
-        "  for (const Moving& m : moving_)\n",
+        "  if (WEFT_MUTANT == 64) return;\n  for (const Moving& m : moving_)\n",
     ),
     (
         "wire/impl/home.ipp",
-        "  if (!back) {\n"
-        "    port.end_extended(guest);\n",
+        "  if (!back) {\n    port.end_extended(guest);\n",
         "  if (!back || WEFT_MUTANT == 103) {\n"
         "    if (WEFT_MUTANT != 102 || guest.home) port.end_extended(guest);\n",
     ),
@@ -350,8 +342,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/home.ipp",
-        "    return \"a HELD-END of no read whose end is awaited\";\n",
-        "    return WEFT_MUTANT == 101 ? nullptr : \"a HELD-END of no read whose end is awaited\";\n",
+        '    return "a HELD-END of no read whose end is awaited";\n',
+        '    return WEFT_MUTANT == 101 ? nullptr : "a HELD-END of no read whose end is awaited";\n',
     ),
     (
         "wire/impl/home.ipp",
@@ -394,8 +386,7 @@ EDITS: list[tuple[str, str, str]] = [
     (
         "wire/impl/span.ipp",
         "    ready = true;\n",
-        "    if (WEFT_MUTANT == 76 && span.trying_) return;\n"
-        "    ready = true;\n",
+        "    if (WEFT_MUTANT == 76 && span.trying_) return;\n    ready = true;\n",
     ),
     (
         "wire/impl/span.ipp",
@@ -420,8 +411,7 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/span.ipp",
-        "  trying_->stop_trying();\n"
-        "}\n",
+        "  trying_->stop_trying();\n}\n",
         "  trying_->stop_trying();\n"
         "  if (WEFT_MUTANT == 77) end({Status::cancelled, 0, 0, false, false}, nullptr);\n"
         "}\n",

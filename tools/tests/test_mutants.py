@@ -42,5 +42,9 @@ def test_the_numbered_ones_apply_too():
 
 
 def test_the_headers_have_none():
-    told = [p for p in (mutants.CPP / "include").rglob("*") if p.is_file() and "WEFT_MUTANT" in p.read_text()]
+    told = [
+        p
+        for p in (mutants.CPP / "include").rglob("*")
+        if p.is_file() and "WEFT_MUTANT" in p.read_text()
+    ]
     assert not told
