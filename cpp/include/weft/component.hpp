@@ -414,31 +414,64 @@ const void* lends(const G& g) {
   if constexpr (kWrites<G>) return g.lends();
   return nullptr;
 }
-template <class... G, std::size_t... I>
-auto select(bool fair, weft_place at, std::index_sequence<I...>, const G&... g) {
+// The guards of one select, and what comes of it: what was not written is given back.
+template <class... G>
+class Choosing {
+ public:
   using Result = std::variant<typename G::chosen_type...>;
-  Guards guards(sizeof...(G));
-  const std::int64_t time = running.api->now(running.process);
-  const void* const lent[] = {lends(g)..., nullptr};
-  for (std::size_t k = 0; k < sizeof...(G); ++k)
-    if (lent[k] && std::find(lent, lent + k, lent[k]) != lent + k)
-      throw BadUse(
-          "select: two outputs are given the same arrays, which can be written once: give each its "
-          "own");
+  explicit Choosing(const G&... g) : raw(sizeof...(G)), g_(g...) {}
+
+  void fill() {
+    const std::int64_t time = running.api->now(running.process);
+    std::apply(
+        [&](const G&... g) {
+          const void* const lent[] = {lends(g)..., nullptr};
+          for (std::size_t k = 0; k < sizeof...(G); ++k)
+            if (lent[k] && std::find(lent, lent + k, lent[k]) != lent + k)
+              throw BadUse(
+                  "select: two outputs are given the same arrays, which can be written once: give "
+                  "each its own");
+          (raw.all.push_back(g.guard(time)), ...);
+        },
+        g_);
+  }
+  // All but that one are the caller's again.
+  void restore_but(std::size_t i) { restore_but(i, std::index_sequence_for<G...>{}); }
+  Result take(std::size_t i) {
+    restore_but(i);
+    return take(i, std::index_sequence_for<G...>{});
+  }
+  Guards raw;
+
+ private:
+  template <std::size_t... I>
+  void restore_but(std::size_t i, std::index_sequence<I...>) {
+    ((I != i && I < raw.all.size() ? restore(std::get<I>(g_), raw.all[I]) : static_cast<void>(0)),
+     ...);
+  }
+  template <std::size_t... I>
+  Result take(std::size_t i, std::index_sequence<I...>) {
+    std::optional<Result> r;
+    ((i == I ? static_cast<void>(
+                   r.emplace(std::in_place_index<I>, std::get<I>(g_).chosen(raw.all[I])))
+             : static_cast<void>(0)),
+     ...);
+    return *std::move(r);
+  }
+  std::tuple<const G&...> g_;
+};
+template <class... G>
+auto select(bool fair, weft_place at, const G&... g) {
+  Choosing<G...> choosing(g...);
   std::uint32_t i = 0;
   try {
-    (guards.all.push_back(g.guard(time)), ...);
-    i = guards.select(fair, at);
+    choosing.fill();
+    i = choosing.raw.select(fair, at);
   } catch (...) {
-    ((I < guards.all.size() ? restore(g, guards.all[I]) : static_cast<void>(0)), ...);
+    choosing.restore_but(sizeof...(G));
     throw;
   }
-  ((i != I ? restore(g, guards.all[I]) : static_cast<void>(0)), ...);
-  std::optional<Result> r;
-  ((i == I ? static_cast<void>(r.emplace(std::in_place_index<I>, g.chosen(guards.all[I])))
-           : static_cast<void>(0)),
-   ...);
-  return *std::move(r);
+  return choosing.take(i);
 }
 }  // namespace detail
 
@@ -450,11 +483,11 @@ auto select(bool fair, weft_place at, std::index_sequence<I...>, const G&... g) 
 // guard that was chosen.
 template <class... G>
 auto select(const G&... g) {
-  return detail::select(true, {"", 0}, std::index_sequence_for<G...>{}, g...);
+  return detail::select(true, {"", 0}, g...);
 }
 template <class... G>
 auto select_first(const G&... g) {
-  return detail::select(false, {"", 0}, std::index_sequence_for<G...>{}, g...);
+  return detail::select(false, {"", 0}, g...);
 }
 
 inline void sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(),
@@ -545,11 +578,6 @@ weft_status guarded(const weft_api* api, weft_failure* failure, F&& f) {
   }
   return WEFT_FAILED;
 }
-
-// One for each declaration, by its place: run() has no room for the function itself.
-template <class... A>
-using Function = void (*)(A...);
-
 }  // namespace detail
 
 class Process;
@@ -672,8 +700,8 @@ class Process {
     info_.count = static_cast<std::uint32_t>(made_.size());
     return info_;
   }
-  template <class... A>
-  static std::deque<Made> parameters_of(detail::Function<A...>) {
+  template <class R, class... A>
+  static std::deque<Made> parameters_of(R (*)(A...)) {
     std::deque<Made> all;
     (add<std::decay_t<A>>(all), ...);
     return all;
@@ -692,6 +720,7 @@ class Process {
 };
 
 namespace detail {
+// One for each declaration, by its function: run() has no room for that.
 template <auto F>
 struct Run;
 template <class... A, void (*F)(A...)>
@@ -718,6 +747,8 @@ Process& Component::process(const char* name, const char* doc, const char* file,
   info.file = file;
   info.line = static_cast<std::uint32_t>(line);
   info.run = &detail::Run<F>::run;
+  // a coroutine (component_tasks.hpp)
+  if constexpr (requires { &detail::Run<F>::step; }) info.step = &detail::Run<F>::step;
   Process& p = processes_.emplace_back(info);
   p.parameters_ = Process::parameters_of(F);
   return p;

@@ -4,6 +4,7 @@
 //
 //   host ──dlopen──► weft_component_entry() ──► weft_component: its processes, their parameters
 //   host ──a thread for a process──► weft_process_info.run(api, process, arguments, failure) ──► how it ended (a weft_status)
+//        of a coroutine, on the pool: weft_process_info.step(…), again whenever what it waited for is decided
 //          component ──api->read, write, select, …──► the host's channels, by the number of the end among the arguments
 //
 // Invariants
@@ -55,7 +56,9 @@ typedef enum weft_status {
   WEFT_CANCELLED = 4,  // the process is asked to end (rule 6)
   // an end that is closed, a select without guards, …: weft_api.last_error says what (rule 11)
   WEFT_BAD_USE = 5,
-  WEFT_FAILED = 6  // of run() alone: the failure says what
+  WEFT_FAILED = 6,  // of run() and step() alone: the failure says what
+  // of an operation that was started: it is not decided yet; of step(): it waits for that
+  WEFT_PENDING = 7
 } weft_status;
 
 typedef struct weft_value {
@@ -134,6 +137,16 @@ typedef struct weft_api {
   // After a select that chose a WEFT_COMPUTED, before anything else: the value, or null: there is
   // none.
   weft_status (*deliver)(weft_process*, weft_value* from);
+  // The third edition: for a process that is stepped. As read, write, select and sync; but after
+  // WEFT_PENDING step() returns that too, and when it is called again the operation is decided:
+  // finish() does the rest, and says how it went. What the arguments point to stays until then. In
+  // a process that runs on a thread (run()) they wait, and are never pending.
+  weft_status (*start_read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
+  weft_status (*start_write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
+  weft_status (*start_select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
+                              uint32_t* chosen, weft_place at);
+  weft_status (*start_sync)(weft_process*, uint32_t barrier, weft_place at);
+  weft_status (*finish)(weft_process*);
 } weft_api;
 
 typedef enum weft_role {
@@ -176,6 +189,9 @@ typedef struct weft_process_info {
   uint32_t count;  // of parameters
   const weft_parameter* parameters;
   weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
+  // The third edition: of a coroutine; else null. Runs it until it waits (WEFT_PENDING) or has ended
+  // as run() would. *frame is null at first, and the component's; when it has ended it is null again.
+  weft_status (*step)(const weft_api*, weft_process*, weft_argument*, weft_failure*, void** frame);
 } weft_process_info;
 
 typedef struct weft_component {

@@ -1,0 +1,439 @@
+// Processes of components that are written as coroutines, so that many of them share the few native
+// threads of the pool (rule 16.10): what waits is co_awaited, and all else is as in component.hpp.
+//
+//   #include <weft/component_tasks.hpp>
+//   using namespace weft::native::tasks;
+//
+//   Task<> scale(Reader<double> samples, Writer<double> scaled, double factor) {
+//     while (auto x = co_await samples.next()) co_await scaled.write(factor * *x);
+//   }
+//   WEFT_COMPONENT(filter, "Filters.") { component.process<&scale>("scale").argument("samples")…; }
+//
+//   step() ─► the innermost coroutine ──an operation: start_…()──► decided: it goes on
+//      ▲                                     └──WEFT_PENDING: step() returns──┐
+//      └──────────────the host, when it is decided: finish()──────────────────┘
+//
+// Invariants
+//  1 A coroutine is resumed by step() alone, one after another in a loop: neither the call of a Task
+//    nor its end resumes another from within, so that the stack does not grow.
+//  2 Only what is of this file can be awaited: whatever else would suspend a process that nobody
+//    goes on with.
+#pragma once
+#include <coroutine>
+
+#include "component.hpp"
+
+namespace weft::native {
+
+namespace detail {
+
+// Of the process that this thread steps.
+struct Stepped {
+  std::coroutine_handle<> innermost;
+  bool waits = false;
+};
+inline thread_local Stepped* stepped = nullptr;
+
+// An operation that may wait. `start` of the derived class begins it.
+class TaskOperation {
+ public:
+  TaskOperation() = default;
+  TaskOperation(const TaskOperation&) = delete;
+  TaskOperation& operator=(const TaskOperation&) = delete;
+  void await_suspend(std::coroutine_handle<> h) noexcept {
+    stepped->innermost = h;
+    stepped->waits = true;
+  }
+
+ protected:
+  bool begun(weft_status s) noexcept {
+    status_ = s;
+    return s != WEFT_PENDING;
+  }
+  weft_status ended() noexcept {
+    if (status_ == WEFT_PENDING) status_ = running.api->finish(running.process);
+    return status_;
+  }
+
+ private:
+  weft_status status_ = WEFT_OK;
+};
+
+template <class T>
+class TaskRead : public TaskOperation {
+ public:
+  TaskRead(std::uint32_t end, weft_place at) noexcept : end_(end), at_(at) {}
+  bool await_ready() {
+    return begun(running.api->start_read(running.process, end_, &block_.value, at_));
+  }
+  T await_resume() {
+    check(ended(), end_);
+    return decode<T>(block_);
+  }
+
+ protected:
+  const std::uint32_t end_;
+  const weft_place at_;
+  Block block_;
+};
+template <class T>
+class TaskNext : public TaskRead<T> {
+ public:
+  using TaskRead<T>::TaskRead;
+  std::optional<T> await_resume() {
+    const weft_status s = this->ended();
+    if (s == WEFT_RETIRED) return std::nullopt;
+    check(s, this->end_);
+    return decode<T>(this->block_);
+  }
+};
+
+// `V`: T, or T& for what has arrays in it, which is empty when it was written and there yet if not.
+template <class T, class V>
+class TaskWrite : public TaskOperation {
+ public:
+  TaskWrite(std::uint32_t end, V value, weft_place at)
+      : end_(end), value_(static_cast<V&&>(value)), at_(at) {}
+  bool await_ready() {
+    encode<T>(value_, block_, running.api->allocate);
+    return begun(running.api->start_write(running.process, end_, &block_.value, at_));
+  }
+  void await_resume() {
+    const weft_status s = ended();
+    if (s == WEFT_OK) block_.value.block = nullptr;
+    if constexpr (kParts<T>)
+      if (s != WEFT_OK) value_ = decode<T>(block_);
+    check(s, end_);
+  }
+
+ private:
+  const std::uint32_t end_;
+  V value_;
+  const weft_place at_;
+  Block block_;
+};
+
+class TaskSync : public TaskOperation {
+ public:
+  TaskSync(std::uint32_t barrier, weft_place at) noexcept : barrier_(barrier), at_(at) {}
+  bool await_ready() { return begun(running.api->start_sync(running.process, barrier_, at_)); }
+  void await_resume() { check(ended(), 0); }
+
+ private:
+  const std::uint32_t barrier_;
+  const weft_place at_;
+};
+
+template <class... G>
+class TaskSelect : public TaskOperation {
+ public:
+  TaskSelect(bool fair, weft_place at, const G&... g) : choosing_(g...), fair_(fair), at_(at) {}
+  bool await_ready() {
+    try {
+      choosing_.fill();
+    } catch (...) {
+      choosing_.restore_but(sizeof...(G));
+      throw;
+    }
+    auto& all = choosing_.raw.all;
+    return begun(running.api->start_select(running.process, all.data(),
+                                           static_cast<std::uint32_t>(all.size()), fair_, &chosen_,
+                                           at_));
+  }
+  typename Choosing<G...>::Result await_resume() {
+    const weft_status s = ended();
+    if (s != WEFT_OK) {
+      choosing_.restore_but(sizeof...(G));
+      fail(s, chosen_ < sizeof...(G) ? choosing_.raw.all[chosen_].end : 0);
+    }
+    return choosing_.take(chosen_);
+  }
+
+ private:
+  Choosing<G...> choosing_;
+  const bool fair_;
+  const weft_place at_;
+  std::uint32_t chosen_ = 0;
+};
+
+class TaskSleep : public TaskOperation {
+ public:
+  TaskSleep(std::chrono::nanoseconds span, weft_place at) noexcept : span_(span), at_(at) {}
+  bool await_ready() {
+    guard_ = After{span_}.guard(now().count());
+    return begun(running.api->start_select(running.process, &guard_, 1, true, &chosen_, at_));
+  }
+  void await_resume() { check(ended(), 0); }
+
+ private:
+  const std::chrono::nanoseconds span_;
+  const weft_place at_;
+  weft_guard guard_{};
+  std::uint32_t chosen_ = 0;
+};
+
+// --- coroutines ----------------------------------------------------------------------------------
+
+template <class A>
+concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> ||
+                  requires { typename std::remove_cvref_t<A>::weft_task; };
+
+struct TaskPromise {
+  std::coroutine_handle<> caller;  // null: the process's own
+  std::exception_ptr failed;
+
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  struct Ended {
+    bool await_ready() const noexcept { return false; }
+    template <class P>
+    void await_suspend(std::coroutine_handle<P> h) const noexcept {
+      stepped->innermost = h.promise().caller;
+    }
+    void await_resume() const noexcept {}
+  };
+  Ended final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { failed = std::current_exception(); }
+  template <class A>
+  A&& await_transform(A&& a) noexcept {
+    static_assert(Awaited<A>,
+                  "a Task awaits operations of weft::native::tasks and other Tasks: nobody would go "
+                  "on with it after anything else");
+    return static_cast<A&&>(a);
+  }
+};
+template <class T>
+struct TaskPromiseOf : TaskPromise {
+  std::optional<T> value;
+  template <class U>
+  void return_value(U&& u) {
+    value.emplace(std::forward<U>(u));
+  }
+  T take() {
+    if (failed) std::rethrow_exception(failed);
+    return *std::move(value);
+  }
+};
+template <>
+struct TaskPromiseOf<void> : TaskPromise {
+  void return_void() const noexcept {}
+  void take() const {
+    if (failed) std::rethrow_exception(failed);
+  }
+};
+
+}  // namespace detail
+
+namespace tasks {
+
+// What a coroutine returns: a process, or a part of one that it awaits, auto x = co_await part(…).
+// It begins when it is awaited, and is awaited once.
+template <class T = void>
+class [[nodiscard]] Task {
+ public:
+  using weft_task = T;
+  struct promise_type : detail::TaskPromiseOf<T> {
+    Task get_return_object() {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+  };
+  Task(Task&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  ~Task() {
+    if (h_) h_.destroy();
+  }
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) const noexcept {
+    h_.promise().caller = caller;
+    detail::stepped->innermost = h_;
+  }
+  T await_resume() const { return h_.promise().take(); }
+
+  std::coroutine_handle<promise_type> handle() const noexcept { return h_; }
+
+ private:
+  explicit Task(std::coroutine_handle<promise_type> h) noexcept : h_(h) {}
+  std::coroutine_handle<promise_type> h_;
+};
+
+template <class T>
+class Reader {
+ public:
+  using value_type = T;
+  explicit Reader(detail::End e) noexcept : end_(e) {}
+
+  // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  detail::TaskRead<T> read(const char* file = __builtin_FILE(),
+                           int line = __builtin_LINE()) noexcept {
+    return {end_.number(), detail::place(file, line)};
+  }
+  // co_await: the next value, or std::nullopt when the other side has retired. Throws as read() does
+  // else.
+  detail::TaskNext<T> next(const char* file = __builtin_FILE(),
+                           int line = __builtin_LINE()) noexcept {
+    return {end_.number(), detail::place(file, line)};
+  }
+  void retire() { end_.retire(); }
+  void poison(std::uint8_t strength = 1) { end_.poison(strength); }
+  std::uint32_t number() const noexcept { return end_.number(); }
+
+  // As a guard of select().
+  using chosen_type = T;
+  weft_guard guard(std::int64_t now) const noexcept { return end_.guard(now); }
+  T chosen(weft_guard& g) const { return end_.chosen(g); }
+
+ private:
+  native::Reader<T> end_;
+};
+
+template <class T>
+class Writer {
+ public:
+  using value_type = T;
+  explicit Writer(detail::End e) noexcept : end_(e) {}
+
+  // co_await: done when a reader (or the buffer) has the value. Throws as Reader::read() does.
+  auto write(T v, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE()) requires(!detail::kParts<T>) {
+    return detail::TaskWrite<T, T>(end_.number(), std::move(v), detail::place(file, line));
+  }
+  // The arrays in it go to the reader; what was not written is there yet.
+  auto write(T&& v, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE()) requires detail::kParts<T> {
+    return detail::TaskWrite<T, T&>(end_.number(), v, detail::place(file, line));
+  }
+  void retire() { end_.retire(); }
+  void poison(std::uint8_t strength = 1) { end_.poison(strength); }
+  std::uint32_t number() const noexcept { return end_.number(); }
+
+ private:
+  native::Writer<T> end_;
+};
+
+class Barrier {
+ public:
+  explicit Barrier(detail::End e) noexcept : number_(e.number), barrier_(e) {}
+  // co_await: until every enrolled party has come. Throws Cancelled, BadUse.
+  detail::TaskSync sync(const char* file = __builtin_FILE(),
+                        int line = __builtin_LINE()) noexcept {
+    return {number_, detail::place(file, line)};
+  }
+  void enrol() { barrier_.enrol(); }
+  void resign() { barrier_.resign(); }
+
+  using chosen_type = std::monostate;
+  weft_guard guard(std::int64_t now) const noexcept { return barrier_.guard(now); }
+  std::monostate chosen(weft_guard& g) const noexcept { return barrier_.chosen(g); }
+
+ private:
+  std::uint32_t number_;
+  native::Barrier barrier_;
+};
+
+template <class T>
+  requires(!detail::kParts<T>)
+Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) {
+  return {w.number(), std::move(v)};
+}
+template <class T>
+  requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) {
+    return {w.number(), v};
+  }
+
+// co_await select(…): as that of component.hpp.
+template <class... G>
+auto select(const G&... g) {
+  return detail::TaskSelect<G...>(true, {"", 0}, g...);
+}
+template <class... G>
+auto select_first(const G&... g) {
+  return detail::TaskSelect<G...>(false, {"", 0}, g...);
+}
+// co_await sleep(…)
+inline detail::TaskSleep sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(),
+                               int line = __builtin_LINE()) noexcept {
+  return {span, detail::place(file, line)};
+}
+
+// What is the same, so that `using namespace weft::native::tasks` is enough.
+using native::after, native::skip, native::when, native::loud, native::now;
+using native::Array, native::Bytes, native::Value, native::Written;
+using native::BadUse, native::Cancelled, native::ChannelEnd, native::PeerDied, native::Poisoned,
+    native::Retired;
+
+}  // namespace tasks
+
+namespace detail {
+
+template <class T>
+struct Parameter<tasks::Reader<T>> {
+  static constexpr std::uint32_t kRole = WEFT_READER;
+  using value_type = T;
+  static tasks::Reader<T> of(weft_argument& a) noexcept { return tasks::Reader<T>(End{a.end}); }
+};
+template <class T>
+struct Parameter<tasks::Writer<T>> {
+  static constexpr std::uint32_t kRole = WEFT_WRITER;
+  using value_type = T;
+  static tasks::Writer<T> of(weft_argument& a) noexcept { return tasks::Writer<T>(End{a.end}); }
+};
+template <>
+struct Parameter<tasks::Barrier> {
+  static constexpr std::uint32_t kRole = WEFT_BARRIER;
+  using value_type = std::monostate;
+  static tasks::Barrier of(weft_argument& a) noexcept { return tasks::Barrier(End{a.end}); }
+};
+
+template <class P>
+inline constexpr bool kBlocks = std::is_same_v<P, Barrier>;
+template <class T>
+inline constexpr bool kBlocks<Reader<T>> = true;
+template <class T>
+inline constexpr bool kBlocks<Writer<T>> = true;
+
+template <class... A, tasks::Task<> (*F)(A...)>
+struct Run<F> {
+  static_assert(!(kBlocks<std::decay_t<A>> || ...),
+                "a Task has ends of weft::native::tasks, whose operations are awaited: those of "
+                "weft::native would hold up all that share its thread");
+
+  static weft_status step(const weft_api* api, weft_process* process, weft_argument* arguments,
+                          weft_failure* failure, void** frame) {
+    running = {api, process};
+    bool waits = false;
+    const weft_status s = guarded(api, failure, [&] {
+      if (!*frame) *frame = new Frame(arguments, std::index_sequence_for<A...>{});
+      auto& f = *static_cast<Frame*>(*frame);
+      f.now.waits = false;
+      stepped = &f.now;
+      while (!f.root.handle().done() && !f.now.waits) f.now.innermost.resume();
+      waits = f.now.waits;
+      if (!waits) f.root.await_resume();
+    });
+    if (waits) return WEFT_PENDING;
+    delete static_cast<Frame*>(std::exchange(*frame, nullptr));
+    return s;
+  }
+  static weft_status run(const weft_api* api, weft_process* process, weft_argument* arguments,
+                         weft_failure* failure) {
+    void* frame = nullptr;
+    return step(api, process, arguments, failure, &frame);  // on a thread nothing is pending
+  }
+
+ private:
+  struct Frame {
+    template <std::size_t... I>
+    Frame([[maybe_unused]] weft_argument* a, std::index_sequence<I...>)
+        : made{Parameter<std::decay_t<A>>::of(a[I])...},
+          root(F(static_cast<A&&>(std::get<I>(made))...)) {
+      now.innermost = root.handle();
+    }
+    std::tuple<std::decay_t<A>...> made;
+    tasks::Task<> root;
+    Stepped now;
+  };
+};
+
+}  // namespace detail
+}  // namespace weft::native
