@@ -1,7 +1,8 @@
-// Native components (rules 16): libraries whose processes run as thread processes without the GIL.
+// Native components (rules 16): libraries whose processes run without the GIL, as thread processes or on the pool.
 //
 //   component.cpp        loading a library, what it declares, making a call of one of its processes
 //   component_calls.cpp  a call that runs: the table of functions through which it touches channels, time and its run
+//                        (component_calls.hpp: in which files)
 //   component_abroad.cpp the same at channels with ends in other OS processes
 #pragma once
 #include <deque>
@@ -32,7 +33,9 @@ struct NativeCall {
   prim::atomic<bool> abroad{false};
 
   // While it runs, of its thread alone.
-  ThreadProcess* thread = nullptr;
+  ProcessBase* process = nullptr;
+  runtime::Run* run = nullptr;
+  ThreadProcess* thread = nullptr;  // the same process; null: it is on the pool
   std::string error;  // of the last bad use
   // where selects begin, by their guards (rule 5.4)
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
@@ -40,6 +43,17 @@ struct NativeCall {
   // it has chosen a computed output, which is guard `decided`, and makes its value
   Choosing* deciding = nullptr;
   std::uint32_t decided = 0;
+  // On the pool: its coroutine's frame, and the operation that it has begun.
+  void* frame = nullptr;
+  struct Begun {
+    weft_status (*finish)(NativeCall&) = nullptr;
+    Value slot;
+    std::uint32_t end = 0, count = 0;
+    weft_value* value = nullptr;
+    weft_guard* guards = nullptr;
+    std::uint32_t* chosen = nullptr;
+    Choosing* choosing = nullptr;
+  } begun;
   // by how many guards; kept: whoever reports may look at one that is over
   std::deque<std::unique_ptr<Choosing>> choosing;
 
@@ -69,6 +83,10 @@ void unsent_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* fr
 
 // On the process's thread, with the GIL: what it returned; null with the exception that left it.
 PyObject* run_call(NativeCall& c);
+
+// The call that a process on the pool is; `o` is what f_call of component.cpp made.
+NativeCall& native_call(PyObject* o) noexcept;
+void start_pooled(runtime::Group& g, ProcessObject* p);
 
 int init_component(PyObject* m);
 int init_component_calls(PyObject* m);

@@ -12,55 +12,22 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "aside.hpp"
-#include "component.hpp"
-#include "wire.hpp"
+#include "component_calls.hpp"
 
 namespace weft::py {
 
-struct NativeCall::Choosing {
-  explicit Choosing(std::uint32_t n) : size(n), guards(n), slots(std::make_unique<Value[]>(n)) {}
-  const std::uint32_t size;
-  runtime::FixedArray<core::Guard> guards;
-  std::unique_ptr<Value[]> slots;
-  std::optional<core::Select> select;
-};
+namespace calls {
+
+prim::atomic<std::uint32_t> task_waiters{0};
+std::vector<Call*> running_calls;
 
 namespace {
-
-using Call = NativeCall;
-Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
-
-prim::atomic<std::uint32_t> task_waiters{0};  // written under the GIL
-std::vector<Call*> running_calls;             // under the GIL
-
-// Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it
-// says so before it looks whether there are task waiters, or whoever makes the first of them sees that
-// it is there.
-class Operation {
- public:
-  explicit Operation(Call& c) noexcept : call_(c) {
-    if (!aside()) return;
-    c.in_core.store(true, std::memory_order_seq_cst);
-    if (task_waiters.load(std::memory_order_seq_cst) == 0 &&
-        !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
-      return;
-    c.in_core.store(false, std::memory_order_release);
-    lock_.emplace();
-  }
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-  ~Operation() { call_.in_core.store(false, std::memory_order_release); }
-
- private:
-  Call& call_;
-  std::optional<With> lock_;
-};
 
 // (component, process, type, text) -> a weft.native.ComponentError
 PyObject* component_error = nullptr;
 
-weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
+}  // namespace
+
 weft_status status_of(Status s) noexcept {
   switch (s) {
     case Status::ok: return WEFT_OK;
@@ -71,12 +38,18 @@ weft_status status_of(Status s) noexcept {
   }
 }
 
-// The end, for an operation; null: bad use.
 bool idle(Call& c, const char* verb) {
   if (!c.deciding) return true;
   bad(c, std::string(verb) +
              " in the function that makes a computed output's value: it does nothing with channels "
              "(rule 5.8)");
+  return false;
+}
+bool may_wait(Call& c, const char* verb) {
+  if (c.thread) [[likely]]
+    return true;
+  bad(c, std::string(verb) + ": this process runs on the pool, where nothing waits where it "
+                             "stands: await the operation (weft::native::tasks)");
   return false;
 }
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
@@ -92,9 +65,11 @@ EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
 }
 void go_to(Call& c, weft_place at) noexcept {
   if (!at.file || !*at.file) return;
-  c.thread->line = at.line;
-  c.thread->about = runtime::in_file(c.thread->about, at.file);
+  c.process->line = at.line;
+  c.process->about = runtime::in_file(c.process->about, at.file);
 }
+
+namespace {
 
 // --- read and write ------------------------------------------------------------------------------
 
@@ -131,6 +106,8 @@ bool meet(Call& c, ChannelObject* channel, Value& slot, Status& s) noexcept {
   return true;
 }
 
+}  // namespace
+
 weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
   if (!is_cell(o)) [[unlikely]]
     return taken_abroad(c, end, o, to);
@@ -151,8 +128,11 @@ void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcep
   }
 }
 
+namespace {
+
 weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
   Call& c = call_of(p);
+  if (!may_wait(c, "read")) return WEFT_BAD_USE;
   EndObject* const e = end_at(c, end, true, "read");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
@@ -166,6 +146,7 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
 
 weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at) {
   Call& c = call_of(p);
+  if (!may_wait(c, "write")) return WEFT_BAD_USE;
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
@@ -197,7 +178,8 @@ constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visi
 weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, void** held,
                            weft_place at) {
   Call& c = call_of(p);
-  EndObject* const e = end_at(c, end, true, "extended read");
+  EndObject* const e =
+      may_wait(c, "extended read") ? end_at(c, end, true, "extended read") : nullptr;
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   ThreadProcess& me = *c.thread;
@@ -311,18 +293,26 @@ constexpr runtime::OpKind sync_op{"sync", &withdraw_sync,
                                     v.barrier(*static_cast<core::SyncObject*>(p.place));
                                   }};
 
-BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb) {
+}  // namespace
+
+BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool sync) {
   if (!idle(c, verb)) return nullptr;
-  if (number < c.barriers.size()) return &c.barriers[number]->core;
-  bad(c, std::string(verb) + ": the process has no such barrier");
+  if (number >= c.barriers.size()) {
+    bad(c, std::string(verb) + ": the process has no such barrier");
+    return nullptr;
+  }
+  BarrierEngine* const b = &c.barriers[number]->core;
+  if (!sync || b->enrolled() > 0) return b;
+  bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
   return nullptr;
 }
+
+namespace {
+
 weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
   Call& c = call_of(p);
-  BarrierEngine* const b = barrier_at(c, number, "sync");
+  BarrierEngine* const b = may_wait(c, "sync") ? barrier_at(c, number, "sync", true) : nullptr;
   if (!b) return WEFT_BAD_USE;
-  if (b->enrolled() == 0)
-    return bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
   go_to(c, at);
   ThreadProcess& me = *c.thread;
   if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
@@ -351,235 +341,6 @@ weft_status resign(weft_process* p, std::uint32_t number) {
   return b->resign() ? WEFT_OK : bad(c, "resign on a barrier with nobody enrolled");
 }
 
-// --- select --------------------------------------------------------------------------------------
-
-Call::Choosing& choosing_for(Call& c, std::uint32_t n) {
-  for (const auto& x : c.choosing)
-    if (x->size == n) return *x;
-  return *c.choosing.emplace_back(std::make_unique<Call::Choosing>(n));
-}
-
-bool withdraw_select(ProcessBase& p) noexcept {
-  auto& x = *static_cast<Call::Choosing*>(p.place);
-  return !x.select->held() && x.select->choice.finish_as(core::CANCELLED);
-}
-void visit_select(ProcessBase& p, runtime::WaitVisitor& v) {
-  auto& x = *static_cast<Call::Choosing*>(p.place);
-  for (std::uint32_t i = 0; i < x.size; ++i) {
-    core::Guard& g = x.guards[i];
-    if (g.enabled && g.kind == core::Kind::barrier)
-      v.barrier(*static_cast<core::SyncObject*>(static_cast<BarrierEngine*>(g.where)));
-    if (!g.enabled || g.kind > core::Kind::output) continue;
-    if (g.has_ended())
-      v.ended(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)), i);
-    else
-      v.channel(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)),
-                g.kind == core::Kind::output);
-  }
-}
-constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
-constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
-
-// The guards of the component as the core's; null: bad use.
-Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {
-  Call::Choosing& x = choosing_for(c, n);
-  key = 0xCBF29CE484222325ull;
-  bool any = false;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    const weft_guard& from = guards[i];
-    core::Guard& g = x.guards[i];
-    g.node.flags = 0;
-    g.where = nullptr;
-    g.enabled = from.on != 0;
-    g.ends = from.ends != 0;
-    g.silent = g.lined = false;
-    g.node.slot = &x.slots[i];
-    any = any || g.enabled;
-    if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
-      g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
-      g.deadline = from.deadline;
-    } else if (from.kind == WEFT_SYNC) {
-      BarrierEngine* const b = barrier_at(c, from.end, "select");
-      if (!b) return nullptr;
-      g.kind = core::Kind::barrier;
-      g.ops = &core::barrier_ops<BarrierEngine>;
-      g.where = b;
-    } else if (from.kind > WEFT_COMPUTED) {
-      bad(c, "select: guard " + std::to_string(i) + " is of no kind");
-      return nullptr;
-    } else {
-      const bool in = from.kind == WEFT_INPUT;
-      EndObject* const e = end_at(c, from.end, in, "select");
-      if (!e) return nullptr;
-      g.kind = in ? core::Kind::input : core::Kind::output;
-      g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
-      g.where = &e->channel->core;
-      if (from.kind == WEFT_COMPUTED) g.node.set(core::NodeFlags::compute);
-      if (from.kind == WEFT_OUTPUT && !(x.slots[i].o = given(c, from.end, from.value))) {
-        bad(c, "select: there is no memory left");
-        return nullptr;
-      }
-    }
-    // FNV-1a
-    key = (key ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) *
-          0x100000001B3ull;
-  }
-  if (!any) {
-    bad(c, "select: no guard is on, so it would wait for ever");
-    return nullptr;
-  }
-  if (core::find_fault(x.guards.get(), n).what == core::Fault::both_ends) {
-    bad(c, "select with both ends of one channel: a process cannot talk to itself");
-    return nullptr;
-  }
-  return &x;
-}
-
-// Values of outputs go back to the component, but for the one that was written: its block is the
-// channel's.
-void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
-  for (std::uint32_t i = 0; i < x.size; ++i) {
-    if (guards[i].kind != WEFT_OUTPUT) continue;
-    PyObject* const cell = x.slots[i].take();
-    if (static_cast<int>(i) == written) {
-      guards[i].value = {0, nullptr};
-      const Value dropped(cell);  // by a buffer
-    } else if (cell) {
-      not_sent(c, guards[i].end, cell, &guards[i].value);
-    }
-  }
-}
-
-weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair,
-                   std::uint32_t* chosen, weft_place at) {
-  Call& c = call_of(p);
-  *chosen = n;
-  if (n == 0) return bad(c, "select without guards would wait for ever");
-  go_to(c, at);
-  ThreadProcess& me = *c.thread;
-  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
-  std::uint64_t key;
-  Call::Choosing* const x = fill(c, guards, n, key);
-  if (!x) {
-    give_back(c, choosing_for(c, n), guards, -1);
-    return WEFT_BAD_USE;
-  }
-  std::uint32_t& start = c.starts[key];
-  x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, &me, start);
-  core::Select& s = *x->select;
-  const auto now = [&me]() noexcept { return me.run->now(); };
-  int i = core::Select::none;
-  bool far = false;
-  {
-    const Operation op(c);
-    for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
-      far = far || ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) &&
-                    is_wired(c.ends[guards[k].end]->channel));
-    if (!far) i = s.scan(now);
-    if (!far && i == core::Select::none) i = s.enrol();
-  }
-  if (far) {
-    give_back(c, *x, guards, -1);
-    for (std::uint32_t k = 0; k < n; ++k)
-      if (guards[k].kind == WEFT_COMPUTED)
-        return bad(c,
-                   "select with a computed output and channels that have ends in other OS "
-                   "processes: that is not built for native components");
-    return select_abroad(c, guards, n, fair != 0, chosen);
-  }
-  if (i == core::Select::parked) {
-    me.place = x;
-    runtime::TimerNode timer;
-    const int t = s.held() ? -1 : s.earliest_timer();
-    const bool armed = t >= 0 && s.guard(t).deadline != prim::forever;
-    if (armed) {
-      timer.deadline = s.guard(t).deadline;
-      timer.choice = &s.choice;
-      me.run->arm(timer);
-    }
-    me.block(n == 1 && t == 0 ? sleep_op : select_op);
-    if (armed) me.run->disarm(timer);
-    const std::uint32_t word = s.held() ? core::DONE : s.choice.word();
-    {
-      const Operation op(c);
-      i = s.finish();
-    }
-    if (i < 0 && word == core::TIMED_OUT) i = s.earliest_timer();
-  }
-  if (i < 0) {
-    give_back(c, *x, guards, -1);
-    return WEFT_CANCELLED;
-  }
-  *chosen = static_cast<std::uint32_t>(i);
-  start = s.next_start();
-  core::Guard& g = x->guards[static_cast<std::size_t>(i)];
-  if (g.kind > core::Kind::output) {
-    give_back(c, *x, guards, -1);
-    return WEFT_OK;
-  }
-  if (is_end(s.status())) {
-    give_back(c, *x, guards, -1);
-    return status_of(s.status());
-  }
-  Engine& core = *static_cast<Engine*>(g.where);
-  if (g.kind == core::Kind::input) {
-    core.last_reader = me.id;
-    const weft_status got =
-        taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
-    give_back(c, *x, guards, -1);
-    return got;
-  } else {
-    core.last_writer = me.id;
-    give_back(c, *x, guards, i);
-    if (guards[i].kind == WEFT_COMPUTED) {
-      c.deciding = x;
-      c.decided = static_cast<std::uint32_t>(i);
-    }
-  }
-  return WEFT_OK;
-}
-
-// A partner has what was chosen, and lets us go on.
-constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
-
-// If the channel has got ends in other OS processes since it was chosen.
-void deliver_as_object(ChannelObject* channel, Value& slot) {
-  const With lock;
-  if (!is_wired(channel)) return;
-  if (PyObject* const o = unpack_native(slot.take())) slot.o = pack(channel, o);
-  PyErr_Clear();
-}
-
-weft_status deliver(weft_process* p, weft_value* from) {
-  Call& c = call_of(p);
-  Call::Choosing* const x = std::exchange(c.deciding, nullptr);
-  if (!x) return bad(c, "deliver: no computed output was chosen");
-  core::Guard& g = x->guards[c.decided];
-  Engine& core = *static_cast<Engine*>(g.where);
-  const auto end = std::find_if(c.ends.begin(), c.ends.end(), [&](EndObject* e) {
-    return &e->channel->core == &core && is_writer(reinterpret_cast<PyObject*>(e));
-  });
-  Value& slot = x->slots[c.decided];
-  slot.o = from ? given(c, static_cast<std::uint32_t>(end - c.ends.begin()), *from) : nullptr;
-  const bool made = slot.o != nullptr;
-  if (made && c.abroad.load(std::memory_order_relaxed)) deliver_as_object((*end)->channel, slot);
-  Status s = Status::ok;
-  {
-    const Operation op(c);
-    g.node.slot = &slot;
-    if (slot.o)
-      s = core.deliver(g.node);
-    else
-      core.abandon(g.node);
-  }
-  if (s == Status::pending) {
-    c.thread->place = x;
-    c.thread->block(held_op);
-  }
-  const Value dropped(slot.take());  // by a buffer
-  return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
-}
-
 // --- the rest ------------------------------------------------------------------------------------
 
 weft_status retire(weft_process* p, std::uint32_t end) {
@@ -598,8 +359,10 @@ weft_status poison(weft_process* p, std::uint32_t end, std::uint32_t strength) {
   c.ends[end]->channel->core.poison(static_cast<std::uint8_t>(strength));
   return WEFT_OK;
 }
-std::int64_t now(weft_process* p) { return call_of(p).thread->run->now(); }
+std::int64_t now(weft_process* p) { return call_of(p).run->now(); }
 const char* last_error(weft_process* p) { return call_of(p).error.c_str(); }
+
+}  // namespace
 
 constexpr weft_api table{WEFT_COMPONENT_ABI,
                          sizeof(weft_api),
@@ -621,7 +384,14 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &resign,
                          &begin_extended,
                          &end_extended,
-                         &deliver};
+                         &deliver,
+                         &start_read,
+                         &start_write,
+                         &start_select,
+                         &start_sync,
+                         &finish};
+
+namespace {
 
 // --- how it ended --------------------------------------------------------------------------------
 
@@ -631,11 +401,13 @@ struct Text {  // of a failure
   const char* c_str() const noexcept { return text ? text : ""; }
 };
 
+}  // namespace
+
 PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
   const Text type{f.type}, text{f.text};
   switch (s) {
     case WEFT_OK: Py_RETURN_NONE;
-    case WEFT_CANCELLED: return raise_cancelled(*c.thread, nullptr);
+    case WEFT_CANCELLED: return raise_cancelled(*c.process, nullptr);
     case WEFT_RETIRED:
     case WEFT_POISONED:
     case WEFT_DIED:
@@ -656,6 +428,8 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
   return nullptr;
 }
 
+namespace {
+
 void pin(int cpu) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -672,6 +446,9 @@ PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>
                            {}};
 
 }  // namespace
+}  // namespace calls
+
+using namespace calls;
 
 NativeCall::NativeCall() = default;
 NativeCall::~NativeCall() {
@@ -724,7 +501,8 @@ PyObject* run_call(NativeCall& c) {
     return bad_use(
         "a native process is run once, as a process: give it to run, Parallel or a Group");
   c.started = true;
-  c.thread = static_cast<ThreadProcess*>(t);
+  c.process = c.thread = static_cast<ThreadProcess*>(t);
+  c.run = t->run;
   if (c.cpu >= 0) pin(c.cpu);
   char name[16];
   std::snprintf(name, sizeof name, "%s", t->function ? t->function : c.info->name);
@@ -743,7 +521,7 @@ PyObject* run_call(NativeCall& c) {
   release_lent();
   run_deferred();
   PyObject* const r = conclude(c, s, f);
-  c.thread = nullptr;
+  c.process = c.thread = nullptr;
   return r;
 }
 
