@@ -101,9 +101,10 @@ PyObject* declared(const weft_process_info& info) {
       return nullptr;
     }
   }
-  PyObject* const r = all ? Py_BuildValue("sssIO", info.name, or_empty(info.doc),
-                                          or_empty(info.file), info.line, all)
-                          : nullptr;
+  PyObject* const r =
+      all ? Py_BuildValue("sssIOO", info.name, or_empty(info.doc), or_empty(info.file), info.line,
+                          all, info.step ? Py_True : Py_False)
+          : nullptr;
   Py_XDECREF(all);
   return r;
 }
@@ -280,6 +281,8 @@ PyMethodDef functions[] = {{"_component_open", gated<f_open>, METH_O, nullptr},
                            {}};
 
 }  // namespace
+
+NativeCall& native_call(PyObject* o) noexcept { return *reinterpret_cast<CallObject*>(o)->call; }
 
 int init_component(PyObject* m) {
   CallType.tp_name = "weft._NativeCall";

@@ -250,15 +250,19 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
   c.begun.value = value;
   c.begun.finish = S == Side::in ? &finish_read : &finish_write;
   me.slot = &c.begun.slot;
+  Status s;
   {
     const Operation op(c);
     if (c.abroad.load(std::memory_order_relaxed) && is_wired(e->channel)) {
       if (S == Side::out) *value = take_cell(c.begun.slot.take());
       return wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel);
     }
-    me.status = e->channel->core.begin<S>(me);
+    s = e->channel->core.begin<S>(me);
   }
-  if (me.status != Status::pending) return c.begun.finish(c);
+  if (s != Status::pending) {  // else its status is whoever's who decides it
+    me.status = s;
+    return c.begun.finish(c);
+  }
   me.op = &pooled_waiting<S>;
   return WEFT_PENDING;
 }
@@ -304,11 +308,12 @@ weft_status start_sync(weft_process* p, std::uint32_t number, weft_place at) {
   ProcessBase& me = *c.process;
   if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
   c.begun.finish = &finish_sync;
+  Status s;
   {
     const Operation op(c);
-    me.status = b->begin_sync(me);
+    s = b->begin_sync(me);
   }
-  if (me.status != Status::pending) return finish_sync(c);
+  if (s != Status::pending) return status_of(s);
   me.op = &pooled_sync;
   return WEFT_PENDING;
 }

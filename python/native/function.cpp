@@ -169,7 +169,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
     bad_use("@process on %R: decorate a function", f);
     return -1;
   }
-  if (kind < 0 || kind > static_cast<int>(Kind::apart)) {
+  if (kind < 0 || kind > static_cast<int>(Kind::pooled)) {
     bad_use("ProcessFunction: there is no kind %d", kind);
     return -1;
   }

@@ -126,11 +126,14 @@ struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
 
-// Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own.
-enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart };
+// Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own, `pooled` one of
+// a native component (component_pool.cpp).
+enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart, pooled };
 struct GreenletState;  // a greenlet process's greenlet (greenlet.cpp)
 
 struct OpObject;
+struct NativeCall;
+class PoolThread;
 
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: ends held
@@ -144,10 +147,12 @@ struct ProcessObject {
     runtime::ThreadProcess* thread;  // of a thread process that runs
     // of a coroutine: the operation that it awaits (awaiting.hpp); not owned, may be null
     PyObject* waits;
+    NativeCall* native;  // of one on the pool: its call
   };
   union {
     GreenletState* greenlet_state;  // of a greenlet process that runs
     runtime::Scheduler* own;        // of one that runs apart
+    PoolThread* pool;               // of one on the pool
   };
   GuestPart* guest;  // of a coroutine process of a network that is a guest (asyncio.hpp); else null
   Rare* rare;        // null: it needs none of it yet
@@ -210,6 +215,8 @@ inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
 // The coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
 
+void pooled_run(core::Waker* w);      // the same for one on the pool
+inline bool is_pooled(const ProcessBase& p) noexcept { return p.ops->run == &pooled_run; }
 void greenlet_run(core::Waker* w);    // the same for a greenlet process
 void greenlet_start(core::Waker* w);  // before it first ran
 inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
@@ -267,6 +274,7 @@ struct PyRun {
   std::vector<runtime::Report::Blocked> blocked;                    // at a deadlock
   std::vector<LeftOpen> left_open;                                  // at a deadlock
   bool in_block() const noexcept { return self.group != nullptr; }  // of ordinary code
+  std::vector<PoolThread*> pool;  // its threads of the pool; under the GIL
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;

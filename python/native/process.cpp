@@ -13,6 +13,7 @@
 // holds, quiet │ else: failed.
 #include "asyncio.hpp"
 #include "awaiting.hpp"
+#include "component.hpp"
 #include "door.hpp"
 #include "observe.hpp"
 #include "weft/runtime/limit.hpp"
@@ -485,6 +486,7 @@ ProcessObject* process_object(ProcessBase* p) noexcept {
   if (!p) return nullptr;
   if (ProcessObject* c = coroutine_of(p)) return c;
   if (ProcessObject* g = greenlet_of(p)) return g;
+  if (is_pooled(*p)) return object_of(static_cast<CoroutineProcess*>(p));
   return static_cast<ThreadProcess*>(p)->object;
 }
 
@@ -513,6 +515,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   p->context = inherited_context();
   if (p->kind == Kind::thread) return start_thread(g, p);
   if (p->kind == Kind::apart) return start_apart(g, p);
+  if (p->kind == Kind::pooled) return start_pooled(g, p);
   Py_INCREF(p);
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {

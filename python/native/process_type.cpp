@@ -77,6 +77,8 @@ PyObject* process_named(PyObject* o, PyObject* name) {
 PyObject* process_on(PyObject* o, PyObject* where) {
   ProcessObject* const p = proc(o);
   if (p->started) return bad_use("on: %R has started: say where it runs before", o);
+  if (p->kind == Kind::pooled)
+    return bad_use("on: %R is made for the pool: say where it runs when it is made, on=...", o);
   if (p->kind != Kind::thread || !p->body || !PyTuple_CheckExact(p->body) ||
       PyTuple_GET_SIZE(p->body) != 3)
     return bad_use(

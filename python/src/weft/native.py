@@ -35,7 +35,7 @@ _ON = "str | Hosts | OneHost | Supervisor"  # what away_to() takes
 _SOURCES = {".cpp", ".cc", ".cxx", ".C"}
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
 _TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
-_THREADS = 1  # as Kind::thread in native.hpp
+_THREADS, _POOL = 1, 4  # as Kind::thread and Kind::pooled in native.hpp
 
 
 class ComponentError(WeftError):
@@ -154,7 +154,7 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
 def _check_names(component: str, declared: list[Any]) -> None:
     """Names that Python could not say are refused, with whose they are."""
     seen: set[str] = set()
-    for process, _, _, _, parameters in declared:
+    for process, _, _, _, parameters, _ in declared:
         names = [p[0] for p in parameters]
         for n in (process, *names):
             if not n.isidentifier() or keyword.iskeyword(n):
@@ -206,7 +206,9 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
     return [class_of(text) for text in there]
 
 
-def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Signature:
+def _signature(
+    capsule: Any, process: int, parameters: list[Any], on: str
+) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]", _BARRIER: "Barrier"}
     made = [
@@ -221,7 +223,7 @@ def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Sig
         for i, (name, role, type_, _, has_default, _) in enumerate(parameters)
     ]
     only = inspect.Parameter.KEYWORD_ONLY
-    made.append(inspect.Parameter("on", only, default="thread", annotation=_ON))
+    made.append(inspect.Parameter("on", only, default=on, annotation=_ON))
     made.append(inspect.Parameter("cpu", only, default=None, annotation="int | None"))
     return inspect.Signature(made, return_annotation="Process")
 
@@ -247,8 +249,8 @@ def _cpu(cpu: object) -> int:
 def _factory(
     capsule: Any, library: str, component: str, number: int, entry: Any
 ) -> Callable[..., Any]:
-    name, doc, file, line, parameters = entry
-    signature = _signature(capsule, number, parameters)
+    name, doc, file, line, parameters, coroutine = entry
+    signature = _signature(capsule, number, parameters, "pool" if coroutine else "thread")
 
     def factory(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -257,19 +259,28 @@ def _factory(
             raise TypeError(f"{name}() of component {component}: {error}") from None
         bound.apply_defaults()
         *values, on, cpu = bound.arguments.values()
-        if isinstance(on, str) and on not in ("thread", "process", "processes"):
+        if isinstance(on, str) and on not in ("thread", "pool", "process", "processes"):
             raise BadUse(
-                f"{name}(on={on!r}): a native process runs on='thread', on='process' (an OS process of its own), "
+                f"{name}(on={on!r}): a native process runs on='thread', on='pool', on='process' (an OS process of its own), "
                 "on weft.processes.Hosts, on one of them, or with a weft.processes.Supervisor"
             )
+        if on == "pool" and not coroutine:
+            raise BadUse(
+                f"{name}(on='pool'): it is a function, which waits where it stands and would hold up all that share its thread; "
+                "on the pool run coroutines (weft/component_tasks.hpp)"
+            )
+        if on == "pool" and cpu is not None:
+            raise BadUse(f"{name}(cpu={cpu!r}): on the pool it shares its thread; say on='thread'")
         given = tuple(values)
         here = _native._component_call(capsule, number, given, _cpu(cpu))
+        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] in (_READER, _WRITER)]
+        if on == "pool":
+            return _native.ProcessFunction(here, name, _POOL)(*ends)
         call: Any = _native_hosts.Call(here, library, component, number, name, given, _cpu(cpu))
         if on != "thread":
             from weft._processes import away_to
 
             call = away_to(call, "processes" if on == "process" else on)
-        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] in (_READER, _WRITER)]
         return _native.ProcessFunction(call, name, _THREADS)(*ends)
 
     factory.on = lambda where: functools.partial(factory, on=where)  # type: ignore[attr-defined]
