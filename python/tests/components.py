@@ -33,3 +33,8 @@ def messages() -> Any:
 @functools.cache
 def parties() -> Any:
     return weft.native.load(HERE / "component_parties.cpp")
+
+
+@functools.cache
+def tasks() -> Any:
+    return weft.native.load(HERE / "component_tasks.cpp")

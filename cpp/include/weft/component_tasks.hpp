@@ -174,6 +174,8 @@ class TaskSleep : public TaskOperation {
 
 // --- coroutines ----------------------------------------------------------------------------------
 
+template <class... G>
+concept Guarding = (requires { typename G::chosen_type; } && ...);
 template <class A>
 concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> ||
                   requires { typename std::remove_cvref_t<A>::weft_task; };
@@ -193,12 +195,20 @@ struct TaskPromise {
   };
   Ended final_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { failed = std::current_exception(); }
+  // By what refers to it: g++ 12 would move, or copy, what is awaited.
   template <class A>
-  A&& await_transform(A&& a) noexcept {
+  struct Of {
+    A& awaited;
+    bool await_ready() { return awaited.await_ready(); }
+    void await_suspend(std::coroutine_handle<> h) noexcept { awaited.await_suspend(h); }
+    decltype(auto) await_resume() { return awaited.await_resume(); }
+  };
+  template <class A>
+  Of<std::remove_reference_t<A>> await_transform(A&& a) noexcept {
     static_assert(Awaited<A>,
                   "a Task awaits operations of weft::native::tasks and other Tasks: nobody would go "
                   "on with it after anything else");
-    return static_cast<A&&>(a);
+    return {a};
   }
 };
 template <class T>
@@ -341,15 +351,14 @@ template <class T>
     return {w.number(), v};
   }
 
-// co_await select(…): as that of component.hpp.
+// co_await select(…): as that of component.hpp. (Constrained, so that it is preferred to that one,
+// which is found too where a guard is of weft::native.)
 template <class... G>
-auto select(const G&... g) {
-  return detail::TaskSelect<G...>(true, {"", 0}, g...);
-}
+  requires detail::Guarding<G...>
+auto select(const G&... g) { return detail::TaskSelect<G...>(true, {"", 0}, g...); }
 template <class... G>
-auto select_first(const G&... g) {
-  return detail::TaskSelect<G...>(false, {"", 0}, g...);
-}
+  requires detail::Guarding<G...>
+auto select_first(const G&... g) { return detail::TaskSelect<G...>(false, {"", 0}, g...); }
 // co_await sleep(…)
 inline detail::TaskSleep sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(),
                                int line = __builtin_LINE()) noexcept {

@@ -1,0 +1,167 @@
+// Coroutines of components, for the tests of the pool (rule 16.10).
+#include <unistd.h>
+
+#include <weft/component_tasks.hpp>
+
+#include <cstdio>
+#include <fstream>
+
+using namespace weft::native::tasks;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Ints = Reader<std::int64_t>;
+using Out = Writer<std::int64_t>;
+using Log = Writer<std::string>;
+
+Task<> ints(Ints in, Out out) {
+  while (auto x = co_await in.next()) co_await out.write(*x);
+}
+// Parts that are awaited: with a value, without, and such that throw.
+Task<std::int64_t> sum_of(Ints& in, std::int64_t n) {
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += co_await in.read();
+  co_return sum;
+}
+Task<> put(Out& out, std::int64_t x) { co_await out.write(x); }
+Task<std::int64_t> never_waits(std::int64_t x) {
+  if (x < 0) throw std::domain_error("below zero");
+  co_return x;
+}
+Task<> sums(Ints in, Out out, std::int64_t n) {
+  for (;;) {
+    const std::int64_t sum = co_await sum_of(in, n);
+    co_await put(out, co_await never_waits(sum));
+  }
+}
+Task<> deep(Out out, std::int64_t n) {
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += co_await never_waits(1);
+  co_await out.write(sum);
+}
+Task<> fails(Ints in, std::int64_t at) {
+  for (;;)
+    if (const auto x = co_await in.read(); x == at)
+      throw std::runtime_error("it is " + std::to_string(x));
+}
+Task<> either(Ints a, Ints b, Log log, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto got = co_await select(a, b);
+    const std::int64_t x = got.index() == 0 ? std::get<0>(got) : std::get<1>(got);
+    co_await log.write((got.index() == 0 ? "a " : "b ") + std::to_string(x));
+  }
+}
+Task<> place(Ints in, Out out) {  // a buffer of one place
+  std::optional<std::int64_t> held;
+  for (bool open = true; open || held;) {
+    const auto got = co_await select(when(open && !held, loud(in)),
+                                     when(held.has_value(), output(out, held.value_or(0))));
+    if (got.index() == 0)
+      held = std::get<0>(got);
+    else
+      held.reset();
+  }
+}
+Task<> patient(Ints in, Log log, std::int64_t ms) {
+  for (;;) {
+    const auto got = co_await select_first(in, after(std::chrono::milliseconds(ms)));
+    if (got.index() == 1) break;
+    co_await log.write("in time " + std::to_string(std::get<0>(got)));
+  }
+  co_await log.write("late at " + std::to_string(now() / 1ms));
+  co_await sleep(1s);
+  co_await log.write("slept until " + std::to_string(now() / 1ms));
+  const auto skipped = co_await select_first(in, skip());
+  co_await log.write(skipped.index() == 1 ? "nothing there" : "something there");
+}
+Task<> phases(Barrier barrier, Log log, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    co_await log.write("before " + std::to_string(i));
+    if (i % 2)
+      co_await select(barrier);
+    else
+      co_await barrier.sync();
+  }
+  barrier.resign();
+}
+Task<> poisons(Ints in, std::int64_t strength) {
+  co_await in.read();
+  in.poison(static_cast<std::uint8_t>(strength));
+}
+Task<> retires(Ints in) {
+  co_await in.read();
+  in.retire();
+  co_await in.read();
+}
+Task<> ends_as(Ints in, Log log) {
+  std::string how = "?";
+  try {
+    for (;;) co_await in.read();
+  } catch (const Retired&) {
+    how = "retired";
+  } catch (const Poisoned&) {
+    how = "poisoned";
+  } catch (const PeerDied&) {
+    how = "died";
+  }
+  co_await log.write(how);
+}
+Task<> texts(Reader<std::string> in, Log log, std::string before) {
+  while (auto x = co_await in.next()) co_await log.write(before + *x);
+}
+Task<> halves(Reader<Array<double>> in, Writer<Array<double>> out) {
+  while (auto a = co_await in.next()) {
+    for (double& x : *a) x /= 2;
+    co_await out.write(std::move(*a));
+  }
+}
+Task<> keeps(Ints go, Writer<Array<double>> out, Log log) {
+  Array<double> a(3);
+  co_await go.read();
+  std::string said;
+  try {
+    co_await out.write(std::move(a));
+  } catch (const Retired&) {
+    said = std::to_string(a.size());
+  }
+  try {
+    co_await select(output(out, a));
+  } catch (const Retired&) {
+    said += " and " + std::to_string(a.size());
+  }
+  co_await log.write(said);
+}
+// How many threads the program has, when all is set up.
+Task<> threads(Ints go, Out out) {
+  co_await go.read();
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "Threads:") {
+      std::int64_t n = 0;
+      status >> n;
+      co_await out.write(n);
+    }
+}
+Task<> pid(Out out) { co_await out.write(getpid()); }
+
+}  // namespace
+
+WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
+  component.process<&ints>("ints", "What it reads, unchanged.").argument("source").argument("out");
+  component.process<&sums>("sums").argument("source").argument("out").argument("n", 2);
+  component.process<&deep>("deep").argument("out").argument("n");
+  component.process<&fails>("fails").argument("source").argument("at");
+  component.process<&either>("either").argument("a").argument("b").argument("log").argument("n");
+  component.process<&place>("place").argument("source").argument("out");
+  component.process<&patient>("patient").argument("source").argument("log").argument("ms");
+  component.process<&phases>("phases").argument("barrier").argument("log").argument("n");
+  component.process<&poisons>("poisons").argument("source").argument("strength", 1);
+  component.process<&retires>("retires").argument("source");
+  component.process<&ends_as>("ends_as").argument("source").argument("log");
+  component.process<&texts>("texts").argument("source").argument("log").argument("before");
+  component.process<&halves>("halves").argument("whole").argument("halves");
+  component.process<&keeps>("keeps").argument("go").argument("out").argument("log");
+  component.process<&threads>("threads").argument("go").argument("out");
+  component.process<&pid>("pid").argument("out");
+}
