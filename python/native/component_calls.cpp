@@ -199,7 +199,8 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
     me.clear(core::NodeFlags::extended);
     return bad(c,
                "extended read on channel " + channel_name(e->channel) +
-                   ": it has ends in other OS processes, and this is a native component: read it");
+                   ": it has ends in other OS processes, where a native component has no extended "
+                   "reads: read() it");
   }
   if (s == Status::pending) {
     me.block(extended_op);

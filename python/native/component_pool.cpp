@@ -14,6 +14,7 @@
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
 //  2 A pooled process has a Scheduler of its run; a thread is there as long as it has processes.
 //    `live` and the run's list of its threads are under the GIL.
+#include <pthread.h>
 #include <sched.h>
 
 #include "component_calls.hpp"
@@ -104,6 +105,7 @@ void pool_body(void* arg) {
   const PyGILState_STATE gil = enter_interpreter();
   {
     const Gate inside;
+    pthread_setname_np(pthread_self(), "weft-pool");
     own_thread(PyThreadState_Get(), &t->run);
     {
       const Aside without;

@@ -223,7 +223,8 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
       if (guards[k].kind == WEFT_COMPUTED)
         return bad(c,
                    "select with a computed output and channels that have ends in other OS "
-                   "processes: that is not built for native components");
+                   "processes, where a native component has none: make the value first, output(w, "
+                   "value)");
     return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {

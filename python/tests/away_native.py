@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.threads as th
+from weft.processes import Channel
 
 
 @th.process
@@ -16,3 +17,16 @@ def gives(out: Any, values: list[Any]) -> None:
 @th.process
 def takes(inp: Any, n: int) -> list[Any]:
     return [inp.read() for _ in range(n)]
+
+
+@th.process
+def makes(ends: Any, values: list[Any]) -> None:
+    """Writes into a channel that is made here; its reader goes away."""
+    far = Channel("far")
+    w = far.writer()
+    ends.write(far.reader())
+    try:
+        for v in values:
+            w.write(v)
+    except th.Retired:
+        pass

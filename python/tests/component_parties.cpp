@@ -58,6 +58,22 @@ void reads_in_a_function(Ints in, Writer<std::int64_t> out, Log log) {
     log.write(bad.what());
   }
 }
+// What is refused at channels to other OS processes, and then what is not.
+void tries(Ints in, Writer<std::int64_t> out, Log log) {
+  try {
+    auto x = in.extended();
+    log.write("extended");
+  } catch (const BadUse& bad) {
+    log.write(bad.what());
+  }
+  try {
+    select(output(out, [] { return std::int64_t{7}; }));
+    log.write("computed");
+  } catch (const BadUse& bad) {
+    log.write(bad.what());
+  }
+  select(output(out, in.read()));
+}
 void makes_arrays(Writer<Array<double>> out) {
   select(output(out, [] {
     Array<double> a(2);
@@ -86,5 +102,6 @@ WEFT_COMPONENT(parties, "Barriers, extended reads and computed outputs, for test
       .argument("source")
       .argument("out")
       .argument("log");
+  component.process<&tries>("tries").argument("source").argument("out").argument("log");
   component.process<&makes_arrays>("makes_arrays").argument("out");
 }

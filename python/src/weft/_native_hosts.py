@@ -31,9 +31,18 @@ class Call:
         return self._here()
 
     def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-        """The same where `call` runs it: the ends among the arguments are the process's, and go with it."""
+        """The same where `call` runs it: the ends among the arguments are the process's, and go with it.
+
+        Raises:
+            BadUse: a barrier is among them.
+        """
         name = self.__name__
         there = self._there
+        if any(isinstance(value, _native.Barrier) for value in there[4]):
+            raise BadUse(
+                f"{name} of component {there[3]} in another OS process: it is given a Barrier, and a barrier meets within one. "
+                "Run it on='thread', or meet by a channel"
+            )
 
         def away(*_: Any) -> Any:
             return call(run_component, there, {})
