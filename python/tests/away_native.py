@@ -20,6 +20,13 @@ def takes(inp: Any, n: int) -> list[Any]:
 
 
 @th.process
+def asks(out: Any, inp: Any, values: list[Any]) -> Any:
+    for v in values:
+        out.write(v)
+    return inp.read()
+
+
+@th.process
 def makes(ends: Any, values: list[Any]) -> None:
     """Writes into a channel that is made here; its reader goes away."""
     far = Channel("far")

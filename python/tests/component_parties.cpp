@@ -58,8 +58,10 @@ void reads_in_a_function(Ints in, Writer<std::int64_t> out, Log log) {
     log.write(bad.what());
   }
 }
-// What is refused at channels to other OS processes, and then what is not.
+// What is refused at channels to other OS processes, and then what is not. When the first value is
+// there, the ends are where they are to be.
 void tries(Ints in, Writer<std::int64_t> out, Log log) {
+  in.read();
   try {
     auto x = in.extended();
     log.write("extended");

@@ -109,13 +109,12 @@ def test_the_component_goes_on_after_it(host: Any, on: str) -> None:  # rule 16.
     """Nothing was taken and nothing written: the value is read afterwards, and arrives."""
     a, c, log = Channel("a"), Channel("c"), Channel("log")
     where = host if on == "host" else on
-    _, _, got, said = th.run(
-        away_native.gives.on(host)(-a, [41]),
+    got, _, said = th.run(
+        away_native.asks.on(host)(-a, +c, [0, 41]),
         parties().tries(+a, -c, -log, on=where),
-        away_native.takes.on(host)(+c, 1),
         collect(+log),
     )
-    assert got == [41]
+    assert got == 41
     assert len(said) == 2
     assert said[0].startswith("extended read on channel 'a': it has ends in other OS processes")
     assert said[1].startswith("select with a computed output")
@@ -123,7 +122,7 @@ def test_the_component_goes_on_after_it(host: Any, on: str) -> None:  # rule 16.
 
 def test_where_all_ends_are_here_both_work() -> None:  # rules 1.6, 5.8
     a, c, log = Channel("a"), Channel("c"), Channel("log")
-    got = th.run(source(-a, [1, 2]), parties().tries(+a, -c, -log), collect(+c), collect(+log))
+    got = th.run(source(-a, [0, 1, 2]), parties().tries(+a, -c, -log), collect(+c), collect(+log))
     assert got[2:] == [[7, 2], ["extended", "computed"]]
 
 
