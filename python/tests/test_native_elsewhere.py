@@ -4,6 +4,7 @@ component may go on, and so may all others."""
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 import away_native
@@ -202,7 +203,9 @@ def test_a_channel_gets_ends_elsewhere_while_the_pool_waits_there(host: Any) -> 
 
     @th.process
     def later(ready: Any, writer: Any) -> None:
-        ready.read()  # the pool has been at work, and has gone back to its read
+        ready.read()
+        while a.stats().waiting_readers == 0:  # it goes back to its read
+            os.sched_yield()
         th.Parallel(away_native.gives.on(host)(writer, [5, 6]))
 
     @th.process
