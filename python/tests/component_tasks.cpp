@@ -143,6 +143,13 @@ Task<> threads(Ints go, Out out) {
       co_await out.write(n);
     }
 }
+// Computes, until a file is there.
+Task<> spins(Out out, std::string path) {
+  co_await out.write(1);
+  while (access(path.c_str(), F_OK) != 0) {
+  }
+  co_await out.write(2);
+}
 Task<> pid(Out out) { co_await out.write(getpid()); }
 
 }  // namespace
@@ -163,5 +170,6 @@ WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
   component.process<&halves>("halves").argument("whole").argument("halves");
   component.process<&keeps>("keeps").argument("go").argument("out").argument("log");
   component.process<&threads>("threads").argument("go").argument("out");
+  component.process<&spins>("spins").argument("out").argument("path");
   component.process<&pid>("pid").argument("out");
 }

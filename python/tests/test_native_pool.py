@@ -218,6 +218,20 @@ def test_tasks_of_asyncio_at_its_channels():
     assert asyncio.run(main()) == list(range(50))
 
 
+def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
+    """It computes until Python has made a file, which it could not if it had to wait for the interpreter's lock."""
+    (c,) = channels(1)
+    path = tmp_path / "there"
+
+    @co.process
+    async def makes(r):
+        got = [await r.read()]
+        path.touch()
+        return [*got, await r.read()]
+
+    assert co.run(tasks().spins(-c, str(path)), makes(+c))[1] == [1, 2]
+
+
 # --- choice, time, barriers ------------------------------------------------------------------------------------------
 
 
@@ -409,6 +423,48 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
         co.run(*steps, collect(+cs[-1]), fails())
     assert all(s.done for s in steps)
     keeps.retire()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 8.5
+    """Chains at work, on every kind of thread, are cancelled at some moment: by a failure, by poison, by a limit."""
+    choose = random.Random(seed)
+    kinds = [co_echo, th_echo, basics().ints, *[tasks().ints] * 4]
+    how = choose.choice(["fail", "poison", "limit"])
+
+    @co.process
+    async def endless(w):
+        k = 0
+        while True:
+            await w.write(k)
+            k += 1
+
+    @co.process
+    async def stops(r):
+        for _ in range(choose.randint(0, 200)):
+            await r.read()
+        if how == "fail":
+            raise ValueError("as asked")
+        r.poison()
+
+    def network():
+        cs = [co.Channel(capacity=choose.choice([0, 0, 2])) for _ in range(choose.randint(2, 20))]
+        steps = [choose.choice(kinds)(+a, -b) for a, b in zip(cs[:-1], cs[1:], strict=True)]
+        return [endless(-cs[0]), *steps, collect(+cs[-1]) if how == "limit" else stops(+cs[-1])]
+
+    @co.process
+    async def main():
+        async with co.move_on_after(choose.random() / 100):
+            await co.Parallel(*network(), *network())
+        return "over"
+
+    if how == "limit":
+        assert co.run(main()) == "over", f"seed {seed}"
+    elif how == "fail":
+        with pytest.raises(ValueError, match="as asked"):
+            co.run(*network())
+    else:
+        co.run(*network())
 
 
 def test_a_time_limit_around_it():  # rules 6.1, 8.5
