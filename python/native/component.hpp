@@ -36,7 +36,7 @@ struct NativeCall {
   ProcessBase* process = nullptr;
   runtime::Run* run = nullptr;
   ThreadProcess* thread = nullptr;  // the same process; null: it is on the pool
-  std::string error;  // of the last bad use
+  std::string error;                // of the last bad use
   // where selects begin, by their guards (rule 5.4)
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;

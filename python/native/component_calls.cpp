@@ -48,8 +48,9 @@ bool idle(Call& c, const char* verb) {
 bool may_wait(Call& c, const char* verb) {
   if (c.thread) [[likely]]
     return true;
-  bad(c, std::string(verb) + ": this process runs on the pool, where nothing waits where it "
-                             "stands: await the operation (weft::native::tasks)");
+  bad(c, std::string(verb) +
+             ": this process runs on the pool, where nothing waits where it "
+             "stands: await the operation (weft::native::tasks)");
   return false;
 }
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {

@@ -67,9 +67,7 @@ namespace {
 ProcessObject* object_of_pooled(ProcessBase& p) noexcept {
   return object_of(static_cast<CoroutineProcess*>(&p));
 }
-runtime::Executor* executor_of_pooled(ProcessBase& p) noexcept {
-  return object_of_pooled(p)->pool;
-}
+runtime::Executor* executor_of_pooled(ProcessBase& p) noexcept { return object_of_pooled(p)->pool; }
 void wake_pooled(core::Waker* w) noexcept {
   object_of_pooled(*static_cast<ProcessBase*>(w))->pool->scheduler.post(w);
 }
@@ -151,8 +149,8 @@ void pooled_run(core::Waker* w) {
   p->base.op = nullptr;
   Call& c = *p->native;
   weft_failure f{0, nullptr, nullptr};
-  const weft_status s = c.info->step(&table, reinterpret_cast<weft_process*>(&c),
-                                     c.arguments.data(), &f, &c.frame);
+  const weft_status s =
+      c.info->step(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f, &c.frame);
   if (s != WEFT_PENDING) {
     const With lock;
     forget_call(c);

@@ -191,7 +191,7 @@ void arm(Call& c, Call::Choosing& x) {
 }
 const runtime::OpKind& waits_by(Call::Choosing& x) noexcept {
   return x.size == 1 && x.guards[0].enabled && x.guards[0].kind == core::Kind::timer ? sleep_op
-                                                                                      : select_op;
+                                                                                     : select_op;
 }
 // It was woken.
 int woken(Call& c, Call::Choosing& x) {

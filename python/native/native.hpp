@@ -215,7 +215,7 @@ inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
 // The coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
 
-void pooled_run(core::Waker* w);      // the same for one on the pool
+void pooled_run(core::Waker* w);  // the same for one on the pool
 inline bool is_pooled(const ProcessBase& p) noexcept { return p.ops->run == &pooled_run; }
 void greenlet_run(core::Waker* w);    // the same for a greenlet process
 void greenlet_start(core::Waker* w);  // before it first ran

@@ -5,9 +5,11 @@ from __future__ import annotations
 import array
 import asyncio
 import gc
+import itertools
 import os
 import random
 import subprocess
+from pathlib import Path
 
 import pytest
 from away_native import gives
@@ -48,6 +50,10 @@ async def all_of(b, r):
 async def write_all(b, w, values):
     for v in values:
         await b.op(w.write(v))
+
+
+def how_many_threads():
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def channels(n, **how):
@@ -126,7 +132,7 @@ def test_a_thousand_on_a_few_threads():
     n = 1000
     cs = channels(n + 1)
     go, count = channels(2)
-    before = len(os.listdir("/proc/self/task"))
+    before = how_many_threads()
 
     @co.process
     async def main(first, last, go, count):
@@ -136,7 +142,7 @@ def test_a_thousand_on_a_few_threads():
         await go.write(1)
         return await count.read()
 
-    stages = [tasks().ints(+a, -b) for a, b in zip(cs[:-1], cs[1:], strict=True)]
+    stages = [tasks().ints(+a, -b) for a, b in itertools.pairwise(cs)]
     threads = co.run(main(-cs[0], +cs[-1], -go, +count), *stages, tasks().threads(+go, -count))[0]
     assert threads <= before + CPUS
     assert all(s.done for s in stages)
@@ -145,19 +151,16 @@ def test_a_thousand_on_a_few_threads():
 def test_the_pool_goes_with_its_processes():
     """Every run has its own; when its processes have ended its threads are gone."""
 
-    def threads():
-        return len(os.listdir("/proc/self/task"))
-
     def once():
         a, c = channels(2)
         assert co.run(numbers(-a, [1]), tasks().ints(+a, -c), collect(+c))[2] == [1]
 
     once()
-    before = threads()
+    before = how_many_threads()
     for _ in range(20):
         once()
     # a thread that has let go of its run may not have left the system yet
-    while threads() > before:
+    while how_many_threads() > before:
         os.sched_yield()
 
 
@@ -418,7 +421,7 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
         await co.sleep(0)
         raise ValueError("as asked")
 
-    steps = [tasks().ints(+a, -b) for a, b in zip(cs[:-1], cs[1:], strict=True)]
+    steps = [tasks().ints(+a, -b) for a, b in itertools.pairwise(cs)]
     with pytest.raises(ValueError, match="as asked"):
         co.run(*steps, collect(+cs[-1]), fails())
     assert all(s.done for s in steps)
@@ -449,7 +452,7 @@ def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 
 
     def network():
         cs = [co.Channel(capacity=choose.choice([0, 0, 2])) for _ in range(choose.randint(2, 20))]
-        steps = [choose.choice(kinds)(+a, -b) for a, b in zip(cs[:-1], cs[1:], strict=True)]
+        steps = [choose.choice(kinds)(+a, -b) for a, b in itertools.pairwise(cs)]
         return [endless(-cs[0]), *steps, collect(+cs[-1]) if how == "limit" else stops(+cs[-1])]
 
     @co.process
@@ -614,4 +617,3 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
     )
     with pytest.raises(BadUse, match=REFUSED[source]):
         weft.native.load(path)
-

@@ -136,9 +136,8 @@ class TaskSelect : public TaskOperation {
       throw;
     }
     auto& all = choosing_.raw.all;
-    return begun(running.api->start_select(running.process, all.data(),
-                                           static_cast<std::uint32_t>(all.size()), fair_, &chosen_,
-                                           at_));
+    return begun(running.api->start_select(
+        running.process, all.data(), static_cast<std::uint32_t>(all.size()), fair_, &chosen_, at_));
   }
   typename Choosing<G...>::Result await_resume() {
     const weft_status s = ended();
@@ -177,8 +176,9 @@ class TaskSleep : public TaskOperation {
 template <class... G>
 concept Guarding = (requires { typename G::chosen_type; } && ...);
 template <class A>
-concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> ||
-                  requires { typename std::remove_cvref_t<A>::weft_task; };
+concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || requires {
+  typename std::remove_cvref_t<A>::weft_task;
+};
 
 struct TaskPromise {
   std::coroutine_handle<> caller;  // null: the process's own
@@ -205,9 +205,10 @@ struct TaskPromise {
   };
   template <class A>
   Of<std::remove_reference_t<A>> await_transform(A&& a) noexcept {
-    static_assert(Awaited<A>,
-                  "a Task awaits operations of weft::native::tasks and other Tasks: nobody would go "
-                  "on with it after anything else");
+    static_assert(
+        Awaited<A>,
+        "a Task awaits operations of weft::native::tasks and other Tasks: nobody would go "
+        "on with it after anything else");
     return {a};
   }
 };
@@ -325,8 +326,7 @@ class Barrier {
  public:
   explicit Barrier(detail::End e) noexcept : number_(e.number), barrier_(e) {}
   // co_await: until every enrolled party has come. Throws Cancelled, BadUse.
-  detail::TaskSync sync(const char* file = __builtin_FILE(),
-                        int line = __builtin_LINE()) noexcept {
+  detail::TaskSync sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept {
     return {number_, detail::place(file, line)};
   }
   void enrol() { barrier_.enrol(); }

@@ -206,9 +206,7 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
     return [class_of(text) for text in there]
 
 
-def _signature(
-    capsule: Any, process: int, parameters: list[Any], on: str
-) -> inspect.Signature:
+def _signature(capsule: Any, process: int, parameters: list[Any], on: str) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]", _BARRIER: "Barrier"}
     made = [
