@@ -498,7 +498,7 @@ def test_wrong_arguments_are_told_at_the_call(b):  # rule 16.2
     with pytest.raises(BadUse, match="argument 'factor': float is wanted, and 'x'"):
         f.scale(+b.weft.Channel(), -b.weft.Channel(), "x")
     with pytest.raises(BadUse, match="runs on='thread'"):
-        f.scale(+b.weft.Channel(), -b.weft.Channel(), on="pool")
+        f.scale(+b.weft.Channel(), -b.weft.Channel(), on="cloud")
 
 
 def test_a_process_of_a_component_is_started_once(b):  # rule 7.6
