@@ -28,8 +28,6 @@ STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "an end as a value": "an end that is sent on before its home has heard of it may be dead there (CAVEATS.md)",
     "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
-    "a computed output": "the driver does not make them there yet (WIRE.md 4.8)",
-    "a guard that is off": "the driver does not make them there yet (WIRE.md 5.11)",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }
@@ -65,9 +63,7 @@ def _asked(s: list[Any]) -> set[str]:
         return {what for p in (s[1] if kind != "spawn" else [s[1]]) for what in asks_for(p, False)}
     if kind == "select":
         guards = {"barrier": "a barrier", "ended": "another process"}
-        found = {guards[g["g"]] for g in s[2] if g["g"] in guards}
-        found |= {"a guard that is off" for g in s[2] if "end" in g and not g.get("pre", True)}
-        return found | {"a computed output" for g in s[2] if "fn" in g}
+        return {guards[g["g"]] for g in s[2] if g["g"] in guards}
     return {
         **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
         **{k: {"another process"} for k in ("cancel", "ended")},
