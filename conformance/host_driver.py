@@ -26,7 +26,6 @@ from .interp import Record
 # What a process cannot do from another OS process, and why: one that does runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
-    "an end as a value": "an end that is sent on before its home has heard of it may be dead there (CAVEATS.md)",
     "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
@@ -67,18 +66,12 @@ def _asked(s: list[Any]) -> set[str]:
     return {
         **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
         **{k: {"another process"} for k in ("cancel", "ended")},
-        "send": {"an end as a value"},
         "limit": {
             "a limit on an end"
             for inner in _statements(s[2] if kind == "limit" else [])
             if inner[0] in ENDS
         },
     }.get(kind, set())
-
-
-def carries_ends(net: dict[str, Any]) -> bool:
-    """Is an end sent over some channel? Whoever reads there stays."""
-    return '["send",' in json.dumps(net)
 
 
 def shares_ends(net: dict[str, Any], proc: dict[str, Any]) -> bool:
