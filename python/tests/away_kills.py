@@ -72,11 +72,5 @@ def open_lines(requests: Any, out: Any) -> None:
         writer.write(value)
 
 
-def is_killed(path: str) -> str:
-    """Waits where the test kills it."""
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
 def square(n: int) -> int:
     return n * n
