@@ -10,7 +10,8 @@ milliseconds, so no result waits for a batch.
 Invariants (of `_State.lock`)
 - A call is in `waiting`, or in the batch of one feeder, or over.
 - Once `broken` is set nothing is waiting, and nothing comes.
-- An OS process is started without the lock, for that runs the user's code (rule 12.1): it is counted in `starting` until its feeder is in `feeders`.
+- An OS process is started without the lock, for that runs the user's code (rule 12.1); it is counted in `starting` until its feeder is
+  in `feeders`.
 """
 
 from __future__ import annotations

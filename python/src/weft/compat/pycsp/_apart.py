@@ -97,6 +97,7 @@ def run_apart(p: Any) -> Any:
         lender.lend(p.kwargs),
         asked.writer(),
         answers.reader(),
+        p._address,
     ).named(p.name)
     return threads.Parallel(there, _serve(asked.reader(), answers.writer(), lender.ends))[0]
 
@@ -160,8 +161,13 @@ def _taken(value: Any, line: _Line, known: dict[int, ChannelEnd]) -> Any:
 
 
 @process
-def _there(function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any) -> Any:
-    from weft.compat.pycsp import _processes, parallel
+def _there(
+    function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any, address: Any
+) -> Any:
+    from weft.compat.pycsp import _processes, _remote, parallel
+
+    if address is not None:
+        _remote.listen(address)
 
     line, known = _Line(asked, answers), {}  # type: ignore[var-annotated]
     p = parallel.Process(
