@@ -209,7 +209,9 @@ class _Apart(BaseProcess):
         return super()._begin(spawned)
 
 
-def _maker(kind: type[BaseProcess], func: Callable[..., Any]) -> Callable[..., BaseProcess]:
+def _maker(
+    kind: Callable[..., BaseProcess], func: Callable[..., Any]
+) -> Callable[..., BaseProcess]:
     if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
         raise InfoException(
             f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)"
@@ -260,13 +262,18 @@ class Implementation:
         """
         return _maker(self.Process, func)
 
-    def multiprocess(self, func: Callable[..., Any] | None = None, **_: Any) -> Any:
+    def multiprocess(
+        self, func: Callable[..., Any] | None = None, pycsp_host: str = "", pycsp_port: int = 0
+    ) -> Any:
         """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an interpreter of its own (MultiProcess).
 
         Raises:
             InfoException: it is no plain function.
         """
-        make = functools.partial(_maker, self.MultiProcess)
+        kind: Any = self.MultiProcess
+        if pycsp_port:
+            kind = functools.partial(kind, pycsp_host=pycsp_host, pycsp_port=pycsp_port)
+        make = functools.partial(_maker, kind)
         return make if func is None else make(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from weft import _pickling as _pickling  # how values go: known to the extension module from now on
 from weft import threads
 from weft._extension import native as _native
 from weft.compat.pycsp import _channels, configuration
@@ -31,7 +32,7 @@ from weft.compat.pycsp._errors import (
     ChannelConnectException,
     ChannelLostException,
 )
-from weft.errors import BadUse, ChannelEnd, PeerDied
+from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied
 
 __all__ = ["Address", "FarChannel", "bound", "here", "listen"]
 
@@ -71,7 +72,9 @@ def bound(host: str, port: int) -> socket.socket:
         taken.bind(("127.0.0.1", port))
     except OSError as error:
         taken.close()
-        raise ChannelBindException((host, port), f"no channel can be bound there ({error}):") from None
+        raise ChannelBindException(
+            (host, port), f"no channel can be bound there ({error}):"
+        ) from None
     return taken
 
 
@@ -102,7 +105,9 @@ class _Home:
                 connection.close()
                 continue
             link = _native._Link(connection.detach(), f"pycsp {self.address[1]}")
-            thread = threading.Thread(target=_serve, args=(link,), name="pycsp: a peer", daemon=True)
+            thread = threading.Thread(
+                target=_serve, args=(link,), name="pycsp: a peer", daemon=True
+            )
             self._links.append(link)
             self._threads.append(thread)
             thread.start()
@@ -124,7 +129,8 @@ class _Home:
 def _serve(link: Any) -> None:
     """Does what one other program asks for."""
     asked: Any = threads.Channel("asked")
-    answers: Any = threads.Channel("answers")
+    # Nobody waits here for one that was cancelled as it waited for its answer.
+    answers: Any = threads.Channel("answers", capacity=16, overflow="unbounded")
     requests, told = asked.reader(), answers.writer()
     found: list[_channels.Channel] = []
     with contextlib.suppress(ChannelEnd, BadUse):
@@ -132,7 +138,7 @@ def _serve(link: Any) -> None:
         link.give(answers.reader(), "answers")
         given = 0
         while True:
-            what, number, side = requests.read()
+            ticket, what, number, side = requests.read()
             answer: Any = None
             if what == "find":
                 channel = _channels._by_name.get(number)
@@ -154,7 +160,7 @@ def _serve(link: Any) -> None:
                 found[number]._poison(side)
             else:  # "draining"
                 answer = found[number]._draining
-            told.write(answer)
+            told.write((ticket, answer))
 
 
 _home: _Home | None = None
@@ -192,12 +198,32 @@ def at() -> Address | None:
 # --- where it is connected to ---------------------------------------------------------------------------------------
 
 
+class _Turn:
+    """One at a time, and who waits lets the other greenlets of its thread go on: a token in a buffer."""
+
+    def __init__(self) -> None:
+        token: Any = threads.Channel("turn", capacity=1)
+        self._take, self._give = token.reader(), token.writer()
+        self._give.write(None)
+
+    def __enter__(self) -> None:
+        self._take.read()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._give.write(None)
+        except Cancelled:  # it had not given it back
+            self._give.write(None)
+            raise
+
+
 class _Line:
     """To one address."""
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        self._lock = threading.Lock()
+        self._turn, self._tickets = _Turn(), 0
+        self.joining = _Turn()  # of the counts of its far channels; asks are made with it
         self._asked, self._answers = link.take("asked"), link.take("answers")
         self._watching = threading.Thread(target=self._watch, name="pycsp: a line", daemon=True)
         self._watching.start()
@@ -210,10 +236,14 @@ class _Line:
                 del _lines[self.address]
 
     def ask(self, what: str, number: Any, side: int = 0) -> Any:
-        with self._lock:
+        with self._turn:
+            self._tickets += 1
             try:
-                self._asked.write((what, number, side))
-                return self._answers.read()
+                self._asked.write((self._tickets, what, number, side))
+                while True:
+                    ticket, answer = self._answers.read()
+                    if ticket == self._tickets:  # else of one that was cancelled
+                        return answer
             except PeerDied:
                 raise ChannelLostException(
                     self.address, "the program of the channel has ended:"
@@ -309,7 +339,7 @@ class FarChannel(_channels.Channel):
         return self.buffer > 0 and bool(self._line.ask("draining", self._number))
 
     def _join(self, side: int) -> bool:
-        with _joining:
+        with self._line.joining:
             first = self._open[side] == 0
             name = self._line.ask("join first" if first else "join", self._number, side)
             if name is None:
@@ -322,7 +352,7 @@ class FarChannel(_channels.Channel):
             return True
 
     def _leave(self, side: int) -> None:
-        with _joining:
+        with self._line.joining:
             self._open[side] -= 1
             if self._open[side] == 0:
                 with contextlib.suppress(BadUse):
@@ -334,9 +364,6 @@ class FarChannel(_channels.Channel):
 
     def _lost(self, error: PeerDied) -> Exception:
         return ChannelLostException(self.address, "the program of the channel has ended:")
-
-
-_joining = threading.Lock()  # of far channels' counts; asks are made with it
 
 
 def _at_exit() -> None:
