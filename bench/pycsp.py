@@ -4,11 +4,13 @@
     ./run pycsp --full       rings until each kind's limit, 1,000 primes, ten workers, larger jobs
     ./run pycsp --only WORD  the experiments whose name contains WORD
     ./run pycsp --quick      two sizes of each: does everything run?
+    ./run pycsp --write      what it measures goes into bench/PYCSP.md and bench/plots too
 
 The paper: three implementations of PyCSP's processes (threads, OS processes, greenlets), section 5 and
 table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS processes.
 Each point is the least of its samples in a few interleaved rounds; a curve ends where its kind's limit
-is. Writes out/pycsp/NAME.svg, NAME.json and tables.md. Exit status: 1 if a program failed below its
+is. Writes out/pycsp/NAME.svg, NAME.json and tables.md; with --write also the tables between the marks of
+bench/PYCSP.md, each with its machine and commit. Exit status: 1 if a program failed below its
 limit, 130 after Ctrl-C (what was finished is kept).
 """
 
@@ -28,7 +30,11 @@ sys.path.insert(0, str(BENCH))
 from harness import runner  # noqa: E402
 from harness.build import Program  # noqa: E402
 from harness.grid import Experiment, Found, measure, number, plot, table  # noqa: E402
+from harness.machine import commit, machine  # noqa: E402
+from harness.page import filled  # noqa: E402
 
+PAGE = BENCH / "PYCSP.md"
+PLOTS = BENCH / "plots"
 KINDS = ("coroutines", "greenlets", "threads", "processes")
 RINGS = (8, 16, 32, 64)
 TIMEOUT = 1800.0
@@ -125,6 +131,29 @@ def text_of(e: Experiment, found: Found) -> str:
     return "\n".join(filter(None, parts))
 
 
+def provenance(full: bool) -> str:
+    """On what machine, at which commit, by which command."""
+    facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
+    command = f"./run pycsp{' --full' if full else ''} --write"
+    return (
+        f"`{command}` at commit {commit(BENCH.parent)}; Python {sys.version.split()[0]}; {facts}."
+    )
+
+
+def write(e: Experiment, found: Found, said: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
+    """Puts an experiment into the page, and its picture beside it.
+
+    Raises:
+        ValueError: the page has no marks for it, or nothing was measured.
+    """
+    picture = plots / f"pycsp-{e.name}.svg"
+    drawn = plot(e, found.values)
+    body = f"{text_of(e, found)}\n![{e.title}: {e.y} by {e.x}](plots/{picture.name})\n\n{said}"
+    text = filled(page.read_text(encoding="utf-8"), e.name, body)
+    picture.write_text(drawn, encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+
+
 def run(e: Experiment, rounds: int) -> Found:
     available = sorted(os.sched_getaffinity(0))
     cpus = runner.choose_cpus(available, min(e.cpus, len(available)))
@@ -149,13 +178,19 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", metavar="WORD", default="")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args(argv)
+    if options.write and options.quick:
+        parser.error(
+            "--write puts results into bench/PYCSP.md, and --quick has none: leave one out"
+        )
     chosen = [e for e in experiments(options.full, options.quick) if options.only in e.name]
     if not chosen:
         parser.error(f"no experiment's name contains {options.only!r}")
     out = BENCH.parent / "out/pycsp"
     out.mkdir(parents=True, exist_ok=True)
     tables = []
+    said = provenance(options.full)  # before the first run is the machine's load
     for e in chosen:
         found = run(e, 1 if options.quick else 3)
         (out / f"{e.name}.json").write_text(
@@ -165,6 +200,8 @@ def main(argv: Sequence[str]) -> int:
         tables.append(text_of(e, found))
         print(tables[-1], flush=True)
         (out / "tables.md").write_text("\n".join(tables), encoding="utf-8")
+        if options.write:
+            write(e, found, said)
     return 0
 
 

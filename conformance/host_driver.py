@@ -26,10 +26,7 @@ from .interp import Record
 # What a process cannot do from another OS process, and why: one that does runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
-    "an end as a value": "an end that is sent on before its home has heard of it may be dead there (CAVEATS.md)",
     "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
-    "a computed output": "the driver does not make them there yet (WIRE.md 4.8)",
-    "a guard that is off": "the driver does not make them there yet (WIRE.md 5.11)",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }
@@ -65,24 +62,16 @@ def _asked(s: list[Any]) -> set[str]:
         return {what for p in (s[1] if kind != "spawn" else [s[1]]) for what in asks_for(p, False)}
     if kind == "select":
         guards = {"barrier": "a barrier", "ended": "another process"}
-        found = {guards[g["g"]] for g in s[2] if g["g"] in guards}
-        found |= {"a guard that is off" for g in s[2] if "end" in g and not g.get("pre", True)}
-        return found | {"a computed output" for g in s[2] if "fn" in g}
+        return {guards[g["g"]] for g in s[2] if g["g"] in guards}
     return {
         **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
         **{k: {"another process"} for k in ("cancel", "ended")},
-        "send": {"an end as a value"},
         "limit": {
             "a limit on an end"
             for inner in _statements(s[2] if kind == "limit" else [])
             if inner[0] in ENDS
         },
     }.get(kind, set())
-
-
-def carries_ends(net: dict[str, Any]) -> bool:
-    """Is an end sent over some channel? Whoever reads there stays."""
-    return '["send",' in json.dumps(net)
 
 
 def shares_ends(net: dict[str, Any], proc: dict[str, Any]) -> bool:

@@ -401,7 +401,6 @@ class _Play:
         if (
             self.away is None
             or not self.names_of(proc["id"]).away
-            or host_driver.carries_ends(self.net)
             or host_driver.shares_ends(self.net, proc)
         ):
             return False

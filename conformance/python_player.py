@@ -171,19 +171,26 @@ class Player:
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
         # In no variable: the traceback of a failure would keep a process that was never started, and its ends.
-        composed = how(*[self.play.make(p, self.slots) for p in processes])
+        try:
+            composed = how(*[self.play.make(p, self.slots) for p in processes])
+        except BaseException:
+            self.forget(processes)
+            raise
         if self.play.made is None or not self.names.awaits or how is self.names.m.Spawn:
             return composed
         return self.watched(composed, processes)
 
     async def watched(self, composed: Any, processes: list[Any]) -> Any:
-        """If it fails there may be some that were never started, and that nobody must keep."""
         try:
             return await composed
         except BaseException:
-            for p in processes:
-                self.play.made.pop(p["id"], None)  # type: ignore[union-attr]
+            self.forget(processes)
             raise
+
+    def forget(self, processes: list[Any]) -> None:
+        """After a failure there may be some that were never started, and that nobody must keep."""
+        for p in processes if self.play.made is not None else ():
+            self.play.made.pop(p["id"], None)
 
     @staticmethod
     def fail() -> None:

@@ -11,6 +11,7 @@ import pycsp
 from harness import runner
 from harness.build import Program
 from harness.grid import Experiment, Found, measure, number, plot, table
+from harness.page import filled
 
 BENCH = Path(pycsp.__file__).resolve().parent
 WEFT = Path(sys.executable).with_name("weft")
@@ -95,6 +96,76 @@ class Experiments(unittest.TestCase):
         text = pycsp.sizes_of(found)
         self.assertIn("9,000 bytes a process", text)
         self.assertIn("threads ended at 16: can't start new thread", text)
+
+
+class Page(unittest.TestCase):
+    PAGE = (
+        "# P\n\n<!-- e: begin -->\nold\n\nolder\n<!-- e: end -->\nkept\n"
+        "<!-- f: begin -->\n<!-- f: end -->\n"
+    )
+
+    def test_what_is_between_the_marks_is_replaced_and_nothing_else(self):
+        once = filled(self.PAGE, "e", "new\n\n")
+        self.assertEqual(once, self.PAGE.replace("old\n\nolder", "new"))
+        self.assertEqual(filled(once, "e", "new"), once)
+        self.assertIn("begin -->\nmore\n<!-- f", filled(once, "f", "more"))
+
+    def test_a_page_without_the_marks_or_with_more_of_them_is_refused(self):
+        end_first = "<!-- e: end -->\n<!-- e: begin -->\n"
+        for page in ("", self.PAGE * 2, end_first, self.PAGE.replace("e: end", "e:end")):
+            with self.assertRaisesRegex(ValueError, "e: begin"):
+                filled(page, "e", "new")
+        with self.assertRaisesRegex(ValueError, "has marks itself"):
+            filled(self.PAGE, "e", "<!-- f: begin -->")
+
+    def test_an_experiment_is_written_with_its_picture_and_where_it_was_measured(self):
+        found = Found(
+            {"a": {1: 1.5, 2: 3.0}, "b": {1: 20.0}}, {"a": {2: 300.0}}, {"b": (2, "no more")}
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "PAGE.md")
+            page.write_text(self.PAGE, encoding="utf-8")
+            pycsp.write(experiment((1, 2)), found, "on this machine", page, Path(folder))
+            text = page.read_text(encoding="utf-8")
+            drawn = Path(folder, "pycsp-e.svg").read_text(encoding="utf-8")
+        for said in (
+            "### E (ns)",
+            "| 1 | 1.5 | 20 |",
+            "300 bytes a process",
+            "b ended at 2: no more",
+        ):
+            self.assertIn(said, text)
+        self.assertIn("(plots/pycsp-e.svg)\n\non this machine\n<!-- e: end -->\nkept\n", text)
+        self.assertNotIn("old", text)
+        self.assertEqual(drawn.count("<circle"), 3)
+
+    def test_nothing_is_written_of_an_experiment_without_a_place_or_a_point(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "PAGE.md")
+            page.write_text("# P\n", encoding="utf-8")
+            for values, why in (({"a": {1: 1.0}}, "e: begin"), ({"a": {}}, "nothing to draw")):
+                with self.assertRaisesRegex(ValueError, why):
+                    pycsp.write(experiment(), Found(values), "", page, Path(folder))
+            self.assertEqual([p.name for p in Path(folder).iterdir()], ["PAGE.md"])
+
+    def test_the_page_has_a_place_for_each_experiment(self):
+        text = pycsp.PAGE.read_text(encoding="utf-8")
+        for e in pycsp.experiments(True, False):
+            filled(text, e.name, "")
+
+    def test_where_and_how_is_told(self):
+        said = pycsp.provenance(True)
+        self.assertTrue(said.startswith("`./run pycsp --full --write` at commit "))
+        for fact in ("cpus ", "load ", "Python 3."):
+            self.assertIn(fact, said)
+
+    def test_a_quick_run_is_not_written(self):
+        done = subprocess.run(
+            [sys.executable, str(BENCH / "pycsp.py"), "--quick", "--write"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("leave one out", done.stderr)
 
 
 def program(kind, name, *words):

@@ -1,11 +1,12 @@
 """Random networks whose processes run in other OS processes, alone and beside the other kinds, compared with the model.
 
 Rules 1 to 7 and 10 across OS processes (WIRE.md 15). What a process cannot do from there, and why: STAYS in host_driver.py.
-One seed: python -m conformance.driver --on processes --without mobile --seed N
+One seed: python -m conformance.driver --on processes --with cancel,ended,watched --seed N
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from conformance.checker import check
-from conformance.driver import conform
+from conformance.driver import conform, verdict
 from conformance.host_driver import STAYS, asks_for
 from conformance.networks import DEFAULT, generate
 from conformance.python_driver import ApartDriver
@@ -23,7 +24,7 @@ from conformance.tests.kit import net, proc
 from conformance.tests.test_networks import BUDGET, out, select, within
 
 KINDS = ("processes", "processes+threads", "processes+coroutines+greenlets+threads")
-FEATURES = (DEFAULT | {"cancel", "ended", "watched"}) - {"mobile"}  # it has ends in values
+FEATURES = DEFAULT | {"cancel", "ended", "watched"}
 EACH = 40
 # Processes of the networks of each test that went away, at least: else it would show nothing.
 WENT = {"processes": 50, "processes+threads": 20, "processes+coroutines+greenlets+threads": 8}
@@ -46,6 +47,18 @@ def test_random_networks_abroad(abroad: ApartDriver, shape: str) -> None:
     assert (passed, failed) == (EACH, 0), "\n".join(said)
     assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
     assert abroad.away - before >= WENT[abroad.name]
+
+
+def test_random_networks_abroad_that_send_ends(abroad: ApartDriver) -> None:
+    """Rule 2.4: an end that one of them sends to another, which writes to it."""
+    before, seed = abroad.away, 0
+    for _ in range(EACH // 2):
+        while '["send",' not in json.dumps(made := generate(seed, 4, FEATURES)):
+            seed += 1
+        seed += 1
+        found, history = verdict(abroad, made, seed, BUDGET)
+        assert found or found.unknown, report(made, history, found.why)
+    assert abroad.away - before >= WENT[abroad.name] // 2
 
 
 # Each of them, shrunk, is one on which weft.processes and the model disagreed.
@@ -82,6 +95,22 @@ FOUND = {
             ["par", [proc(3, ["1w", 0], ["die", 0]), proc(4, ["1r"], ["read", 0])]],
         ),
     ),
+    "rules 2.4, 6.1, 7.2: who is cancelled as it sends an end has not failed": net(
+        2,
+        proc(2, ["0w", "1w"], ["send", 0, 1]),
+        proc(4, ["0r", "1r"], ["fail"]),
+    ),
+    "rules 2.2, 7.3: what was never started is let go of": net(
+        [{}, {"capacity": 1}],
+        proc(
+            1,
+            ["0w"],
+            [
+                "seq",
+                [proc(2, ["1w"], ["cancel", 9], ["write", 0], ["fail"]), proc(3, ["1r", 0])],
+            ],
+        ),
+    ),
     "rule 4.1: poison of one is there for the next": net(
         [{"capacity": 1, "overflow": "unbounded"}],
         proc(1, ["0r"], ["read", 0]),
@@ -104,7 +133,7 @@ def test_what_stays_is_named_and_met() -> None:
     found: Counter[str] = Counter()
     free = 0
     for seed in range(600):
-        features = FEATURES | {"limit", "mobile"}
+        features = FEATURES | {"limit"}
         for made in (generate(seed, 4, features), retiring(seed, 4, features)):
             for p in _top(made):
                 asked = asks_for(p)

@@ -23,6 +23,8 @@ struct Receives {
   };
   std::optional<View> view{};
 
+  w::Traffic session{};  // open as long as something may come
+
   explicit Receives(std::uint64_t name) : pipe{1, name} {}
   void lend(const w::Slot& s, int value) {
     w::Buffer description;

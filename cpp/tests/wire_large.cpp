@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <deque>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
@@ -246,6 +247,7 @@ TEST_CASE(
     "wire 9.2: what its receiver has let go of is passed again; what was under way then is known "
     "all the same") {
   Pipe p{1, 1003};
+  const w::Traffic session;
   const auto kept = w::Slot::make(70'000);
   kept->data()[0] = std::byte{9};
   CHECK(sent(p, *kept));
@@ -266,6 +268,49 @@ TEST_CASE(
   REQUIRE(there);
   CHECK(there->data()[0] == std::byte{9});
   CHECK(w::Slot::take(after, p));
+}
+// How many segments this program has mapped.
+int mapped() {
+  std::ifstream maps("/proc/self/maps");
+  int n = 0;
+  for (std::string line; std::getline(maps, line);)
+    n += line.find("memfd:") != std::string::npos ? 1 : 0;
+  return n;
+}
+TEST_CASE(
+    "wire 9.2: a mapping with the shares of a killed program goes once no session is open that "
+    "could bring its values") {
+  constexpr std::size_t kBytes = 90'000;
+  Pipe p{1, 1007};
+  for (int i = 0; i < 40; ++i) {  // from here on both sides keep 16
+    const auto s = w::Slot::make(kBytes + 200'000 * (i % 2));
+    CHECK(sent(p, *s));
+  }
+  std::vector<w::Buffer> lost(40);
+  auto session = std::make_unique<w::Traffic>();
+  for (w::Buffer& of_killed : lost) {
+    const auto s = w::Slot::make(kBytes);
+    REQUIRE(sent(p, *s));
+    REQUIRE(s->lend_to(p, of_killed));  // the share stays
+  }
+  // What has fallen out where it was made is mapped once yet.
+  CHECK(mapped() >= 2 * 16 + 20);
+  CHECK(w::Slot::take(lost[0], p));  // it could have been under way
+  session.reset();
+  CHECK(sent(p, *w::Slot::make(kBytes)));
+  CHECK(mapped() <= 2 * 16 + 1);
+  CHECK_FALSE(w::Slot::take(lost[1], p));  // nobody is there who could send that
+  CHECK(w::Slot::take(lost[39], p));       // among the last 16
+}
+TEST_CASE("wire 9.2: a session that was begun later brings nothing that was let go of before") {
+  w::Traffic first;
+  const std::uint64_t then = w::Traffic::latest();
+  const w::Traffic second;
+  CHECK(w::Traffic::latest() > then);
+  CHECK(w::Traffic::oldest() <= then);
+  first.over();
+  first.over();
+  CHECK(w::Traffic::oldest() > then);
 }
 TEST_CASE(
     "wire 9.2: more spaces than a head has names for get descriptors, and the values all the "

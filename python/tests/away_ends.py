@@ -107,6 +107,18 @@ def keeps_what_was_not_taken(out: Any, ready: Any) -> int:
 
 
 @process
+def fails_with(end: Any) -> None:
+    raise LookupError("with it", [end])
+
+
+@process
+def sends_an_end_that_nobody_takes(out: Any, ready: Any) -> None:
+    mine = Channel("mine")
+    ready.write(None)
+    out.write(mine.writer())
+
+
+@process
 def returns_what_it_got(inp: Any) -> Any:
     return {"end": inp.read()}
 

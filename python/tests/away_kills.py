@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.processes import process, select
+from weft.processes import Channel, Output, Retired, process, select
 
 
 @process
@@ -18,8 +18,6 @@ def merge(a: Any, b: Any, out: Any) -> None:
 @process
 def offer(inp: Any, a: Any, b: Any) -> None:
     """Gives to whoever takes first, by choice."""
-    from weft.processes import Output
-
     for value in inp:
         select(Output(a, value), Output(b, value))
 
@@ -30,3 +28,49 @@ def spoil(inp: Any, out: Any) -> None:
     for value in inp:
         value[0] ^= 0xFF
         out.write(value)
+
+
+@process
+def hold(inp: Any, out: Any) -> None:
+    """Doubles in the block of an extended read."""
+    while True:
+        try:
+            with inp.extended() as value:
+                out.write(2 * value)
+        except Retired:
+            return
+
+
+@process
+def make(inp: Any, a: Any, b: Any) -> None:
+    """Gives to whoever takes first, and makes the value then."""
+    for value in inp:
+        select(Output(a, make=lambda v=value: v), Output(b, make=lambda v=value: v))
+
+
+@process
+def answer(inp: Any) -> None:
+    """Squares; each comes with the end for its answer."""
+    for value, to in inp:
+        to.write(value**2)
+
+
+@process
+def hand_on(inp: Any, out: Any) -> None:
+    """Ends, in the values that it passes on."""
+    for value in inp:
+        out.write(value)
+
+
+@process
+def open_lines(requests: Any, out: Any) -> None:
+    """For each request a channel of its own: its reader end goes out, and a value comes through it."""
+    for value in requests:
+        line = Channel("line")
+        writer = line.writer()
+        out.write(line.reader())
+        writer.write(value)
+
+
+def square(n: int) -> int:
+    return n * n

@@ -40,7 +40,7 @@ def delta(inp: Any, one: Any, two: Any) -> None:
         two(value)
 
 
-@multiprocess(pycsp_host="localhost", pycsp_port=9)
+@multiprocess(pycsp_host="localhost", pycsp_port=0)
 def successor(inp: Any, out: Any) -> None:
     while True:
         out(inp() + 1)

@@ -407,10 +407,12 @@ def test_one_name_is_two_channels_and_connect_is_one(p: Any) -> None:
     assert again is second
     with pytest.raises(p.InfoException, match="name"):
         p.Channel(connect=second.address)
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     with pytest.raises(p.ChannelConnectException, match="no channel 'other'") as caught:
         p.Channel("other", connect=("localhost", 1))
     assert caught.value.addr == ("localhost", 1)
     assert isinstance(caught.value, p.ChannelSocketException)
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
     with pytest.raises(p.InfoException, match="buffer"):
         p.Channel("same", buffer=1, connect=second.address)
 

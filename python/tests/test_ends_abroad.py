@@ -108,6 +108,28 @@ def test_a_write_that_is_given_up_leaves_the_end() -> None:
     assert got == [7, "Retired"]
 
 
+def test_an_exception_comes_without_the_ends_in_it() -> None:
+    with pytest.raises(LookupError) as caught:
+        Parallel(away.fails_with(Channel("c").writer()))
+    assert caught.value.args == ("with it", [None])
+
+
+def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
+    """What it did not write comes back to it in Cancelled, and is an end: that is no failure of its own."""
+    c, ready = Channel("c"), Channel("ready")
+
+    @th.process
+    def fails(inp: Any, never: Any) -> None:
+        inp.read()
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        Parallel(
+            away.sends_an_end_that_nobody_takes(c.writer(), ready.writer()),
+            fails(ready.reader(), c.reader()),
+        )
+
+
 def test_a_result_may_have_ends() -> None:
     c, other = Channel("c"), Channel("other")
 

@@ -18,7 +18,7 @@ import pytest
 from test_processes import children, program
 
 from weft._pickling import RemoteTraceback
-from weft.processes import Executor
+from weft.processes import BadUse, Executor
 
 POOLS = [Executor, cf.ProcessPoolExecutor]
 
@@ -254,6 +254,77 @@ def test_many_threads_submit(pool: Executor) -> None:
     assert sorted(got) == sorted([i * i for i in range(100)] * 5)
 
 
+class Reduced:
+    """An initializer's argument: what is called as an OS process is begun, on the thread that submits."""
+
+    def __init__(self, begins: Any) -> None:
+        self.begins = begins
+
+    def __reduce__(self) -> Any:
+        self.begins()
+        return int, (3,)
+
+
+def test_two_threads_that_submit_first_do_not_wait_for_each_other() -> None:  # rule 12.1
+    both = threading.Barrier(2)
+    got: list[int] = []
+    with Executor(2, initializer=away.remember, initargs=(Reduced(lambda: both.wait(280)),)) as e:
+        threads = [
+            threading.Thread(target=lambda n=n: got.append(e.submit(away.power, n).result()))
+            for n in (3, 4)
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert sorted(got) == [9, 16]
+
+
+def test_an_initializers_argument_may_use_the_executor() -> None:  # rule 12.1
+    inner: list[cf.Future[int]] = []
+
+    def begins() -> None:
+        if not inner:
+            inner.append(e.submit(away.power, 5))
+
+    with Executor(1, initializer=away.remember, initargs=(Reduced(begins),)) as e:
+        assert e.submit(away.power, 3).result() == 9
+    assert inner[0].result() == 25
+
+
+def test_shutdown_waits_for_a_process_that_is_being_started() -> None:
+    begun, go = threading.Event(), threading.Event()
+    got: list[cf.Future[int]] = []
+
+    def begins() -> None:
+        begun.set()
+        go.wait()
+
+    e = Executor(1, initializer=away.remember, initargs=(Reduced(begins),))
+    submits = threading.Thread(target=lambda: got.append(e.submit(away.power, 3)))
+    submits.start()
+    begun.wait()
+    e.shutdown(wait=False)
+    go.set()
+    e.shutdown()
+    submits.join()
+    assert got[0].result() == 9
+
+
+def test_a_process_that_cannot_be_started_is_told_to_who_submits_and_the_call_is_gone() -> None:
+    def begins() -> None:
+        if not said:
+            said.append("no")
+            raise KeyError("not now")
+
+    said: list[str] = []
+    with Executor(1, initializer=away.remember, initargs=(Reduced(begins),)) as e:
+        with pytest.raises(BadUse, match="not now"):
+            e.submit(away.power, 3)
+        assert not e._state.waiting
+        assert e.submit(away.power, 4).result() == 16
+
+
 def test_the_cause_is_a_remote_traceback(pool: Executor) -> None:
     error = pool.submit(away.inverse, 0).exception()
     assert error is not None and isinstance(error.__cause__, RemoteTraceback)
@@ -270,7 +341,7 @@ def test_one_that_is_dropped_and_a_program_that_ends_without_shutdown(tmp_path: 
     result = program(
         tmp_path,
         """
-        from weft.processes import Executor
+        from weft.processes import BadUse, Executor
 
         def square(n):
             return n * n

@@ -1,6 +1,7 @@
 """Hosts that are killed at any moment: nothing hangs, nothing is left, and only what the rules allow is lost (rules 4.5, 6.4; WIRE.md 8).
 
-They are killed between two writes of a pipeline, while they start, in a choice of inputs and of outputs, and with large values in hand.
+They are killed between two writes of a pipeline, while they start, in a choice of inputs and of outputs, with large values in hand, in the
+block of an extended read, as they make a value that was taken, with ends of channels in their hands, under a supervisor, and in an Executor.
 WEFT_KILLS=n: so many kills; else a slice.
 """
 
@@ -12,6 +13,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,16 @@ import away_kills
 import pytest
 
 import weft.threads as th
-from weft.processes import Channel, ChannelEnd, Hosts, Parallel, PeerDied, ProcessDied
+from weft.processes import (
+    Channel,
+    ChannelEnd,
+    Executor,
+    Hosts,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+    Supervisor,
+)
 
 KILLS = int(os.environ.get("WEFT_KILLS", "30"))
 VALUES = 60
@@ -151,7 +162,159 @@ def large(place: Any, pid: int, pick: random.Random) -> None:
         assert len(value) == LARGE and value[0] == 6 * i ^ 0xFF and value[-1] == 6 * i
 
 
-KINDS = (pipeline, inputs, outputs, large)
+def holding(place: Any, pid: int, pick: random.Random) -> None:
+    """WIRE.md 4.6: whoever dies in the block of an extended read has ended it."""
+    a, b = Channel("a", capacity=pick.choice((0, 3))), Channel("b", capacity=pick.choice((0, 3)))
+    got: list[int] = []
+    when = pick.randrange(VALUES - 6)
+    dies(
+        pid,
+        numbers(a.writer(), when, pid),
+        away_kills.hold(a.reader(), b.writer()).on(place),
+        gather(b.reader(), got),
+    )
+    assert got == [2 * i for i in range(len(got))]
+    assert when - 1 - 6 <= len(got) <= VALUES
+
+
+def making(place: Any, pid: int, pick: random.Random) -> None:
+    """WIRE.md 4.8: between the commit and the value there is a reader who waits for it."""
+    a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=pick.choice((0, 2)))
+    first: list[int] = []
+    second: list[int] = []
+    when = pick.randrange(VALUES - 6)
+    dies(
+        pid,
+        numbers(a.writer(), when, pid),
+        away_kills.make(a.reader(), b.writer(), c.writer()).on(place),
+        gather(b.reader(), first),
+        gather(c.reader(), second),
+    )
+    assert first == sorted(first) and second == sorted(second)
+    assert sorted(first + second) == list(range(len(first) + len(second)))
+
+
+@th.process
+def asks(server: Any, when: int, pid: int, got: list[int]) -> None:
+    """With the end for each answer; kills who answers before one of them."""
+    try:
+        for i in range(VALUES):
+            if i == when:
+                os.kill(pid, signal.SIGKILL)
+            reply = Channel("reply")
+            reader = reply.reader()
+            server.write((i, reply.writer()))
+            got.append(reader.read())
+    except PeerDied:
+        pass
+
+
+def answering(place: Any, pid: int, pick: random.Random) -> None:
+    """WIRE.md 7.4: an end that was sent to a program that dies has died with it."""
+    a = Channel("a", capacity=pick.choice((0, 1)))
+    got: list[int] = []
+    when = pick.randrange(VALUES - 6)
+    dies(pid, asks(a.writer(), when, pid, got), away_kills.answer(a.reader()).on(place))
+    assert when - 1 <= len(got) <= when + 1
+    assert got == [i**2 for i in range(len(got))]
+
+
+@th.process
+def sends_lines(out: Any, when: int, pid: int) -> None:
+    """Reader ends, through which a value comes for whoever gets one; who does not get it lets it die."""
+    with th.Group() as lines:
+        try:
+            for i in range(VALUES):
+                if i == when:
+                    os.kill(pid, signal.SIGKILL)
+                line = Channel("line", capacity=1)
+                lines.start(puts(line.writer(), i))
+                out.write(line.reader())
+        except PeerDied:
+            pass
+
+
+@th.process
+def puts(out: Any, value: int) -> None:
+    with contextlib.suppress(ChannelEnd):
+        out.write(value)
+
+
+@th.process
+def reads_lines(inp: Any, got: list[int]) -> None:
+    """The value that comes through each end that comes. One that came from a program that has died may be dead."""
+    try:
+        while True:
+            end = inp.read()
+            with contextlib.suppress(PeerDied):
+                got.append(end.read())
+    except ChannelEnd:
+        pass
+
+
+def handing_on(place: Any, pid: int, pick: random.Random) -> None:
+    """Ends that come back by way of the one that is killed."""
+    a, b = Channel("a", capacity=pick.choice((0, 2))), Channel("b", capacity=pick.choice((0, 2)))
+    got: list[int] = []
+    when = pick.randrange(VALUES - 6)
+    dies(
+        pid,
+        sends_lines(a.writer(), when, pid),
+        away_kills.hand_on(a.reader(), b.writer()).on(place),
+        reads_lines(b.reader(), got),
+    )
+    assert got == sorted(set(got)) and len(got) <= VALUES
+    assert got[: when - 6] == list(range(len(got[: when - 6])))
+
+
+def opening(place: Any, pid: int, pick: random.Random) -> None:
+    """Its own channels: what is read through their ends is gone with their home."""
+    a, b = Channel("a"), Channel("b", capacity=pick.choice((0, 1)))
+    got: list[int] = []
+    when = pick.randrange(VALUES - 6)
+    dies(
+        pid,
+        numbers(a.writer(), when, pid),
+        away_kills.open_lines(a.reader(), b.writer()).on(place),
+        reads_lines(b.reader(), got),
+    )
+    assert got == list(range(len(got))) and when - 3 <= len(got) <= when + 1
+
+
+@th.process
+def jobs(out: Any, when: int, pid: int) -> None:
+    """Writes all; kills the worker before one of them. Nobody tells of it here."""
+    for i in range(VALUES):
+        if i == when:
+            os.kill(pid, signal.SIGKILL)
+        out.write(i)
+
+
+def supervised(place: Any, pid: int, pick: random.Random) -> None:
+    """Rule 7.13: no job is lost, and one at most is done twice."""
+    a, b = Channel("a", capacity=pick.choice((0, 3))), Channel("b", capacity=pick.choice((0, 3)))
+    got: list[int] = []
+    Parallel(
+        jobs(a.writer(), pick.randrange(VALUES - 6), pid),
+        away_kills.hold.on(Supervisor(place, restarts=2, backoff=0.0))(a.reader(), b.writer()),
+        gather(b.reader(), got),
+    )
+    assert sorted(set(got)) == [2 * i for i in range(VALUES)] and got == sorted(got)
+    assert len(got) <= VALUES + 1
+
+
+KINDS = (
+    pipeline,
+    inputs,
+    outputs,
+    large,
+    holding,
+    making,
+    answering,
+    handing_on,
+    opening,
+    supervised,
+)
 
 
 def one(hosts: Hosts, pick: random.Random) -> None:
@@ -182,6 +345,24 @@ def starting(pick: random.Random) -> None:
     assert got == list(range(len(got)))
 
 
+def executing(pick: random.Random, path: str) -> None:
+    """One of its processes is killed while calls wait, run and are done: each is right or says that the pool is broken."""
+    with Executor(2) as pool:
+        pids = [pool.submit(os.getpid).result()]
+        calls = [pool.submit(away_kills.square, i) for i in range(200)]
+        stuck = pool.submit(away.wait_for_file, path) if pick.random() < 0.5 else None
+        killer = threading.Timer(pick.random() * 0.1, os.kill, (pids[0], signal.SIGKILL))
+        killer.start()
+        for i, call in enumerate(calls):
+            with contextlib.suppress(BrokenProcessPool):
+                assert call.result() == i**2
+        if stuck is not None:  # nobody writes there: only the kill ends it
+            assert isinstance(stuck.exception(), BrokenProcessPool)
+        killer.join()
+        with contextlib.suppress(BrokenProcessPool):  # it notices now or at the end
+            pool.submit(away_kills.square, 3).result()
+
+
 def _closed() -> Any:
     c = Channel()
     reader = c.reader()
@@ -196,7 +377,9 @@ class Counts:
         self.first = self._now()
 
     def _now(self) -> tuple[int, ...]:
-        return descriptors()[1], zombies(), threading.active_count()
+        # A thread that logs and is none of threading's gets an object there that outlives it.
+        threads = [t for t in threading.enumerate() if not isinstance(t, threading._DummyThread)]
+        return descriptors()[1], zombies(), len(threads)
 
     def check(self) -> None:
         now = self._now()
@@ -204,8 +387,8 @@ class Counts:
             self.first,
             now,
         )
-        # The share of a killed program is never given back, but a maker keeps no more than 16 segments (wire 9.2).
-        assert max(descriptors()[0], segments()) <= 16 + SEGMENTS_OF_LINKS
+        # The share of a killed program is never given back, but a maker keeps no more than 16 segments, and a receiver 16 of others (wire 9.2).
+        assert max(descriptors()[0], segments()) <= 2 * 16 + SEGMENTS_OF_LINKS
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.__name__)
@@ -226,6 +409,19 @@ def test_hosts_that_are_killed_at_any_moment() -> None:
                 counts = Counts()
         if counts is not None:
             counts.check()
+
+
+def test_executors_of_which_a_process_is_killed(tmp_path: Path) -> None:
+    pick = random.Random(17)
+    path = tmp_path / "never"
+    os.mkfifo(path)
+    counts = None
+    for i in range(max(4, KILLS // 5)):
+        executing(pick, str(path))
+        if i == 2:
+            counts = Counts()
+    assert counts is not None
+    counts.check()
 
 
 def test_hosts_that_are_killed_while_they_start() -> None:

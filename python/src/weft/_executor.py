@@ -10,6 +10,8 @@ milliseconds, so no result waits for a batch.
 Invariants (of `_State.lock`)
 - A call is in `waiting`, or in the batch of one feeder, or over.
 - Once `broken` is set nothing is waiting, and nothing comes.
+- An OS process is started without the lock, for that runs the user's code (rule 12.1); it is counted in `starting` until its feeder is
+  in `feeders`.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ class _State:
         self.changed = threading.Condition(self.lock)
         self.waiting: deque[_Call] = deque()
         self.idle = 0  # feeders that wait for calls
+        self.starting = 0  # OS processes that have no feeder yet
         self.ended = False  # nothing more comes
         self.broken: str | None = None
         self.feeders: list[threading.Thread] = []
@@ -79,6 +82,45 @@ class _State:
         with self.lock:
             self.ended = True
             self.changed.notify_all()
+
+    def join(self) -> None:
+        """Waits for all feeders, those too whose OS process is being started."""
+        with self.lock:
+            while self.starting:
+                self.changed.wait()
+            feeders = list(self.feeders)
+        for feeder in feeders:
+            feeder.join()
+
+    def start(self, call: _Call) -> None:
+        """One more OS process with its feeder, for a call that waits; without the lock. If none can be started nobody hears of the call.
+
+        Raises:
+            what Host() raises, unless another feeder has the call already.
+        """
+        try:
+            host = _host.Host(self.setting)
+        except BaseException as error:
+            with self.lock:
+                self.starting -= 1
+                self.changed.notify_all()
+                waits = call in self.waiting
+                if waits:
+                    self.waiting.remove(call)
+            if waits or not isinstance(error, Exception):
+                raise
+            return
+        feeder = threading.Thread(target=_feed, args=(self, host), name="weft: feeds a host")
+        with self.lock:
+            self.starting -= 1
+            self.changed.notify_all()
+            if self.broken is None:
+                self.hosts.add(host)
+                self.feeders.append(feeder)
+                feeder.start()
+                return
+        host.kill()
+        host.close()
 
     def cancel(self) -> None:
         with self.lock:
@@ -248,8 +290,15 @@ def _feed(state: _State, host: _host.Host) -> None:
                 state.hosts.discard(host)
                 if not good or state.broken or (state.ended and not state.waiting):
                     return
-                host = _host.Host(state.setting)
-                state.hosts.add(host)
+            host = _host.Host(state.setting)
+            with state.lock:
+                broken = state.broken
+                if broken is None:
+                    state.hosts.add(host)
+            if broken is not None:
+                host.kill()
+                host.close()
+                return
     except BaseException as error:
         state.break_it(f"{type(error).__name__}: {error}", feeder.batch if feeder else [])
         raise
@@ -264,8 +313,7 @@ def _at_exit() -> None:
     for state in list(_states):
         state.end()
     for state in list(_states):
-        for feeder in state.feeders:
-            feeder.join()
+        state.join()
 
 
 threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it waits for the feeders
@@ -330,28 +378,23 @@ class Executor(_Executor):
             )
         state = self._state
         future: Future[Any] = Future()
+        call, starts = _Call(future, fn, args, kwargs), False
         with state.lock:
             if state.broken:
                 raise BrokenProcessPool(state.broken)
             if self._down or state.ended:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            state.waiting.append(_Call(future, fn, args, kwargs))
+            state.waiting.append(call)
             if state.idle >= len(state.waiting):
                 state.changed.notify()
-            elif len(state.feeders) < state.workers:
-                self._add_feeder()
+            elif len(state.feeders) + state.starting < state.workers:
+                state.starting += 1
+                starts = True
             elif state.idle:
                 state.changed.notify()
+        if starts:
+            state.start(call)
         return future
-
-    def _add_feeder(self) -> None:
-        """With the lock."""
-        state = self._state
-        host = _host.Host(state.setting)
-        state.hosts.add(host)
-        feeder = threading.Thread(target=_feed, args=(state, host), name="weft: feeds a host")
-        state.feeders.append(feeder)
-        feeder.start()
 
     def map(
         self,
@@ -381,5 +424,4 @@ class Executor(_Executor):
             self._state.cancel()
         self._state.end()
         if wait:
-            for feeder in self._state.feeders:
-                feeder.join()
+            self._state.join()

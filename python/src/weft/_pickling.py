@@ -68,12 +68,11 @@ class _Ends(_Aside, pickle.Pickler):
 
 
 _pickler: Any = _Ends
-_plainly: Any = pickle.dumps
 
 
 def send_main_by_value() -> None:
     """From now on what the main module defines goes by value, if cloudpickle is installed: nobody can import it."""
-    global _pickler, _plainly
+    global _pickler
     try:
         import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
@@ -82,7 +81,7 @@ def send_main_by_value() -> None:
     class EndsByValue(_Aside, cloudpickle.Pickler):  # type: ignore[misc, name-defined, unused-ignore]
         pass
 
-    _pickler, _plainly = EndsByValue, cloudpickle.dumps
+    _pickler = EndsByValue
     _native._set_pickling(_dumps, cloudpickle.dumps, pickle.loads)
 
 
@@ -303,8 +302,12 @@ class RemoteTraceback(Exception):
         return f"in another OS process:\n{self.text}"
 
 
+def _stayed(end: str) -> None:
+    """What an end in an exception is where that is raised: who met it had it, and nobody else gets it."""
+
+
 class Failure:
-    """An exception on its way from one OS process to another."""
+    """An exception on its way from one OS process to another, without the ends of channels in it."""
 
     def __init__(self, error: BaseException) -> None:
         self.text = "".join(
@@ -316,8 +319,8 @@ class Failure:
         self.packed: bytes | None = None
         if not self.end:
             try:
-                packed = _plainly(error)
-                pickle.loads(packed)
+                packed = _pickled("an exception", error, _no_matter)
+                _Found(io.BytesIO(packed), _stayed).load()
                 self.packed = packed
             except Exception:  # an exception of the user's that does not stand it: its text goes
                 self.packed = None
@@ -330,7 +333,9 @@ class Failure:
             return Retired(self.brief, None, None, None, 0, True)
         text = f"{self.brief} (an exception that cannot be pickled)"
         error: BaseException = (
-            RuntimeError(text) if self.packed is None else pickle.loads(self.packed)
+            RuntimeError(text)
+            if self.packed is None
+            else _Found(io.BytesIO(self.packed), _stayed).load()
         )
         error.__cause__ = RemoteTraceback(self.text)
         return error

@@ -21,6 +21,7 @@
 
 #include "far.hpp"
 #include "home.hpp"
+#include "traffic.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -288,6 +289,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     std::weak_ptr<FarEnd> end;
   };
   std::vector<Adopting> adopting_;
+  Traffic traffic_;
   std::uint32_t next_adopted_ = Home::kAdopted;
   std::uint32_t next_given_ = 0;
 };

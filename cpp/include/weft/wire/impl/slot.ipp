@@ -8,6 +8,7 @@
 
 #include "../../prim.hpp"
 #include "../slot.hpp"
+#include "../traffic.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -19,8 +20,12 @@ class Slot::Pool {
   std::mutex lock;
   Pieces made;   // what was used last is last
   Pieces known;  // of others
-  // of others: no longer to be known, but there may be values under way
-  Pieces leaving;
+  // of others: no longer to be known, but there may be values under way, by sessions up to `until`
+  struct Leaving {
+    std::shared_ptr<Piece> piece;
+    std::uint64_t until;
+  };
+  std::deque<Leaving> leaving;
   // of our spaces, as others have written them into their heads for us
   std::vector<std::uint64_t> names;
   std::atomic<std::size_t> open{0};
@@ -37,9 +42,11 @@ class Slot::Pool {
       all.pop_front();
     }
   }
+  // Shares that are left when no such session is open any more are of killed programs.
   void prune() {
-    std::erase_if(leaving, [](const std::shared_ptr<Piece>& p) {
-      return p->head().shares.load(std::memory_order_seq_cst) == 0;
+    const std::uint64_t oldest = Traffic::oldest();
+    std::erase_if(leaving, [oldest](const Leaving& l) {
+      return l.piece->head().shares.load(std::memory_order_seq_cst) == 0 || l.until < oldest;
     });
     any_leaving.store(!leaving.empty());
   }
@@ -51,13 +58,15 @@ class Slot::Pool {
              const std::uint64_t mine : names)
           if (name == mine) by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
       if (p->head().shares.load(std::memory_order_seq_cst) != 0)
-        leaving.push_back(std::move(p)), any_leaving.store(true);
+        leaving.push_back({std::move(p), Traffic::latest()}), any_leaving.store(true);
     });
   }
   std::shared_ptr<Piece> find(const Description& d) const {
-    for (const Pieces* all : {&known, &leaving})
-      for (const auto& p : *all)
-        if (p->id == d.id && p->memory.size() == d.size) return p;
+    const auto is = [&](const Piece& p) { return p.id == d.id && p.memory.size() == d.size; };
+    for (const auto& p : known)
+      if (is(*p)) return p;
+    for (const Leaving& l : leaving)
+      if (is(*l.piece)) return l.piece;
     return nullptr;
   }
 };
@@ -68,10 +77,13 @@ WEFT_IMPL Slot::Pool& Slot::pool() {
 WEFT_IMPL void Slot::forget() noexcept {
   Pool& p = pool();
   new (&p.lock) std::mutex;  // another thread of the parent may have held it
-  for (Pool::Pieces* all : {&p.made, &p.known, &p.leaving}) {
+  for (Pool::Pieces* all : {&p.made, &p.known}) {
     new auto(std::move(*all));
     all->clear();
   }
+  new auto(std::move(p.leaving));
+  p.leaving.clear();
+  Traffic::forget();
   p.names.clear();
   p.open.store(0);
   ++forks;

@@ -228,6 +228,7 @@ WEFT_IMPL const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes,
 }
 
 WEFT_IMPL void Peer::session_over() noexcept {
+  traffic_.over();
   far.lost();
   carrier.lost();
   home.lost();

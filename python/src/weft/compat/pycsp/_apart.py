@@ -60,6 +60,11 @@ class _Lender:
                 number = len(self.ends)
                 self.ends.append(value)
             of = value.channel
+            if of._native is None:
+                raise InfoException(
+                    f"{value!r}: the channel lives in another program, and its end stays here: give the process the channel's "
+                    "name and address, and it connects itself"
+                )
             make = of._native.reader if value._op == READ else of._native.writer
             return _Lent(make(), value._op, of.name, of.buffer, number)
         if type(value) in (list, tuple):
@@ -97,6 +102,7 @@ def run_apart(p: Any) -> Any:
         lender.lend(p.kwargs),
         asked.writer(),
         answers.reader(),
+        p._address,
     ).named(p.name)
     return threads.Parallel(there, _serve(asked.reader(), answers.writer(), lender.ends))[0]
 
@@ -160,8 +166,11 @@ def _taken(value: Any, line: _Line, known: dict[int, ChannelEnd]) -> Any:
 
 
 @process
-def _there(function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any) -> Any:
-    from weft.compat.pycsp import _processes, parallel
+def _there(function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any, address: Any) -> Any:
+    from weft.compat.pycsp import _processes, _remote, parallel
+
+    if address is not None:
+        _remote.listen(address)
 
     line, known = _Line(asked, answers), {}  # type: ignore[var-annotated]
     p = parallel.Process(

@@ -13,7 +13,6 @@ States of a side:   fresh ──_join()──► open ──_leave() by its last
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import weakref
@@ -22,12 +21,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from weft import threads as _weft
 from weft.compat._alternatives import born
 from weft.compat.pycsp._errors import (
-    ChannelConnectException,
     ChannelPoisonException,
     ChannelRetireException,
     InfoException,
 )
-from weft.errors import BadUse
+from weft.errors import BadUse, PeerDied
 
 __all__ = ["Channel", "ChannelEnd", "ChannelEndRead", "ChannelEndWrite", "poison", "retire"]
 
@@ -43,11 +41,11 @@ class Channel:
     Args:
         name: a label. Two channels of one name are two channels.
         buffer: how many values it holds; 0 is the rendezvous.
-        connect: the `address` of a channel of this name that lives in this interpreter: this becomes another handle
-            of that channel.
+        connect: the `address` of a channel of this name, in this program or in another one of the same user on this machine: this becomes
+            another handle of that channel.
     Raises:
         InfoException: `connect` without a name or with a buffer.
-        ChannelConnectException: there is no such channel.
+        ChannelConnectException: there is no such channel, for as long as Configuration's SOCKETS_CONNECT_TIMEOUT says.
         BadUse: a negative buffer.
     """
 
@@ -86,19 +84,26 @@ class Channel:
             raise InfoException(
                 "no buffer with connect: the channel has one or not where it was made"
             )
+        from weft.compat.pycsp import _remote
+
+        address = (str(connect[0]), int(connect[1]))
         channel = _by_name.get(name)
-        if channel is None or tuple(connect) != channel.address:
-            raise ChannelConnectException(
-                connect,
-                f"no channel {name!r} in this interpreter (channels to other processes and hosts are not part of this "
-                "layer); wanted at",
-            )
-        return channel
+        if channel is not None and address == _remote.at():
+            return channel
+        return _remote.FarChannel(name, address)
+
+    _far = False  # it lives in another program
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the channel lives: the name of this machine's loopback and the id of this interpreter's process."""
-        return ("localhost", os.getpid())
+        """Where other programs of this user find the channel by its name, and `connect=` here: this machine, and a port of this program's.
+
+        Raises:
+            ChannelBindException: the port that Configuration says is taken.
+        """
+        from weft.compat.pycsp import _remote
+
+        return _remote.here()
 
     def reader(self) -> ChannelEndRead:
         """A new end for reading."""
@@ -146,6 +151,10 @@ class Channel:
         else:
             self._native.poison()
 
+    def _lost(self, error: PeerDied) -> Exception:
+        """What an operation raises whose other side died."""
+        return error
+
     def _ended(self) -> Exception:
         """What an operation on an ended side raises."""
         if self._draining:
@@ -174,7 +183,7 @@ class ChannelEnd:
         self._closed = not channel._join(self._op)
         if self._closed:
             self.__call__ = self._refuse
-        elif channel.buffer:
+        elif channel.buffer or channel._far:
             self.__call__ = self._translated
         else:
             self.__call__ = self._native()
@@ -185,6 +194,8 @@ class ChannelEnd:
     def _translated(self, *msg: Any) -> Any:
         try:
             return self._native()(*msg)
+        except PeerDied as error:
+            raise self.channel._lost(error) from None
         except (ChannelRetireException, BadUse) as error:
             self._failed(error)
 

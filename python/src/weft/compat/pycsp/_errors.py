@@ -39,17 +39,20 @@ class ChannelSocketException(Exception):
         self.addr = addr
         self.msg = msg
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.addr, self.msg)
+
 
 class ChannelConnectException(ChannelSocketException):
     """No channel of that name is at the address given as `connect`."""
 
 
 class ChannelBindException(ChannelSocketException):
-    """Never raised: no channel binds a port."""
+    """The port at which a program, or a MultiProcess, was to serve its channels is taken."""
 
 
 class ChannelLostException(ChannelSocketException):
-    """Never raised: no channel uses a connection that could break."""
+    """The program in which the channel lives has ended."""
 
 
 class FatalException(Exception):

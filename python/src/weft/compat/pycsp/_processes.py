@@ -126,7 +126,11 @@ def _run(p: BaseProcess) -> Any:
         return p.fn(*p.args, **p.kwargs)
     from weft.compat.pycsp import _apart
 
-    return _apart.run_apart(p)
+    try:
+        return _apart.run_apart(p)
+    finally:
+        if p._taken is not None:
+            p._taken.close()
 
 
 def _body(p: BaseProcess) -> Any:
@@ -173,11 +177,12 @@ class _Apart(BaseProcess):
     """A MultiProcess: a process in an interpreter of its own, with a lock of its own.
 
     Args:
-        fn, args, kwargs: as of a Process; `pycsp_host` and `pycsp_port` are not given to `fn`, and nothing uses them. `fn` is a function
-            at the top of a module, or cloudpickle is installed; the ends of channels among the arguments go with it, the others by pickle.
+        fn, args, kwargs: as of a Process. `fn` is a function at the top of a module, or cloudpickle is installed; the ends of channels
+            among the arguments go with it, the others by pickle.
+        pycsp_host, pycsp_port: the address of its channels, on this machine; not given to `fn`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_address", "_taken")
 
     def __init__(
         self,
@@ -187,11 +192,26 @@ class _Apart(BaseProcess):
         pycsp_port: int | None = None,
         **kwargs: Any,
     ) -> None:
-        del pycsp_host, pycsp_port
         super().__init__(fn, *args, **kwargs)
+        self._address = (pycsp_host or "localhost", pycsp_port) if pycsp_port else None
+        self._taken: Any = None
+
+    def _begin(self, spawned: bool = False) -> Any:
+        """Its port is taken here and now, so that of two with one port the second is told.
+
+        Raises:
+            ChannelBindException: somebody has it.
+        """
+        if self._address is not None and not self._running:
+            from weft.compat.pycsp import _remote
+
+            self._taken = _remote.bound(*self._address)
+        return super()._begin(spawned)
 
 
-def _maker(kind: type[BaseProcess], func: Callable[..., Any]) -> Callable[..., BaseProcess]:
+def _maker(
+    kind: Callable[..., BaseProcess], func: Callable[..., Any]
+) -> Callable[..., BaseProcess]:
     if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
         raise InfoException(
             f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)"
@@ -242,13 +262,18 @@ class Implementation:
         """
         return _maker(self.Process, func)
 
-    def multiprocess(self, func: Callable[..., Any] | None = None, **_: Any) -> Any:
+    def multiprocess(
+        self, func: Callable[..., Any] | None = None, pycsp_host: str = "", pycsp_port: int = 0
+    ) -> Any:
         """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an interpreter of its own (MultiProcess).
 
         Raises:
             InfoException: it is no plain function.
         """
-        make = functools.partial(_maker, self.MultiProcess)
+        kind: Any = self.MultiProcess
+        if pycsp_port:
+            kind = functools.partial(kind, pycsp_host=pycsp_host, pycsp_port=pycsp_port)
+        make = functools.partial(_maker, kind)
         return make if func is None else make(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:

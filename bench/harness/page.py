@@ -1,0 +1,25 @@
+"""What a run writes into a page that people wrote: the lines between two marks, and nothing else.
+
+<!-- ring: begin -->
+…
+<!-- ring: end -->
+"""
+
+from __future__ import annotations
+
+
+def filled(text: str, name: str, body: str) -> str:
+    """The page with `body` between the marks of this name.
+
+    Raises:
+        ValueError: the page does not have the two marks, once each and in order; or `body` has marks itself.
+    """
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(
+            f"the page needs the lines {begin.strip()!r} and {end.strip()!r}, once each"
+        )
+    if "<!--" in body:
+        raise ValueError(f"what goes between the marks of {name!r} has marks itself")
+    before, _, rest = text.partition(begin)
+    return before + begin + body.rstrip("\n") + "\n" + end + rest.partition(end)[2]

@@ -1,0 +1,63 @@
+// Which sessions of this program are open, by numbers that rise. What was under way to it at some
+// moment has come, or never will, once every session that was open then is over: slot.hpp keeps
+// what could be asked for until then.
+//
+//   Traffic() ──open──► over()
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <set>
+
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Traffic {
+ public:
+  Traffic() {
+    const std::lock_guard g(all().lock);
+    number_ = ++all().last;
+    all().open.insert(number_);
+  }
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+  ~Traffic() { over(); }
+  // Nothing comes any more. A second time: nothing.
+  void over() noexcept {
+    const std::lock_guard g(all().lock);
+    all().open.erase(number_);
+  }
+
+  // The number of the youngest so far.
+  static std::uint64_t latest() noexcept {
+    const std::lock_guard g(all().lock);
+    return all().last;
+  }
+  // The number of the oldest that is open; beyond all numbers if none is.
+  static std::uint64_t oldest() noexcept {
+    const std::lock_guard g(all().lock);
+    return all().open.empty() ? std::numeric_limits<std::uint64_t>::max() : *all().open.begin();
+  }
+  // In the child of a fork: the sessions are the parent's.
+  static void forget() noexcept {
+    new (&all().lock) std::mutex;  // another thread of the parent may have held it
+    new std::set<std::uint64_t>(std::move(all().open));
+    all().open.clear();
+  }
+
+ private:
+  struct All {
+    std::mutex lock;  // a leaf
+    std::uint64_t last = 0;
+    std::set<std::uint64_t> open;
+  };
+  static All& all() noexcept {
+    static All* const a = new All;  // never destroyed: sessions may outlive the program's statics
+    return *a;
+  }
+  std::uint64_t number_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,376 @@
+"""Channels that are found by their address in another program of the same user, on this machine: pycsp's `connect=`.
+
+    there: here(), or a process with pycsp_port ── its port is taken on loopback ──► a Unix socket of that number listens
+    here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──► ends of the channel of that name
+
+Nothing goes over the port itself: it makes an address that nobody else on this machine has. Values go by pickle, so only programs of one
+user meet: the socket lies in a folder of the user's own, and both sides look whose the other is (WIRE.md 12.3).
+
+Invariants
+- A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and poisoned, there.
+- A far channel has a native end of a side as long as pycsp ends of that side are open here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from weft import _pickling as _pickling  # how values go: known to the extension module from now on
+from weft import threads
+from weft._extension import native as _native
+from weft.compat.pycsp import _channels, configuration
+from weft.compat.pycsp._errors import (
+    ChannelBindException,
+    ChannelConnectException,
+    ChannelLostException,
+)
+from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied
+
+__all__ = ["Address", "FarChannel", "bound", "here", "listen"]
+
+Address = tuple[str, int]
+
+HOSTS = ("localhost", "127.0.0.1", "")  # this machine
+
+
+def _folder() -> Path:
+    """That of this user's meeting points, which nobody else can enter."""
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(given, "weft") if given else Path(tempfile.gettempdir(), f"weft-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise OSError(f"{folder} is not this user's alone: remove it, or set XDG_RUNTIME_DIR")
+    return folder
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    _, uid, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    )
+    return bool(uid == os.getuid())
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Takes a port of this machine, 0: any; closed, the socket gives it back.
+
+    Raises:
+        ChannelBindException: somebody has it, or it is of another machine.
+    """
+    taken = socket.socket()
+    try:
+        if host not in HOSTS:
+            raise OSError("channels of other hosts are not part of this layer")
+        taken.bind(("127.0.0.1", port))
+    except OSError as error:
+        taken.close()
+        raise ChannelBindException(
+            (host, port), f"no channel can be bound there ({error}):"
+        ) from None
+    return taken
+
+
+# --- where a channel lives ------------------------------------------------------------------------------------------
+
+
+class _Home:
+    """Serves the channels of this program to others."""
+
+    def __init__(self, address: Address, taken: socket.socket | None) -> None:
+        self.address, self._taken = address, taken
+        self._path = _folder() / f"pycsp-{address[1]}"
+        self._path.unlink(missing_ok=True)  # of one that was killed: the port is ours now
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self._path))
+        self._listener.listen()
+        self._links: list[Any] = []
+        self._threads = [threading.Thread(target=self._accept, name="pycsp: listens", daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()[0]
+            except OSError:  # it was closed
+                return
+            if not _is_ours(connection):
+                connection.close()
+                continue
+            link = _native._Link(connection.detach(), f"pycsp {self.address[1]}")
+            thread = threading.Thread(
+                target=_serve, args=(link,), name="pycsp: a peer", daemon=True
+            )
+            self._links.append(link)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        self._listener.close()
+        self._path.unlink(missing_ok=True)
+        for link in self._links:
+            link.close("the program of the channel has ended")
+        for thread in self._threads:
+            thread.join()
+        if self._taken is not None:
+            self._taken.close()
+
+
+def _serve(link: Any) -> None:
+    """Does what one other program asks for."""
+    asked: Any = threads.Channel("asked")
+    # Nobody waits here for one that was cancelled as it waited for its answer.
+    answers: Any = threads.Channel("answers", capacity=16, overflow="unbounded")
+    requests, told = asked.reader(), answers.writer()
+    found: list[_channels.Channel] = []
+    with contextlib.suppress(ChannelEnd, BadUse):
+        link.give(asked.writer(), "asked")
+        link.give(answers.reader(), "answers")
+        given = 0
+        while True:
+            ticket, what, number, side = requests.read()
+            answer: Any = None
+            if what == "find":
+                channel = _channels._by_name.get(number)
+                if channel is not None and type(channel) is _channels.Channel:
+                    answer = len(found), channel.buffer
+                    found.append(channel)
+            elif what in ("join", "join first"):
+                if found[number]._join(side):
+                    answer = f"end{given}"
+                    if what == "join first":
+                        native = found[number]._native
+                        end = native.reader() if side == _channels.READ else native.writer()
+                        link.give(end, answer)
+                        del end
+                        given += 1
+            elif what == "leave":
+                found[number]._leave(side)
+            elif what == "poison":
+                found[number]._poison(side)
+            else:  # "draining"
+                answer = found[number]._draining
+            told.write((ticket, answer))
+
+
+_home: _Home | None = None
+_making = threading.Lock()
+
+
+def listen(address: Address, taken: socket.socket | None = None) -> None:
+    """Serves this program's channels at an address whose port is taken."""
+    global _home
+    with _making:
+        _home = _Home(address, taken)
+
+
+def here() -> Address:
+    """This program's address; it listens from the first time on.
+
+    Raises:
+        ChannelBindException: the port that Configuration says is taken.
+    """
+    global _home
+    with _making:
+        if _home is None:
+            settings = configuration.Configuration()
+            host = settings.get(configuration.PYCSP_HOST) or "localhost"
+            taken = bound(host, settings.get(configuration.PYCSP_PORT) or 0)
+            _home = _Home((host, taken.getsockname()[1]), taken)
+        return _home.address
+
+
+def at() -> Address | None:
+    """The same if it listens."""
+    return _home.address if _home is not None else None
+
+
+# --- where it is connected to ---------------------------------------------------------------------------------------
+
+
+class _Turn:
+    """One at a time, and who waits lets the other greenlets of its thread go on: a token in a buffer."""
+
+    def __init__(self) -> None:
+        token: Any = threads.Channel("turn", capacity=1)
+        self._take, self._give = token.reader(), token.writer()
+        self._give.write(None)
+
+    def __enter__(self) -> None:
+        self._take.read()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._give.write(None)
+        except Cancelled:  # it had not given it back
+            self._give.write(None)
+            raise
+
+
+class _Line:
+    """To one address."""
+
+    def __init__(self, address: Address, link: Any) -> None:
+        self.address, self._link = address, link
+        self._turn, self._tickets = _Turn(), 0
+        self.joining = _Turn()  # of the counts of its far channels; asks are made with it
+        self._asked, self._answers = link.take("asked"), link.take("answers")
+        self._watching = threading.Thread(target=self._watch, name="pycsp: a line", daemon=True)
+        self._watching.start()
+
+    def _watch(self) -> None:
+        """A thread that is no process: as long as it waits no network is in a deadlock, for the other program may go on (rule 10.3)."""
+        self._link.wait()
+        with _connecting:
+            if _lines.get(self.address) is self:
+                del _lines[self.address]
+
+    def ask(self, what: str, number: Any, side: int = 0) -> Any:
+        with self._turn:
+            self._tickets += 1
+            try:
+                self._asked.write((self._tickets, what, number, side))
+                while True:
+                    ticket, answer = self._answers.read()
+                    if ticket == self._tickets:  # else of one that was cancelled
+                        return answer
+            except PeerDied:
+                raise ChannelLostException(
+                    self.address, "the program of the channel has ended:"
+                ) from None
+
+    def take(self, name: str) -> Any:
+        return self._link.take(name)
+
+    def close(self) -> None:
+        self._link.close("the program has ended")
+        self._watching.join()
+
+
+_lines: dict[Address, _Line] = {}
+_connecting = threading.Lock()
+
+
+def _line(address: Address) -> _Line:
+    """
+    Raises:
+        OSError: nobody listens there, or it is somebody else's.
+    """
+    with _connecting:
+        if address not in _lines:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(str(_folder() / f"pycsp-{address[1]}"))
+                if not _is_ours(connection):
+                    raise OSError("it is another user's")
+            except BaseException:
+                connection.close()
+                raise
+            link = _native._Link(connection.detach(), f"pycsp of {os.getpid()}")
+            try:
+                _lines[address] = _Line(address, link)
+            except PeerDied as error:
+                link.close("it did not answer")
+                raise OSError("it has ended") from error
+        return _lines[address]
+
+
+def _found(name: str, address: Address) -> tuple[_Line, int, int]:
+    """The line, the number and the buffer of a channel; tries for as long as Configuration says.
+
+    Raises:
+        ChannelConnectException: nobody listens there, or has no such channel.
+    """
+    settings = configuration.Configuration()
+    until = time.monotonic() + settings.get(configuration.SOCKETS_CONNECT_TIMEOUT)
+    while True:
+        try:
+            if address[0] not in HOSTS:
+                raise OSError("channels of other hosts are not part of this layer")
+            line = _line(address)
+            answer = line.ask("find", name)
+            if answer is not None:
+                return line, *answer
+            why = "its program has none of that name"
+        except (OSError, ChannelLostException) as error:
+            why = str(error)
+        if time.monotonic() >= until:
+            raise ChannelConnectException(
+                address, f"no channel {name!r} is found ({why}); wanted at"
+            )
+        time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
+
+
+class FarChannel(_channels.Channel):
+    """A channel that lives in another program."""
+
+    __slots__ = ("_line", "_number")
+
+    _line: _Line
+    _number: int
+
+    def __new__(cls, name: str, address: Address) -> FarChannel:
+        self = object.__new__(cls)
+        self._line, self._number, self.buffer = _found(name, address)
+        self.name = name
+        self._native = None
+        self._ends = (None, None)
+        self._open, self._over = [0, 0], [False, False]
+        return self
+
+    _far = True
+
+    @property
+    def address(self) -> Address:
+        return self._line.address
+
+    @property
+    def _draining(self) -> bool:  # type: ignore[override]
+        return self.buffer > 0 and bool(self._line.ask("draining", self._number))
+
+    def _join(self, side: int) -> bool:
+        with self._line.joining:
+            first = self._open[side] == 0
+            name = self._line.ask("join first" if first else "join", self._number, side)
+            if name is None:
+                return False
+            if first:
+                ends = list(self._ends)
+                ends[side] = self._line.take(name)
+                self._ends = (ends[0], ends[1])
+            self._open[side] += 1
+            return True
+
+    def _leave(self, side: int) -> None:
+        with self._line.joining:
+            self._open[side] -= 1
+            if self._open[side] == 0:
+                with contextlib.suppress(BadUse):
+                    self._ends[side].retire()
+            self._line.ask("leave", self._number, side)
+
+    def _poison(self, side: int) -> None:
+        self._line.ask("poison", self._number, side)
+
+    def _lost(self, error: PeerDied) -> Exception:
+        return ChannelLostException(self.address, "the program of the channel has ended:")
+
+
+def _at_exit() -> None:
+    for line in list(_lines.values()):
+        line.close()
+    if _home is not None:
+        _home.close()
+
+
+threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it waits for threads
