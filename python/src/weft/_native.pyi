@@ -134,6 +134,7 @@ class _Link:
         baud: int = ...,
         lease_ms: int = ...,
         again_ms: int = ...,
+        network: int = ...,
         /,
     ) -> None: ...
     def give(
