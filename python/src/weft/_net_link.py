@@ -23,7 +23,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_loop
+from weft import _net_keys, _net_loop, _pickling  # noqa: F401  # of programs that trust each other
 from weft._extension import native as _native
 from weft.errors import BadUse, PeerDied
 
@@ -54,15 +54,8 @@ class Session:
         self._link = link
         self._carried = carried
         self._loop = carried.get_loop()
-        self._counted = False
         self.host = host
         self.trusted = trusted
-
-    def _count(self) -> Session:
-        """It keeps the loop until it is closed."""
-        _net_loop.use()
-        self._counted = True
-        return self
 
     def give(self, name: str, end: Any) -> None:
         """Hands an end of a channel to the other program, which takes it by this name; here it is closed.
@@ -78,7 +71,7 @@ class Session:
     def take(self, name: str) -> Any:
         """The end that the other program has given by this name, or will: a Reader or a Writer. Blocks the thread until it has.
 
-        In a coroutine: `await io(session.take, name)`.
+        In a coroutine: `await io(session.take)(name)`.
 
         Raises:
             PeerDied: the session ended first.
@@ -92,7 +85,7 @@ class Session:
         return end
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(session.wait)`.
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(session.wait)()`.
 
         Raises:
             BadUse: the session was closed.
@@ -102,11 +95,9 @@ class Session:
     def close(self) -> None:
         """Ends the session, and waits until the other side has been sent all that was said, for some seconds at most. Again: nothing."""
         self._link.close("the other program has closed the session")
-        if self._counted:
-            self._counted = False
+        if not self._carried.done():
             with contextlib.suppress(BadUse):  # the loop has ended
                 _net_loop.call(self._loop, self._until_carried())
-            _net_loop.done()
 
     async def _until_carried(self) -> None:
         await asyncio.wait([self._carried], timeout=GREETING)
@@ -198,6 +189,8 @@ async def _session(
     ours, theirs = socket.socketpair()
     here = await asyncio.open_connection(sock=ours, limit=LARGEST)
     carried = asyncio.ensure_future(_carried(here, (reader, writer)))
+    loop = _net_loop.use()  # as long as it lasts
+    carried.add_done_callback(lambda _: _net_loop.done(loop))
     link = _native._Link(
         theirs.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
@@ -237,12 +230,13 @@ async def serve(
     async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             _watch_over(writer)
-            await first(reader, writer)
-        except Refused as error:
-            writer.write(_pack({"host": "", "refused": str(error)}))
-            await _close(writer)
-        except (OSError, EOFError, asyncio.TimeoutError):
-            writer.transport.abort()
+            try:
+                await first(reader, writer)
+            except Refused as error:
+                writer.write(_pack({"host": "", "refused": str(error)}))
+                await _close(writer)
+        except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
+            writer.transport.abort()  # he has gone, or we have
         except BaseException:
             writer.transport.abort()
             raise

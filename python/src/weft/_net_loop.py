@@ -1,7 +1,7 @@
 """The thread on which everything of `weft.net` waits: an event loop of its own, as long as anybody uses it.
 
     use() ──the first──► a thread, with its loop         call(coroutine): runs it there, and waits for what it comes to
-      └──────the last lets go: done() ──► the thread ends
+      └──────the last lets go: done()──► the thread ends
 
 Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the parent's.
@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 
 from weft.errors import BadUse
 
-__all__ = ["call", "done", "use"]
+__all__ = ["THREAD", "call", "done", "use"]
+
+THREAD = "weft net"
 
 T = TypeVar("T")
 
@@ -48,23 +50,26 @@ def use() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            _thread = threading.Thread(target=_run, args=(_loop,), name="weft net", daemon=True)
+            _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
             _thread.start()
         _users += 1
         return _loop
 
 
-def done() -> None:
-    """One user less. When the last has gone, so has the thread. Not on that thread."""
+def done(loop: asyncio.AbstractEventLoop) -> None:
+    """One user less of this loop. When the last has gone the thread ends; who is not on it waits for that. After a fork nothing."""
     global _loop, _thread, _users
     with _lock:
-        _users -= 1
-        if _users or _loop is None or _thread is None:
+        if loop is not _loop or _thread is None:
             return
-        loop, thread = _loop, _thread
+        _users -= 1
+        if _users:
+            return
+        thread = _thread
         _loop = _thread = None
     loop.call_soon_threadsafe(loop.stop)
-    thread.join()
+    if thread is not threading.current_thread():
+        thread.join()
 
 
 def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import re
 import secrets
 import ssl
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_link
+from weft import _net_keys, _net_link, _net_loop
 from weft.errors import BadUse, ChannelEnd
 
 try:
@@ -40,6 +41,12 @@ LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how ofte
 MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
 SIDES = ("reader", "writer")
+
+# asyncio logs this at the end of each connection that began without TLS, as the client's do; nothing is wrong then.
+_NO_MATTER = "returning true from eof_received() has no effect when using ssl"
+logging.getLogger("asyncio").addFilter(
+    lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
+)
 
 # What the server, or its absence, makes the client raise.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)

@@ -81,7 +81,7 @@ class Door:
                 self._loop, _net_link.serve(tls, address, self._answer)
             )
         except BaseException:
-            _net_loop.done()
+            _net_loop.done(self._loop)
             raise
         self.address = _net_link.joined(self._server)
         self._closed = False
@@ -93,11 +93,11 @@ class Door:
                 f"no channel {said['name']!r} is offered here: this program only takes sessions"
             )
         return _net_link.Welcome(
-            self._name, self._trust, lambda s: self._came.put(s._count()), lambda: None
+            self._name, self._trust, self._came.put, lambda: None
         )
 
     def next(self) -> Session:
-        """The next program that comes. Blocks the thread; in a coroutine: `await io(door.next)`.
+        """The next program that comes. Blocks the thread; in a coroutine: `await io(door.next)()`.
 
         Raises:
             BadUse: the door is closed.
@@ -126,7 +126,7 @@ class Door:
         for session in left:
             if session is not None:
                 session.close()
-        _net_loop.done()
+        _net_loop.done(self._loop)
 
     def __enter__(self) -> Door:
         return self
@@ -168,7 +168,7 @@ def connect(
     name: str | None = None,
     fingerprint: str | None = None,
 ) -> Session:
-    """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine: `await io(net.connect, address)`.
+    """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine: `await io(net.connect)(address)`.
 
     Args:
         address, keys, trust, name: as `listen` has them.
@@ -182,9 +182,9 @@ def connect(
     said = {"host": _called(name), "trust": trust}
     loop = _net_loop.use()
     try:
-        session = _net_loop.call(loop, _net_link.reach(tls, address, said, fingerprint))._count()
+        session = _net_loop.call(loop, _net_link.reach(tls, address, said, fingerprint))
     finally:
-        _net_loop.done()
+        _net_loop.done(loop)
     _open.add(session)
     return session
 
@@ -192,7 +192,7 @@ def connect(
 class Network:
     """This program as one of a network; `join` makes it. Leaving its block leaves the network: sessions end, and ends over there die.
 
-    What blocks the thread is for coroutines `await io(network.writer, name)`.
+    What blocks the thread is for coroutines `await io(network.writer)(name)`.
 
     Attributes:
         address: where others reach this program, "HOST:PORT".
@@ -209,7 +209,7 @@ class Network:
         try:
             _net_loop.call(self._loop, self._meeting.begin(address))
         except BaseException:
-            _net_loop.done()
+            _net_loop.done(self._loop)
             raise
         self.address = self._meeting.address
         _open.add(self)
@@ -311,7 +311,7 @@ class Network:
             for session in sessions:
                 session._link.close("the other program has left the network")
             _net_loop.call(self._loop, _all_carried(sessions))
-            _net_loop.done()
+            _net_loop.done(self._loop)
 
     def __enter__(self) -> Network:
         return self
@@ -336,7 +336,7 @@ def join(
     trust: bool = False,
     name: str | None = None,
 ) -> Network:
-    """Makes this program one of the network whose programs meet at a NATS server. Blocks the thread; in a coroutine: `await io(net.join)`.
+    """Makes this program one of the network whose programs meet at a NATS server. Blocks the thread; in a coroutine: `await io(net.join)()`.
 
     Args:
         server: its URL, "nats://HOST:PORT"; None: that which `weft net up` has noted beside the keys.

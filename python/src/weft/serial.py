@@ -62,7 +62,7 @@ class Board:
         self._link.give(end, name)
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(board.wait)`.
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(board.wait)()`.
 
         Raises:
             BadUse: the link is closed.
