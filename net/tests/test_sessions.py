@@ -273,7 +273,7 @@ def test_we_are_of_another_authority(keys, strange_keys, tmp_path):  # wire 17.1
     for name in ("certificate.pem", "key.pem"):
         (mixed / name).write_bytes((strange_keys / name).read_bytes())
     (mixed / "authority.pem").write_bytes((keys / "authority.pem").read_bytes())
-    with net.listen(keys=keys) as door, pytest.raises(BadUse, match="refuses our certificate"):
+    with net.listen(keys=keys) as door, pytest.raises(BadUse, match="refuses our certificate.*weft net keys"):
         net.connect(door.address, keys=mixed)
 
 
@@ -296,7 +296,8 @@ def test_no_certificate(keys):  # wire 17.1
     with net.listen(keys=keys) as door, _raw(door) as raw, pytest.raises((ssl.SSLError, OSError)):
         with _tls(keys, certificate=False).wrap_socket(raw) as tls:
             tls.sendall(b"x")
-            assert tls.recv(1)  # in TLS 1.3 the refusal comes here
+            if not tls.recv(1):  # in TLS 1.3 the refusal comes here
+                raise ConnectionResetError
 
 
 def test_no_older_tls(keys):  # wire 17.1
@@ -324,12 +325,18 @@ FIRST = [
 ]
 
 
+def _size(first: bytes) -> int:
+    said = struct.unpack("<I", first[8:12])[0]
+    return 12 + said if said <= 4096 else 0
+
+
 def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
     """What the door says to these bytes; None: nothing."""
     with _raw(door) as raw, _tls(keys).wrap_socket(raw) as tls:
         tls.sendall(first)
-        with socket.socket(fileno=os.dup(tls.fileno())) as below:
-            below.shutdown(socket.SHUT_WR)  # there is no more
+        if len(first) < 12 or (first[:8] == b"WEFTNET1" and _size(first) > len(first)):
+            with socket.socket(fileno=os.dup(tls.fileno())) as below:
+                below.shutdown(socket.SHUT_WR)  # there is no more
         try:
             said = b""
             while part := tls.recv(4096):

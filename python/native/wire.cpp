@@ -517,6 +517,21 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
+// Programs of which each may come to this one over a network, or that this one waits for (WIRE.md
+// 17): then somebody outside may wake a run (rule 10.3).
+std::vector<weft::Outside> outsiders;
+PyObject* f_outside(PyObject*, PyObject* more) {
+  if (PyObject_IsTrue(more) > 0) {
+    outsiders.emplace_back(weft::Outside::due);
+    ++boards;
+  } else if (!outsiders.empty()) {
+    --boards;
+    outsiders.pop_back();
+  }
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr}, {}};
+
 }  // namespace
 
 bool any_board() noexcept { return boards > 0; }
@@ -533,6 +548,8 @@ void forget_links() noexcept {
   new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
   new auto(std::move(far_sides));
   far_sides.clear();
+  new auto(std::move(outsiders));
+  outsiders.clear();
   runtime::links_are_asked = false;
   abroads.clear();
   wire::Slot::forget();
@@ -555,7 +572,7 @@ int init_wire(PyObject* m) {
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
   if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
-      init_shared(m) < 0 || init_moved(m) < 0)
+      init_shared(m) < 0 || init_moved(m) < 0 || PyModule_AddFunctions(m, functions) < 0)
     return -1;
   return add_type(m, "_Link", &WireType);
 }

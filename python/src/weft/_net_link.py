@@ -254,7 +254,10 @@ def _why(error: Exception, address: str) -> str:
             f"{address} refuses our certificate, or speaks no TLS 1.3 ({error.reason or error}): "
             "both need keys of one network (`weft net keys`)"
         )
-    return f"{address} closed the connection before it had answered: is it a Weft program of this network?"
+    return (
+        f"{address} closed the connection before it had answered: it refuses our certificate (both need keys of one network: "
+        "`weft net keys`), or is no Weft program"
+    )
 
 
 async def reach(

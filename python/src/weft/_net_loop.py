@@ -5,7 +5,7 @@
 
 Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the parent's.
-- While the thread lives it counts as something outside (rule 10.3): somebody may come, so no run concludes that nobody will.
+- Each user counts as something outside (rule 10.3): somebody may come, so no run concludes that nobody will.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from weft._extension import native as _native
 from weft.errors import BadUse
 
 __all__ = ["THREAD", "call", "done", "use"]
@@ -53,6 +54,7 @@ def use() -> asyncio.AbstractEventLoop:
             _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
             _thread.start()
         _users += 1
+        _native._outside(True)
         return _loop
 
 
@@ -63,6 +65,7 @@ def done(loop: asyncio.AbstractEventLoop) -> None:
         if loop is not _loop or _thread is None:
             return
         _users -= 1
+        _native._outside(False)
         if _users:
             return
         thread = _thread

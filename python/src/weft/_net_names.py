@@ -199,7 +199,7 @@ class Meeting:
                 await asyncio.wait_for(
                     asyncio.gather(*map(self._let_go, offers), return_exceptions=True), SERVER / 2
                 )
-        with contextlib.suppress(*_LOST):
+        with contextlib.suppress(*_LOST, AttributeError):  # the client writes to what it has lost
             await asyncio.wait_for(self._nats.close(), SERVER / 2)
 
     # --- the home's side --------------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ class Meeting:
             ) from None
 
     async def _by_whom(self, name: str) -> str:
-        with contextlib.suppress(*_LOST, ValueError, KeyError):
-            entry = json.loads((await (await self._names()).get(name)).value or b"")
+        with contextlib.suppress(*_LOST, BadUse):
+            entry = _entry_of((await (await self._names()).get(name)).value or b"", name)
             return (
                 f" by {entry['host']} at {entry['address']}: take another name, or end that program. "
                 f"A name whose home was killed is free after {LIVES:.0f} seconds"
