@@ -207,7 +207,10 @@ def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.4
             await names.put("c", json.dumps(entry | {"address": impostor.address}).encode())
 
         on_loop(impostor, put_its_own_address())
-        with joined(server, other_keys) as third, pytest.raises(BadUse, match="not who was announced"):
+        with (
+            joined(server, other_keys) as third,
+            pytest.raises(BadUse, match="not who was announced"),
+        ):
             third.writer("c")
 
 
@@ -231,7 +234,9 @@ def test_rubbish_in_the_bucket(server, keys, entry):
 
 
 def test_keys_of_another_network(server, strange_keys):  # wire 17.1
-    with pytest.raises(BadUse, match="no meeting place at tls:.*TLS by the authority of these keys"):
+    with pytest.raises(
+        BadUse, match="no meeting place at tls:.*TLS by the authority of these keys"
+    ):
         net.join(server.url, keys=strange_keys)
 
 

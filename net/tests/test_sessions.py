@@ -126,7 +126,9 @@ def test_no_pickle_unless_both_sides_trust(keys, program):  # wire 17.6
                         assert type(point) is Point and (point.x, point.y) == (1, 2)
                         assert p.heard() == "written"
                     else:
-                        assert "a Point cannot go to a board, or to a program on another" in p.heard()
+                        assert (
+                            "a Point cannot go to a board, or to a program on another" in p.heard()
+                        )
                         with pytest.raises(Retired):
                             r.read()
 
@@ -148,7 +150,9 @@ def test_what_cannot_be_written_here(keys, program):
             c = th.Channel("values")
             w = c.writer()
             session.give("values", c.reader())
-            with pytest.raises(BadUse, match=r"channel 'values': a Point cannot go.*None, bool, int"):
+            with pytest.raises(
+                BadUse, match=r"channel 'values': a Point cannot go.*None, bool, int"
+            ):
                 w.write(Point(1, 2))
             deep: Any = []
             for _ in range(40):
@@ -273,7 +277,10 @@ def test_we_are_of_another_authority(keys, strange_keys, tmp_path):  # wire 17.1
     for name in ("certificate.pem", "key.pem"):
         (mixed / name).write_bytes((strange_keys / name).read_bytes())
     (mixed / "authority.pem").write_bytes((keys / "authority.pem").read_bytes())
-    with net.listen(keys=keys) as door, pytest.raises(BadUse, match="refuses our certificate.*weft net keys"):
+    with (
+        net.listen(keys=keys) as door,
+        pytest.raises(BadUse, match="refuses our certificate.*weft net keys"),
+    ):
         net.connect(door.address, keys=mixed)
 
 
@@ -351,7 +358,9 @@ def test_rubbish_first(keys, program, first):  # wire 17.2
     """It is refused, and the next one who comes has a session."""
     with net.listen(keys=keys) as door:
         answer = _answer_to(door, keys, first)
-        assert answer is None or "first message" in answer["refused"] or "no Weft" in answer["refused"]
+        assert (
+            answer is None or "first message" in answer["refused"] or "no Weft" in answer["refused"]
+        )
         program("echoes", door.address, keys)
         with door.next() as session:
             assert echoed(session, [1]) == [1]

@@ -199,6 +199,7 @@ async def _session(
 
 # --- who comes, and who is reached ----------------------------------------------------------------------------------
 
+
 class Welcome(NamedTuple):
     """What somebody who comes is answered."""
 
@@ -273,7 +274,12 @@ async def reach(
     try:
         reader, writer = await asyncio.wait_for(
             asyncio.open_connection(
-                host, port, ssl=tls, limit=LARGEST, server_hostname="", ssl_handshake_timeout=GREETING
+                host,
+                port,
+                ssl=tls,
+                limit=LARGEST,
+                server_hostname="",
+                ssl_handshake_timeout=GREETING,
             ),
             2 * GREETING,
         )
@@ -325,4 +331,3 @@ def joined(server: asyncio.Server) -> str:
     """Where it listens."""
     host, port = server.sockets[0].getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-

@@ -40,6 +40,7 @@ BUCKET = "weft_names"
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
 MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
+BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
 SIDES = ("reader", "writer")
 
 # asyncio logs this at the end of each connection that began without TLS, as the client's do; nothing is wrong then.
@@ -155,12 +156,14 @@ class Meeting:
                     name=self.host,
                     tls=self._client_tls,
                     error_cb=trouble,
+                    allow_reconnect=False,  # now, so that what is wrong is told at once
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=0.25,
                     connect_timeout=5,
                 ),
                 SERVER,
             )
+            self._nats.options["allow_reconnect"] = True
             await self._names()
         except ssl.SSLError as error:
             self._why = str(error)
@@ -172,6 +175,18 @@ class Meeting:
             f"no meeting place at {self.url} ({self._why}): is its server up (`weft net up` starts one for a developer), with TLS by the "
             "authority of these keys, and with JetStream?"
         )
+
+    async def _connected(self, patience: float) -> None:
+        """
+        Raises:
+            ConnectionError: the server is not there.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while not self._nats.is_connected:
+            if loop.time() > until:
+                raise ConnectionError("the connection is lost")
+            await asyncio.sleep(0.02)
 
     async def _names(self) -> KeyValue:
         """The bucket; made if there is none."""
@@ -209,6 +224,7 @@ class Meeting:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
         offer = self._offers[name] = _Offer(name, channel, readers, writers)
         try:
+            await self._connected(BACK)
             await self._write(offer)
         except js_errors.KeyWrongLastSequenceError:
             self._offers.pop(name, None)
@@ -362,6 +378,7 @@ class Meeting:
         until = loop.time() + patience
         seen = ""
         try:
+            await self._connected(patience)
             names = await self._names()
             watcher = await names.watch(name)
             try:
@@ -402,6 +419,7 @@ class Meeting:
     async def names(self) -> list[Named]:
         found = []
         try:
+            await self._connected(BACK)
             names = await self._names()
             watcher = await names.watchall(ignore_deletes=True)
             try:

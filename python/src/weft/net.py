@@ -29,9 +29,7 @@ try:
     from weft import _cbor  # noqa: F401  # packs the values
     from weft._net_names import Meeting, Named, checked
 except ImportError as error:
-    raise ImportError(
-        f"weft.net needs '{error.name or error}': pip install 'weft[net]'"
-    ) from error
+    raise ImportError(f"weft.net needs '{error.name or error}': pip install 'weft[net]'") from error
 
 __all__ = ["Door", "Named", "Network", "Session", "connect", "join", "listen", "make_keys"]
 
@@ -77,9 +75,7 @@ class Door:
         _net_link.parted(address)
         self._loop = _net_loop.use()
         try:
-            self._server = _net_loop.call(
-                self._loop, _net_link.serve(tls, address, self._answer)
-            )
+            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, self._answer))
         except BaseException:
             _net_loop.done(self._loop)
             raise
@@ -92,9 +88,7 @@ class Door:
             raise _net_link.Refused(
                 f"no channel {said['name']!r} is offered here: this program only takes sessions"
             )
-        return _net_link.Welcome(
-            self._name, self._trust, self._came.put, lambda: None
-        )
+        return _net_link.Welcome(self._name, self._trust, self._came.put, lambda: None)
 
     def next(self) -> Session:
         """The next program that comes. Blocks the thread; in a coroutine: `await io(door.next)()`.
@@ -244,9 +238,7 @@ class Network:
         if not isinstance(channel, _native.Channel):
             raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
         if not (readers or writers):
-            raise BadUse(
-                "offer: say which ends others get: readers=True, writers=True, or both"
-            )
+            raise BadUse("offer: say which ends others get: readers=True, writers=True, or both")
         self._call(self._meeting.offer(checked(name), channel, bool(readers), bool(writers)))
 
     def withdraw(self, name: str) -> None:
