@@ -6,6 +6,7 @@ p.heard()                                      what it says next (JSON, a line e
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -57,10 +58,8 @@ class Program:
         self.process.wait()
         for pipe in (self.process.stdout, self.process.stdin):
             assert pipe is not None
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-            except BrokenPipeError:
-                pass
 
 
 @pytest.fixture

@@ -235,7 +235,7 @@ def test_rubbish_in_the_bucket(server, keys, entry):
 
 def test_keys_of_another_network(server, strange_keys):  # wire 17.1
     with pytest.raises(
-        BadUse, match="no meeting place at tls:.*TLS by the authority of these keys"
+        BadUse, match=r"no meeting place at tls:.*TLS by the authority of these keys"
     ):
         net.join(server.url, keys=strange_keys)
 
@@ -243,7 +243,7 @@ def test_keys_of_another_network(server, strange_keys):  # wire 17.1
 def test_no_server(keys, tmp_path):
     with net.listen(keys=keys) as door:
         nobody = door.address
-    with pytest.raises(BadUse, match="no meeting place at tls:.*is its server up"):
+    with pytest.raises(BadUse, match=r"no meeting place at tls:.*is its server up"):
         net.join(f"nats://{nobody}", keys=keys)
     with pytest.raises(BadUse, match=r"no server is noted in .*weft net up"):
         net.join(keys=keys)

@@ -161,7 +161,7 @@ def test_what_cannot_be_written_here(keys, program):
                 w.write(deep)
             other = th.Channel("other")
             session.give("a", other.reader())
-            with pytest.raises(BadUse, match="end of a channel|an end of it|cannot go"):
+            with pytest.raises(BadUse, match="cannot go"):
                 w.write(other.writer())
 
 
@@ -279,7 +279,7 @@ def test_we_are_of_another_authority(keys, strange_keys, tmp_path):  # wire 17.1
     (mixed / "authority.pem").write_bytes((keys / "authority.pem").read_bytes())
     with (
         net.listen(keys=keys) as door,
-        pytest.raises(BadUse, match="refuses our certificate.*weft net keys"),
+        pytest.raises(BadUse, match=r"refuses our certificate.*weft net keys"),
     ):
         net.connect(door.address, keys=mixed)
 
@@ -300,11 +300,15 @@ def _raw(door: net.Door) -> socket.socket:
 
 
 def test_no_certificate(keys):  # wire 17.1
-    with net.listen(keys=keys) as door, _raw(door) as raw, pytest.raises((ssl.SSLError, OSError)):
-        with _tls(keys, certificate=False).wrap_socket(raw) as tls:
-            tls.sendall(b"x")
-            if not tls.recv(1):  # in TLS 1.3 the refusal comes here
-                raise ConnectionResetError
+    with net.listen(keys=keys) as door, _raw(door) as raw:
+        refused = False
+        try:
+            with _tls(keys, certificate=False).wrap_socket(raw) as tls:
+                tls.sendall(_net_link._pack({"host": "x", "name": "y"}))
+                refused = not tls.recv(1)  # in TLS 1.3 the refusal comes here
+        except OSError:
+            refused = True
+        assert refused
 
 
 def test_no_older_tls(keys):  # wire 17.1
@@ -367,12 +371,16 @@ def test_rubbish_first(keys, program, first):  # wire 17.2
 
 
 def test_who_says_nothing_holds_up_nobody(keys, program):  # wire 17.2
-    with net.listen(keys=keys) as door, _raw(door) as dumb, _raw(door) as raw:
-        with _tls(keys).wrap_socket(raw) as silent:
-            program("echoes", door.address, keys)
-            with door.next() as session:
-                assert echoed(session, ["meanwhile"]) == ["meanwhile"]
-            assert silent.fileno() >= 0 and dumb.fileno() >= 0
+    with (
+        net.listen(keys=keys) as door,
+        _raw(door) as dumb,
+        _raw(door) as raw,
+        _tls(keys).wrap_socket(raw) as silent,
+    ):
+        program("echoes", door.address, keys)
+        with door.next() as session:
+            assert echoed(session, ["meanwhile"]) == ["meanwhile"]
+        assert silent.fileno() >= 0 and dumb.fileno() >= 0
 
 
 def test_random_bytes_first(keys):  # wire 17.2
@@ -409,7 +417,7 @@ def test_no_address(keys, address):
 def test_no_keys(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_NET", str(tmp_path))
     for call in (net.listen, lambda: net.connect("127.0.0.1:1")):
-        with pytest.raises(BadUse, match="no keys in .*weft net up"):
+        with pytest.raises(BadUse, match=r"no keys in .*weft net up"):
             call()
 
 

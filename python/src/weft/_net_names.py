@@ -113,9 +113,9 @@ class Meeting:
         self.home = secrets.token_hex(8)
         self.kept = kept  # a session that has begun
         self.address = ""
-        self._fingerprint = _net_keys.own_fingerprint(keys)
         self._client_tls = _net_keys.context(keys, server=False)
         self._server_tls = _net_keys.context(keys, server=True)
+        self._fingerprint = _net_keys.own_fingerprint(keys)
         self._offers: dict[str, _Offer] = {}
         self._why = ""  # the client's last trouble
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -148,6 +148,8 @@ class Meeting:
     async def _connect(self) -> None:
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            if self._nats is None:  # else the client would try for ever
+                raise error
 
         try:
             self._nats = await asyncio.wait_for(
@@ -156,14 +158,12 @@ class Meeting:
                     name=self.host,
                     tls=self._client_tls,
                     error_cb=trouble,
-                    allow_reconnect=False,  # now, so that what is wrong is told at once
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=0.25,
                     connect_timeout=5,
                 ),
                 SERVER,
             )
-            self._nats.options["allow_reconnect"] = True
             await self._names()
         except ssl.SSLError as error:
             self._why = str(error)
@@ -332,7 +332,9 @@ class Meeting:
             )
         self._start(self._renew(offer))
         if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
-            gives = " and ".join(s for s, on in zip(SIDES, (offer.readers, offer.writers)) if on)
+            gives = " and ".join(
+                s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
+            )
             raise _net_link.Refused(f"{name!r} gives {gives} ends only")
         try:
             end = offer.end(side)
@@ -384,7 +386,7 @@ class Meeting:
             try:
                 while True:
                     left = until - loop.time()
-                    update = await watcher.updates(timeout=max(left, 0.001))
+                    update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
                     if update is None or not update.value:  # all that was there; or it was deleted
                         continue
                     entry = _entry_of(update.value, name)
@@ -401,7 +403,7 @@ class Meeting:
                         return entry
             finally:
                 with contextlib.suppress(*_LOST):
-                    await watcher.stop()
+                    await watcher.stop()  # type: ignore[no-untyped-call]
         except js_errors.NotFoundError:
             self._bucket = None
         except _LOST as error:
@@ -423,14 +425,16 @@ class Meeting:
             names = await self._names()
             watcher = await names.watchall(ignore_deletes=True)
             try:
-                while (update := await watcher.updates(timeout=SERVER)) is not None:
+                while (
+                    update := await watcher.updates(timeout=SERVER)  # type: ignore[no-untyped-call]
+                ) is not None:
                     with contextlib.suppress(BadUse):
                         e = _entry_of(update.value or b"", update.key)
                         found.append(
                             Named(update.key, e["host"], e["address"], e["readers"], e["writers"])
                         )
             finally:
-                await watcher.stop()
+                await watcher.stop()  # type: ignore[no-untyped-call]
         except _LOST as error:
             raise BadUse(
                 f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"

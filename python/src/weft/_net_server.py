@@ -3,7 +3,7 @@
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
                    ──it ends before──► BadUse, with what it said last
 
-Invariant: the server is a child of this program, in a group of its own, so that Ctrl-C at the terminal reaches this program alone, which ends it.
+Invariant: the server is a child of this program, in a group of its own: Ctrl-C at the terminal reaches this program alone, which ends it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
         match = re.search(r"v(\d+)\.(\d+)\.\S+", said)
         if match and (int(match[1]), int(match[2])) >= LEAST:
             return path, match[0]
-        why = f"{path} is {match[0] if match else 'no nats-server'}, and versions before {'.'.join(map(str, LEAST))} have ways around their permissions"
+        least = ".".join(map(str, LEAST))
+        is_ = match[0] if match else "no nats-server"
+        why = f"{path} is {is_}, and versions before {least} have ways around their permissions"
     raise BadUse(f"{why}: get one with `{GET}`, or say in $WEFT_NATS_SERVER where it is")
 
 

@@ -256,8 +256,8 @@ class Network:
             patience: seconds to wait for the name.
 
         Raises:
-            BadUse: nobody offers it, or no readers of it; it is this program's; the home refuses, or is another one than was announced; the server
-                does not answer.
+            BadUse: nobody offers it, or no readers of it; it is this program's; the home refuses, or is another one than was announced;
+                the server does not answer.
             ConnectionError: the home does not answer.
             PeerDied: the home died meanwhile.
         """
@@ -283,7 +283,8 @@ class Network:
         Raises:
             BadUse: the server does not answer.
         """
-        return self._call(self._meeting.names())
+        found: list[Named] = self._call(self._meeting.names())
+        return found
 
     def _call(self, what: Any) -> Any:
         if self._closed:
