@@ -143,7 +143,7 @@ def test_bad_use(folder, tmp_path):
         (("ls", "--keys", folder), "no server is noted"),
         (("ls", "--keys", folder, "--server", "nats://127.0.0.1:9"), "no keys in"),
         (("keys", tmp_path / "x", "--by", folder), "has no authority to sign with"),
-        (("down",), "there is no command 'down'; did you mean"),
+        (("lss",), "there is no command 'lss'; did you mean 'ls'"),
         (("ls", "--jason"), "No such option"),
     ):
         said = weft(*args)
