@@ -31,6 +31,7 @@ MODULES = (
     "weft.coroutines",
     "weft.errors",
     "weft.native",
+    "weft.net",
     "weft.observe",
     "weft.plugnplay.coroutines",
     "weft.processes",

@@ -35,6 +35,7 @@ MODULES = (
     "weft.native",
     "weft.processes",
     "weft.serial",
+    "weft.net",
     "weft.plugnplay.coroutines",
     "weft.errors",
 )

@@ -26,13 +26,13 @@ std::vector<Abroad*> ended;  // nobody's, and over: deleted once no frame of the
 // A value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
-  SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full) noexcept
-      : all_(std::move(all)), i_(i) {
+  SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full, bool cbor) noexcept
+      : all_(std::move(all)), i_(i), cbor_(cbor) {
     full_ = full;
   }
   void* slot() noexcept override { return &all_[i_]; }
   bool load(const wire::Payload& p, wire::Carrier& by) override {
-    all_[i_].o = packed_from(p, by);
+    all_[i_].o = value_from(cbor_, p, by);
     if (!all_[i_].o) PyErr_Clear();
     return full_ = all_[i_].o != nullptr;
   }
@@ -43,6 +43,7 @@ class SeatRoom final : public wire::Room {
  private:
   const std::shared_ptr<Value[]> all_;
   const std::size_t i_;
+  const bool cbor_;
 };
 
 std::shared_ptr<wire::Port> port_of(const Abroad::Seat& s) {
@@ -68,7 +69,7 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
     const Seat& s = seats_[i];
     const bool has_value = s.writes && !s.off && !s.later;
     if (has_value) values_[i].o = Py_NewRef(s.value);
-    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, has_value));
+    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, has_value, is_board(s.channel)));
     delegated = delegated && !s.off;
     if (!is_far(s.channel)) {
       delegated = false;

@@ -14,11 +14,17 @@ using wire::Space;
 
 inline constexpr const char* kPickle = "pickle";
 
+// What came in a frame, of a channel with values of that kind. Null: it is no value.
+inline PyObject* value_from(bool cbor, const wire::Payload& p, wire::Carrier& by) noexcept {
+  return cbor ? cbor_from(p) : packed_from(p, by);
+}
+
 class ValueRoom final : public wire::Room {
  public:
+  explicit ValueRoom(bool c = false) noexcept : cbor_(c) {}
   void* slot() noexcept override { return &value; }
   bool load(const wire::Payload& p, wire::Carrier& by) override {
-    value.o = packed_from(p, by);
+    value.o = value_from(cbor_, p, by);
     if (!value.o) PyErr_Clear();
     return full_ = value.o != nullptr;
   }
@@ -27,6 +33,9 @@ class ValueRoom final : public wire::Room {
   }
 
   Value value;
+
+ private:
+  const bool cbor_;
 };
 // The value that a party here writes.
 class SlotRoom final : public wire::Room {
@@ -158,7 +167,7 @@ class SupervisedPort final : public ChannelPort<S> {
   PyObject* const in_hand_;
 };
 
-// The same for a board, whose values are CBOR.
+// The same for a board, or a program elsewhere that nobody trusts: values are CBOR.
 inline constexpr const char* kCbor = "cbor";
 class CborRoom final : public wire::Room {
  public:
@@ -208,8 +217,8 @@ class Asked final : public wire::FarOp {
 // A far channel's agent, and what it knows of its end at the home.
 class FarSide : public core::FarAgent {
  public:
-  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads) noexcept
-      : peer(e->peer), number(e->number), reads(reads), end(std::move(e)) {
+  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, bool cbor) noexcept
+      : peer(e->peer), number(e->number), reads(reads), cbor(cbor), end(std::move(e)) {
     ops = &kOps;
     leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
     poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
@@ -218,6 +227,7 @@ class FarSide : public core::FarAgent {
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
+  const bool cbor;  // its values
   // the value of an extended read is the next to be read if this program dies (wire 4.7)
   bool keeps = false;
   std::shared_ptr<wire::FarEnd> end;  // null: given back
@@ -303,7 +313,7 @@ class FarSide : public core::FarAgent {
 };
 
 inline Asked::Asked(FarSide& f, core::Node& n)
-    : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
+    : far(f), node(n), room(f.cbor), from(*static_cast<Value*>(n.slot)) {
   guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended),
             n.is(core::NodeFlags::kept)};
   guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
@@ -318,7 +328,8 @@ inline void Asked::over() noexcept { far.over(*this); }
 // wire.cpp: a channel's values are packed from now on (-1: they cannot be); an end of what a peer
 // has handed to us.
 int wire_channel(ChannelObject* c, bool board);
-PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called);
+PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
+                  bool cbor = false);
 
 std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
 // of each session, to be told that it is over

@@ -27,6 +27,12 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   if (check_end(e, "write of an end") < 0) return nullptr;
   ChannelObject* const c = e->channel;
   const bool writes = !is_reader(end);
+  if (is_board(c))
+    return bad_use(
+        "write of an end: the values of channel %s go to a program on another machine, or a board, "
+        "as CBOR, and an end of it goes no further: put a process between that one and another "
+        "channel",
+        channel_name(c).c_str());
   if (is_far(c)) {
     moving->push_back({nullptr, side_of(c).end, writes, channel_name(c)});
   } else {

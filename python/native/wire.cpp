@@ -71,7 +71,8 @@ void far_dealloc(PyObject* o) {
 }  // namespace
 
 // A new end of what the peer has handed to us. Null with an exception.
-PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called) {
+PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
+                  bool cbor) {
   const std::shared_ptr<Peer> peer = e->peer;
   PyObject* name = to_str(called);
   if (!name) return nullptr;
@@ -82,9 +83,9 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   }
   auto* const head = reinterpret_cast<ChannelObject*>(c);
   c->name = name;
-  c->generation = generation | kCarries | kWired | kFar;
+  c->generation = generation | kCarries | kWired | kFar | (cbor ? kBoard : 0);
   c->immunity = 0;
-  c->side = new FarSide(std::move(e), !writes);
+  c->side = new FarSide(std::move(e), !writes, cbor);
   new (&c->core) core::FarEngine<Value, Shared>(c->side);
   c->side->core = &c->core;
   c->core.name = PyUnicode_AsUTF8(name);
@@ -131,14 +132,15 @@ int wire_channel(ChannelObject* c, bool board) {
     bad_use(
         "give: channel %s has ends %s, where its values are packed differently: make another "
         "channel, and a process between the two",
-        channel_name(c).c_str(), board ? "in other OS processes" : "on a board");
+        channel_name(c).c_str(),
+        board ? "in other OS processes" : "on a board or another machine");
     return -1;
   }
   if (is_wired(c)) return 0;
   if (is_native(c) && board) {
     bad_use(
-        "channel %s has an end of a native component, and cannot have ends on a board yet: put a "
-        "Python process between them",
+        "channel %s has an end of a native component, and cannot have ends on a board or another "
+        "machine yet: put a Python process between them",
         channel_name(c).c_str());
     return -1;
   }
@@ -177,6 +179,8 @@ namespace {
 class AnyLink {
  public:
   AnyLink(wire::Joint& j, bool b) noexcept : joint(j), board(b) {}
+  bool network = false;  // over a network (WIRE.md 17)
+  const char* type() const noexcept { return board ? kCbor : kPickle; }
   virtual ~AnyLink() = default;
   virtual void begin() {}  // without the GIL, once it is made
   virtual void leave(const char* why) = 0;
@@ -185,14 +189,14 @@ class AnyLink {
   std::uint32_t news() const noexcept { return joint.news(); }
   void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
   wire::Joint& joint;
-  const bool board;
+  const bool board;  // its values are CBOR
 };
 template <class L>
 class LinkOf : public AnyLink {
  public:
   template <class... Options>
-  LinkOf(const std::shared_ptr<Space>& s, int fd, const Options&... o)
-      : AnyLink(link_, std::is_same_v<L, wire::SerialLink>), link_(s, fd, o...) {}
+  LinkOf(bool cbor, const std::shared_ptr<Space>& s, int fd, const Options&... o)
+      : AnyLink(link_, cbor), link_(s, fd, o...) {}
   void leave(const char* why) override { link_.leave(why); }
   void join() override { link_.join(); }
 
@@ -208,7 +212,8 @@ constexpr unsigned kSharedLinks = 24;
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
 class SharedLink final : public LinkOf<wire::ShmLink> {
  public:
-  SharedLink(const std::shared_ptr<Space>& s, int fd) : LinkOf(s, fd, wire::ShmLink::kLater) {
+  SharedLink(const std::shared_ptr<Space>& s, int fd)
+      : LinkOf(false, s, fd, wire::ShmLink::kLater) {
     if (!attendant) attendant = new auto(wire::Attendant::get());
     ++shared_links;
   }
@@ -260,7 +265,7 @@ void end() {
 }
 constexpr wire::Around around{&enter, &leave, &end};
 
-unsigned boards = 0;  // open links to boards
+unsigned boards = 0;  // open links to boards, and over networks
 
 std::shared_ptr<AnyLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
@@ -272,7 +277,7 @@ std::shared_ptr<AnyLink> open_link(PyObject* o) {
 
 // Takes over the socket. Throws BadUse.
 std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
-  if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(space, fd);
+  if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(false, space, fd);
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
   if (shared_links < kSharedLinks) return std::make_shared<SharedLink>(space, fd);
   ::close(fd);
@@ -287,10 +292,11 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   int fd, shared = 0;
   const char* name;
   int board = 0;
+  int network = 0;  // 1: typed values; 2: each side trusts the other's pickles
   unsigned baud = 0;
   wire::LineOptions line;
-  if (!PyArg_ParseTuple(args, "is|ppIII", &fd, &name, &shared, &board, &baud, &line.lease_ms,
-                        &line.again_ms))
+  if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
+                        &line.again_ms, &network))
     return nullptr;
   auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
   if (!w) return nullptr;
@@ -302,7 +308,11 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
     std::shared_ptr<AnyLink> link;
     if (board) {
       wire::make_line(fd, baud);
-      link = std::make_shared<LinkOf<wire::SerialLink>>(space, fd, line);
+      link = std::make_shared<LinkOf<wire::SerialLink>>(true, space, fd, line);
+      ++boards;
+    } else if (network) {
+      link = std::make_shared<LinkOf<wire::StreamLink>>(network == 1, space, fd, false);
+      link->network = true;
       ++boards;
     } else {
       link = make_link(fd, shared != 0);
@@ -365,12 +375,13 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
   EndObject* const e = end_of(end);
   if (check_end(e, "give") < 0) return nullptr;
-  if (is_far(e->channel) && link->board)
+  if (is_far(e->channel) && (link->board || link->network || is_board(e->channel)))
     return bad_use(
-        "give: the home of channel %s is another OS process, and a board reaches only this one: "
+        "give: the home of channel %s is another OS process, and %s only this one: "
         "make a channel here, and a process between "
         "the two",
-        channel_name(e->channel).c_str());
+        channel_name(e->channel).c_str(),
+        link->network || link->board ? "the other side reaches" : "others reach it through");
   if (is_far(e->channel) && supervised)
     return bad_use(
         "channel %s was made by another OS process, and a supervisor keeps only ends of channels "
@@ -403,7 +414,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   }
   {
     const Space::Step step(*space);
-    link->peer()->home.give(std::move(port), link->board ? kCbor : kPickle, name_given(name, c),
+    link->peer()->home.give(std::move(port), link->type(), name_given(name, c),
                             c->core.ring ? c->core.ring->capacity : 0);
   }
   // else another process has it too
@@ -428,9 +439,10 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
       const Space::Step step(*space);
       for (Peer::Offered& at : link->peer()->offered) {
         if (!is_named(at.name, wanted)) continue;
-        if (at.type != kPickle)
-          return bad_use("the end %R that was handed to us is of type %s, and no Python program's",
-                         name, at.type.c_str());
+        if (at.type != link->type())
+          return bad_use(
+              "the end %R that was handed to us is of type %s, and this link carries %s", name,
+              at.type.c_str(), link->type());
         // A space takes so many that wait to be asked for, and a session may last.
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
@@ -441,7 +453,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
             far_end(got.got.there
                         ? got.got.there
                         : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name),
-                    got.writes, got.name.substr(std::string_view(wanted).size() + 1));
+                    got.writes, got.name.substr(std::string_view(wanted).size() + 1), link->board);
         if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
         return mine;
       }
@@ -478,7 +490,7 @@ void close_link(WireObject* w, const char* why) noexcept {
   // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our
   // end from the system.
   if (door_is_closed()) return;
-  if ((*link)->board) --boards;
+  if ((*link)->board || (*link)->network) --boards;
   (*link)->leave(why);
   PyThreadState* const state = give_up_lock();
   (*link)->join();
@@ -505,6 +517,21 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
+// Programs of which each may come to this one over a network, or that this one waits for (WIRE.md
+// 17): then somebody outside may wake a run (rule 10.3).
+std::vector<weft::Outside> outsiders;
+PyObject* f_outside(PyObject*, PyObject* more) {
+  if (PyObject_IsTrue(more) > 0) {
+    outsiders.emplace_back(weft::Outside::due);
+    ++boards;
+  } else if (!outsiders.empty()) {
+    --boards;
+    outsiders.pop_back();
+  }
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr}, {}};
+
 }  // namespace
 
 bool any_board() noexcept { return boards > 0; }
@@ -521,6 +548,8 @@ void forget_links() noexcept {
   new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
   new auto(std::move(far_sides));
   far_sides.clear();
+  new auto(std::move(outsiders));
+  outsiders.clear();
   runtime::links_are_asked = false;
   abroads.clear();
   wire::Slot::forget();
@@ -543,7 +572,7 @@ int init_wire(PyObject* m) {
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
   if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
-      init_shared(m) < 0 || init_moved(m) < 0)
+      init_shared(m) < 0 || init_moved(m) < 0 || PyModule_AddFunctions(m, functions) < 0)
     return -1;
   return add_type(m, "_Link", &WireType);
 }

@@ -17,7 +17,8 @@ inline constexpr std::uint32_t kWired = 0x40000000;
 inline constexpr std::uint32_t kFar = 0x20000000;
 // it has had an end of a component (cells.hpp)
 inline constexpr std::uint32_t kNative = 0x10000000;
-// wired to a board: its values are CBOR (WIRE.md 12.8)
+// wired to a board, or to a program elsewhere that nobody trusts: its values are CBOR (WIRE.md
+// 12.8, 17.6)
 inline constexpr std::uint32_t kBoard = 0x08000000;
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
 inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
@@ -41,7 +42,7 @@ bool links_are_asked() noexcept;
 void say_standing() noexcept;
 int init_network(PyObject* m);
 
-// is a link to a board open? Then whoever waits may be met from there
+// is a link to a board, or over a network, open? Then whoever waits may be met from there
 bool any_board() noexcept;
 void forget_links() noexcept;  // in the child of a fork: they are the parent's
 int init_wire(PyObject* m);

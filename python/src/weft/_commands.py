@@ -1,4 +1,4 @@
-"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft --version`.
+"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft net`, `weft --version`.
 
 Invariants
 - What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything
@@ -562,6 +562,38 @@ def build_command(
     for name, parameters in processes.items():
         click.echo(f"  {component.__name__}.{name}{parameters}", err=True)
     return 0
+
+
+class _Net(_Commands):
+    """`weft net`, whose commands are in _commands_net.py: they need more than the others."""
+
+    def _load(self) -> None:
+        if not self.commands:
+            try:
+                from weft import _commands_net
+            except ImportError as error:
+                raise BadUse(f"weft net: {error}") from None
+            _commands_net.add_to(self)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._load()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._load()
+        return super().get_command(ctx, cmd_name)
+
+
+@weft_command.group("net", cls=_Net, context_settings={"help_option_names": ["-h", "--help"]})
+def net_group() -> None:
+    """Programs on several machines: a server where they meet, their keys, and who is there.
+
+    \b
+    Examples:
+      weft net up                   a server for a developer, with keys made on the spot
+      weft net ls                   the names of channels, and whose they are
+      weft net keys ~/for-gpu1      keys for another machine
+    """
 
 
 def _pass_on(command: Sequence[str]) -> int:

@@ -19,41 +19,11 @@ from weft._extension import native as _native
 from weft.errors import BadUse
 
 try:
-    import cbor2
+    from weft import _cbor  # noqa: F401  # packs the values
 except ImportError as error:
     raise ImportError("weft.serial needs cbor2: pip install 'weft[serial]'") from error
 
 __all__ = ["Board", "connect"]
-
-_PLAIN = (type(None), bool, int, float, str, bytes, bytearray)
-_VALUES = "its values are None, bool, int, float, str, bytes, and lists, tuples and dicts of those, at most 16 deep"
-
-
-def _culprit(value: Any, depth: int = 0) -> str | None:
-    """The type in the value that is none of a board's; None: it is something else."""
-    if isinstance(value, (list, tuple, dict)) and depth < 20:
-        for part in (*value, *value.values()) if isinstance(value, dict) else value:
-            if found := _culprit(part, depth + 1):
-                return found
-        return None
-    return None if isinstance(value, (*_PLAIN, list, tuple, dict)) else type(value).__name__
-
-
-def _dumps(value: Any, channel: Any) -> bytes:
-    fault: str | None
-    try:
-        packed = bytes(cbor2.dumps(value))
-        fault = _native._cbor_fault(packed)
-        if fault is None:
-            return packed
-    except Exception as error:  # whatever cbor2 raises of a value that it does not know
-        fault = str(error)
-    found = _culprit(value)
-    what = f"a {found}" if found else f"this value ({fault})"
-    raise BadUse(f"write on channel {channel.name!r}: {what} cannot go to a board: {_VALUES}")
-
-
-_native._set_cbor(_dumps, cbor2.loads)
 
 _open: weakref.WeakSet[Board] = weakref.WeakSet()
 
@@ -92,7 +62,7 @@ class Board:
         self._link.give(end, name)
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(board.wait)`.
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(board.wait)()`.
 
         Raises:
             BadUse: the link is closed.

@@ -30,9 +30,10 @@ namespace weft::inline WEFT_ABI::wire {
 
 class StreamLink final : public Joint {
  public:
-  // Takes over the socket. Throws BadUse if it is none.
-  StreamLink(const std::shared_ptr<Space>& space, int socket)
-      : StreamLink(std::make_shared<Peer>(*space), socket) {
+  // Takes over the socket. Throws BadUse if it is none. `passes`: a Unix socket passes descriptors;
+  // false: it leads to who copies its bytes to somewhere else (WIRE.md 17.5).
+  StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
+      : StreamLink(std::make_shared<Peer>(*space), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
@@ -61,7 +62,7 @@ class StreamLink final : public Joint {
                                              std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
     peer->session.expect(incarnation, largest);
-    std::shared_ptr<StreamLink> link(new StreamLink(peer, socket));
+    std::shared_ptr<StreamLink> link(new StreamLink(peer, socket, true));
     std::thread([link = std::move(link), counted = by.shared_from_this()]() mutable {
       link->serve();
       link.reset();
@@ -71,7 +72,8 @@ class StreamLink final : public Joint {
   }
 
  private:
-  StreamLink(std::shared_ptr<Peer> peer, int socket) : Joint(std::move(peer)), socket_(socket) {
+  StreamLink(std::shared_ptr<Peer> peer, int socket, bool passes)
+      : Joint(std::move(peer)), socket_(socket) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
     if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
@@ -80,14 +82,14 @@ class StreamLink final : public Joint {
       ::close(socket_);
       weft::detail::bad_use("StreamLink: that is no socket, or no descriptor is left");
     }
-    unix_ = address.ss_family == AF_UNIX;
+    passes_ = passes && address.ss_family == AF_UNIX;
     for (const int fd : bell_) {
       ::fcntl(fd, F_SETFL, O_NONBLOCK);
       ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
     begin();
   }
-  bool passes() const noexcept override { return unix_; }
+  bool passes() const noexcept override { return passes_; }
   void pass(int descriptor) noexcept override {
     descriptors_.attach(descriptor, peer_->session.output().size());
   }
@@ -143,7 +145,7 @@ class StreamLink final : public Joint {
   }
   const int socket_;
   int bell_[2] = {-1, -1};
-  bool unix_ = false;
+  bool passes_ = false;
   detail::Descriptors descriptors_;  // the space's lock to send; the thread receives
   bool left_ = false, last_ = false;
   std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space

@@ -1,0 +1,101 @@
+"""Keys, a server, and programs of their own for the tests of weft.net. A session joins two programs, so one of the two is always a child.
+
+p = program("writes", door.address, keys)      programs.py's function of that name, in an interpreter of its own
+p.heard()                                      what it says next (JSON, a line each)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft import _net_server, net
+
+HERE = Path(__file__).resolve().parent
+SERVER = HERE.parent.parent / ".build/net/bin/nats-server"
+os.environ["WEFT_NATS_SERVER"] = str(SERVER)
+
+
+class Program:
+    """One of programs.py, under way."""
+
+    def __init__(self, name: str, *args: object) -> None:
+        command = [sys.executable, str(HERE / "programs.py"), name, *map(str, args)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+        )
+
+    def heard(self) -> Any:
+        """What it says next."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"it has ended, with {self.process.wait()}"
+        return json.loads(line)
+
+    def go(self) -> None:
+        """Lets it go on where it waits for that."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+
+    def ended(self) -> int:
+        return self.process.wait()
+
+    def clear(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdout, self.process.stdin):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[..., Program]]:
+    started: list[Program] = []
+
+    def start(name: str, *args: object) -> Program:
+        started.append(Program(name, *args))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.clear()
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return net.make_keys(tmp_path_factory.mktemp("net") / "keys")
+
+
+@pytest.fixture(scope="session")
+def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """Of the same authority."""
+    return net.make_keys(tmp_path_factory.mktemp("net") / "other", by=keys, name="other")
+
+
+@pytest.fixture(scope="session")
+def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of another authority."""
+    return net.make_keys(tmp_path_factory.mktemp("net") / "strange")
+
+
+@pytest.fixture
+def server(keys: Path, tmp_path: Path) -> Iterator[_net_server.Server]:
+    """One of the test's own."""
+    folder = tmp_path / "server"
+    net.make_keys(folder, by=keys)
+    with _net_server.Server(folder, "127.0.0.1:0") as started:
+        yield started

@@ -1,0 +1,188 @@
+"""The other programs of the tests: python programs.py NAME ARGS…; each says what it has to by lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import Any
+
+from points import Point
+
+from weft import coroutines as co
+from weft import net
+from weft import threads as th
+from weft.errors import BadUse, ChannelEnd
+
+
+def say(what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def wait_for_go() -> None:
+    sys.stdin.readline()
+
+
+# --- sessions at an address -----------------------------------------------------------------------------------------
+
+
+def echoes(address: str, keys: str, trust: str = "") -> None:
+    """Sends back what it gets, until there is no more."""
+    with net.connect(address, keys=keys, trust=bool(trust), name="echo") as session:
+        say([session.host, session.trusted])
+        values, back = session.take("values"), session.take("back")
+        for value in values:
+            back.write(value)
+        back.retire()
+        say("done")
+
+
+def echoes_in_coroutines(address: str, keys: str) -> None:
+    @co.process
+    async def echo(values: Any, back: Any) -> None:
+        async for value in values:
+            await back.write(value)
+
+    with net.connect(address, keys=keys) as session:
+        co.run(echo(session.take("values"), session.take("back")))
+
+
+def writes_an_object(address: str, keys: str, trust: str) -> None:
+    with net.connect(address, keys=keys, trust=bool(trust)) as session:
+        points = session.take("points")
+        try:
+            points.write(Point(1, 2))
+            say("written")
+        except BadUse as error:
+            say(str(error))
+        points.retire()
+
+
+def counts(address: str, keys: str) -> None:
+    """Writes 0, 1, 2, … until it is killed."""
+    with net.connect(address, keys=keys) as session:
+        numbers = session.take("numbers")
+        i = 0
+        while True:
+            numbers.write(i)
+            i += 1
+
+
+def reads_until_the_end(address: str, keys: str) -> None:
+    with net.connect(address, keys=keys) as session:
+        values = session.take("values")
+        say("here")
+        try:
+            while True:
+                values.read()
+        except ChannelEnd as end:
+            say(type(end).__name__)
+
+
+def takes_what_never_comes(address: str, keys: str) -> None:
+    with net.connect(address, keys=keys) as session:
+        say("here")
+        try:
+            session.take("nothing")
+        except ChannelEnd as error:
+            say(str(error))
+
+
+def gives_pickles(address: str, keys: str) -> None:
+    """Says that it does not trust, and then sends pickles all the same."""
+    from weft import _net_link
+
+    made = _net_link._session
+
+    async def lies(reader: Any, writer: Any, host: str, trusted: bool) -> Any:
+        return await made(reader, writer, host, True)
+
+    _net_link._session = lies  # type: ignore[assignment]
+    with net.connect(address, keys=keys) as session:
+        c = th.Channel("pickles")
+        session.give("pickles", c.reader())
+        say("given")
+        say(session.wait())
+
+
+def gives(address: str, keys: str) -> None:
+    """Is the home of channels whose ends it gives."""
+    with net.connect(address, keys=keys) as session:
+        squares, numbers = th.Channel("squares"), th.Channel("numbers")
+        out, source = squares.writer(), numbers.reader()
+        session.give("squares", squares.reader())
+        session.give("numbers", numbers.writer())
+        for n in source:
+            out.write(n * n)
+        out.retire()
+        say(session.wait())
+
+
+# --- by name --------------------------------------------------------------------------------------------------------
+
+
+def names_writer(server: str, keys: str, name: str, n: str) -> None:
+    with net.join(server, keys=keys, name="writer") as network:
+        results = network.writer(name)
+        for i in range(int(n)):
+            results.write(i)
+        results.retire()
+        say("written")
+
+
+def names_reader(server: str, keys: str, name: str) -> None:
+    with net.join(server, keys=keys, name="reader") as network:
+        values = network.reader(name)
+        say("has it")
+        got = []
+        try:
+            while True:
+                got.append(values.read())
+        except ChannelEnd as end:
+            say([got, type(end).__name__])
+
+
+def counts_by_name(server: str, keys: str, name: str) -> None:
+    with net.join(server, keys=keys) as network:
+        numbers = network.writer(name)
+        i = 0
+        try:
+            while True:
+                numbers.write(i)
+                i += 1
+        except ChannelEnd as end:
+            say([i, type(end).__name__])
+
+
+def is_home(server: str, keys: str, name: str) -> None:
+    """Offers both sides, and keeps an end of each until it is let go."""
+    with net.join(server, keys=keys, name="home") as network:
+        c = th.Channel(name)
+        held = c.reader(), c.writer()
+        network.offer(name, c, readers=True, writers=True)
+        say("offered")
+        wait_for_go()
+        for end in held:
+            end.retire()
+    say("left")
+
+
+def many_writers(server: str, keys: str, name: str, n: str) -> None:
+    """So many that come at once."""
+    with net.join(server, keys=keys) as network:
+
+        def one(i: int) -> None:
+            results = network.writer(name)
+            results.write(i)
+            results.retire()
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(int(n))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        say("written")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

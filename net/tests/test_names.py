@@ -1,0 +1,375 @@
+"""Channels by name, with a NATS server as the meeting place (WIRE.md 17.3, 17.4, 17.8)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft import _net_link, _net_loop, _net_names, _net_server, net
+from weft import coroutines as co
+from weft import threads as th
+from weft.errors import BadUse, PeerDied, Retired
+
+
+def joined(server: _net_server.Server, keys: Path, **more: Any) -> net.Network:
+    return net.join(server.url, keys=keys, **more)
+
+
+def on_loop(network: net.Network, what: Any) -> Any:
+    return _net_loop.call(network._loop, what)
+
+
+def test_writers_by_name(server, keys, program):  # wire 17.3
+    with joined(server, keys, name="home") as network:
+        c = th.Channel("results")
+        r = c.reader()
+        network.offer("lab/results", c, writers=True)
+        assert network.names() == [("lab/results", "home", network.address, False, True)]
+        p = program("names_writer", server.url, keys, "lab/results", 100)
+        assert [r.read() for _ in range(100)] == list(range(100))
+        with pytest.raises(Retired):
+            r.read()
+        assert (p.heard(), p.ended()) == ("written", 0)
+
+
+def test_readers_by_name(server, keys, program):
+    with joined(server, keys) as network:
+        c = th.Channel("work")
+        w = c.writer()
+        network.offer("lab/work", c, readers=True)
+        two = [program("names_reader", server.url, keys, "lab/work") for _ in range(2)]
+        assert [p.heard() for p in two] == ["has it"] * 2
+        for i in range(10):
+            w.write(i)
+        w.retire()
+        got = [p.heard() for p in two]
+        assert sorted(got[0][0] + got[1][0]) == list(range(10))
+        assert [how for _, how in got] == ["Retired"] * 2
+
+
+def test_whoever_comes_first_waits(server, keys, program):
+    """The name is there only after somebody has asked for it."""
+    p = program("names_writer", server.url, keys, "later", 3)
+    with joined(server, keys) as network:
+        c = th.Channel("later")
+        r = c.reader()
+        network.offer("later", c, writers=True)
+        assert [r.read() for _ in range(3)] == [0, 1, 2]
+    assert p.heard() == "written"
+
+
+def test_in_coroutines(server, keys, program):
+    @co.process
+    async def home() -> list[int]:
+        network = await co.io(net.join)(server.url, keys=keys)
+        c = co.Channel("results")
+        r = c.reader()
+        await co.io(network.offer)("results", c, writers=True)
+        program("names_writer", server.url, keys, "results", 5)
+        got = [value async for value in r]
+        await co.io(network.close)()
+        return got
+
+    assert co.run(home()) == [0, 1, 2, 3, 4]
+
+
+def test_all_come_at_once(server, keys, program):  # wire 17.4
+    """Each has a ticket of its own."""
+    with joined(server, keys) as network:
+        c = th.Channel("results")
+        keep, r = c.writer(), c.reader()
+        network.offer("results", c, writers=True)
+        p = program("many_writers", server.url, keys, "results", 12)
+        assert sorted(r.read() for _ in range(12)) == list(range(12))
+        assert p.heard() == "written"
+        keep.retire()
+
+
+# --- refused --------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
+    p = program("is_home", server.url, keys, "lab/results")
+    assert p.heard() == "offered"
+    with joined(server, keys) as network:
+        c = th.Channel("c")
+        with pytest.raises(
+            BadUse, match=r"'lab/results' is taken by home at 127\.0\.0\.1:\d+: take another name"
+        ):
+            network.offer("lab/results", c, writers=True)
+        p.go()
+        assert p.heard() == "left"
+        network.offer("lab/results", c, writers=True)
+        with pytest.raises(BadUse, match="offered by this program already"):
+            network.offer("lab/results", c, writers=True)
+        network.withdraw("lab/results")
+        assert network.names() == []
+        network.offer("lab/results", c, readers=True)
+        with pytest.raises(BadUse, match="is a channel of this program"):
+            network.reader("lab/results")
+
+
+def test_two_who_want_a_name_at_once(server, keys):  # wire 17.3
+    """Compare-and-set: one of them has it, the other is refused."""
+    networks = [joined(server, keys, name=f"n{i}") for i in range(2)]
+    try:
+        channels = [th.Channel(), th.Channel()]
+
+        async def both() -> list[Any]:
+            offers = (
+                n._meeting.offer("x", c, True, False)
+                for n, c in zip(networks, channels, strict=True)
+            )
+            return await asyncio.gather(*offers, return_exceptions=True)
+
+        for _ in range(5):
+            came_to = on_loop(networks[0], both())
+            assert [type(one) for one in came_to].count(BadUse) == 1
+            winner = networks[came_to.index(None)]
+            assert [n.host for n in winner.names()] == [winner.name]
+            winner.withdraw("x")
+    finally:
+        for n in networks:
+            n.close()
+
+
+def _reached(network: net.Network, entry: dict[str, Any], **different: Any) -> Any:
+    said = {"host": "x", "trust": False, "name": "lab", "side": "writer", **different}
+    said.setdefault("ticket", entry["ticket"])
+    tls = network._meeting._client_tls
+    return on_loop(network, _net_link.reach(tls, entry["address"], said, entry["fingerprint"]))
+
+
+def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
+    p = program("is_home", server.url, keys, "lab")
+    assert p.heard() == "offered"
+    with joined(server, keys) as network:
+        entry = on_loop(network, network._meeting._ticket_for("lab", "writer", 10))
+        first = _reached(network, entry)
+        with pytest.raises(BadUse, match="the ticket for 'lab' is not good: each is good once"):
+            _reached(network, entry)
+        for never in ("0" * 32, "", None, 7, ["a"]):
+            with pytest.raises(BadUse, match="the ticket for 'lab' is not good"):
+                _reached(network, entry, ticket=never)
+        first._link.close()
+        network.writer("lab").retire()  # a new one is there
+    p.go()
+    assert p.heard() == "left"
+
+
+def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
+    offer = _net_names._Offer("x", None, True, True)
+    one, two = offer.new_ticket(100.0), offer.new_ticket(101.0)
+    assert not offer.takes(one, 101.0 + _net_names.MEETING)
+    assert offer.takes(two, 10_000.0)  # it is in the entry still
+    assert not offer.takes(two, 10_000.0)
+    for i in range(1000):
+        offer.new_ticket(200.0 + i)
+    assert len(offer.tickets) <= _net_names.MEETING + 2
+
+
+def test_a_side_that_is_not_given(server, keys, program):
+    with joined(server, keys) as network:
+        c = th.Channel("c")
+        network.offer("c", c, writers=True)
+        with joined(server, keys) as other:
+            with pytest.raises(BadUse, match="'c' gives writer ends only"):
+                other.reader("c")
+            network.withdraw("c")
+            with pytest.raises(BadUse, match=r"nobody has offered 'c' within 0\.2 seconds"):
+                other.reader("c", patience=0.2)
+
+
+def test_a_channel_that_has_ended(server, keys):
+    with joined(server, keys) as network, joined(server, keys) as other:
+        c = th.Channel("c")
+        c.reader().retire()
+        network.offer("c", c, writers=True)
+        with pytest.raises(BadUse, match="the channel 'c' has ended"):
+            other.writer("c")
+
+
+def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.4
+    """It may write the entry, for it has keys of the network; its certificate is another."""
+    with joined(server, keys) as network, joined(server, other_keys) as impostor:
+        c = th.Channel("c")
+        network.offer("c", c, writers=True)
+
+        async def put_its_own_address() -> None:
+            names = await impostor._meeting._names()
+            entry = json.loads((await names.get("c")).value)
+            await names.put("c", json.dumps(entry | {"address": impostor.address}).encode())
+
+        on_loop(impostor, put_its_own_address())
+        with (
+            joined(server, other_keys) as third,
+            pytest.raises(BadUse, match="not who was announced"),
+        ):
+            third.writer("c")
+
+
+ENTRIES = [b"", b"x", b"[]", b"{}", b'{"home": 1}', json.dumps({"address": "a", "fingerprint": "b", "home": "c", "host": "d",
+           "readers": 1, "writers": True, "ticket": None}).encode()]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", ENTRIES[1:])
+def test_rubbish_in_the_bucket(server, keys, entry):
+    with joined(server, keys) as network:
+
+        async def put() -> None:
+            await (await network._meeting._names()).put("c", entry)
+
+        on_loop(network, put())
+        with pytest.raises(BadUse, match="under 'c' in the bucket weft_names is no entry"):
+            network.writer("c")
+        assert network.names() == []
+        with pytest.raises(BadUse, match="the name 'c' is taken: try again, or take another"):
+            network.offer("c", th.Channel(), writers=True)
+
+
+def test_keys_of_another_network(server, strange_keys):  # wire 17.1
+    with pytest.raises(
+        BadUse, match=r"no meeting place at tls:.*TLS by the authority of these keys"
+    ):
+        net.join(server.url, keys=strange_keys)
+
+
+def test_no_server(keys, tmp_path):
+    with net.listen(keys=keys) as door:
+        nobody = door.address
+    with pytest.raises(BadUse, match=r"no meeting place at tls:.*is its server up"):
+        net.join(f"nats://{nobody}", keys=keys)
+    with pytest.raises(BadUse, match=r"no server is noted in .*weft net up"):
+        net.join(keys=keys)
+    for url in ("here:4222", "http://h:1", "nats://", ""):
+        with pytest.raises(BadUse, match=r"a server is nats://HOST:PORT|no server is noted"):
+            net.join(url, keys=keys)
+
+
+BAD = ["", "a b", "/a", "a/", "a//b", "a.", ".a", "a*", ">", "ä", "x" * 61, 7, None]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_no_name(server, keys, name):
+    with joined(server, keys) as network:
+        c = th.Channel()
+        calls = [network.reader, network.writer, network.withdraw]
+        for call in (*calls, lambda n: network.offer(n, c, readers=True)):
+            with pytest.raises(BadUse, match="a name is 1 to 60 letters"):
+                call(name)
+
+
+def test_bad_use(server, keys):
+    with joined(server, keys) as network:
+        c = th.Channel()
+        with pytest.raises(BadUse, match="is no channel: give the channel itself"):
+            network.offer("c", c.reader(), readers=True)
+        with pytest.raises(BadUse, match="readers=True, writers=True, or both"):
+            network.offer("c", c)
+        with pytest.raises(BadUse, match="not offered by this program"):
+            network.withdraw("c")
+        for patience in (0, -1, "1", True, float("nan")):
+            with pytest.raises(BadUse, match="patience is seconds"):
+                network.reader("c", patience=patience)
+    network.close()
+    with pytest.raises(BadUse, match="join again"):
+        network.names()
+
+
+# --- lost -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_home_is_killed(server, keys, program):  # wire 17.7
+    p = program("is_home", server.url, keys, "lab")
+    assert p.heard() == "offered"
+    with joined(server, keys) as network:
+        r, w = network.reader("lab"), network.writer("lab")
+        p.kill()
+        for operation in (r.read, lambda: w.write(1)):
+            with pytest.raises(PeerDied):
+                operation()
+        p.ended()
+        with pytest.raises(ConnectionError, match="home of 'lab', does not answer"):
+            network.writer("lab")
+
+
+def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypatch):  # wire 17.3
+    monkeypatch.setattr(_net_names, "LIVES", 1.0)  # of the bucket, which this program makes
+    with joined(server, keys) as network:
+        p = program("is_home", server.url, keys, "lab")
+        assert p.heard() == "offered"
+        p.kill()
+        p.ended()
+        while network.names():
+            pass
+        network.offer("lab", th.Channel(), readers=True)
+
+
+def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8
+    """Who knows each other goes on; who comes is told; and when it is back all is as before."""
+    with joined(server, keys) as network:
+        c = th.Channel("numbers")
+        r, keep = c.reader(), c.writer()
+        network.offer("numbers", c, writers=True)
+        p = program("counts_by_name", server.url, keys, "numbers")
+        assert [r.read() for _ in range(100)] == list(range(100))
+        address = server.url.removeprefix("tls://")
+        server.stop(signal.SIGKILL)
+        assert [r.read() for _ in range(1000)] == list(range(100, 1100))
+        with pytest.raises(BadUse, match="does not answer"):
+            network.names()
+        assert [r.read() for _ in range(100)] == list(range(1100, 1200))
+        with _net_server.Server(tmp_path / "server", address) as back:
+            again = program("names_writer", back.url, keys, "numbers", 1)
+            got = []
+            while 0 not in got:  # the second one's
+                got.append(r.read())
+            assert again.heard() == "written"
+            assert [n for n in got if n] == list(range(1200, 1200 + len(got) - 1))
+        r.retire()
+        assert p.heard()[1] == "Retired"
+        keep.retire()
+
+
+def test_a_server_that_comes_back_empty(server, keys, program, tmp_path, monkeypatch):  # wire 17.8
+    """The bucket has gone with its disk: whoever has a name writes it again."""
+    monkeypatch.setattr(_net_names, "RENEW", 0.1)
+    with joined(server, keys) as network:
+        c = th.Channel("c")
+        r = c.reader()
+        network.offer("c", c, writers=True)
+        address = server.url.removeprefix("tls://")
+        server.stop(signal.SIGKILL)
+        shutil.rmtree(tmp_path / "server" / "jetstream")
+        with _net_server.Server(tmp_path / "server", address) as back:
+            p = program("names_writer", back.url, keys, "c", 3)
+            assert [r.read() for _ in range(3)] == [0, 1, 2]
+            assert p.heard() == "written"
+
+
+def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 17.8
+    monkeypatch.setattr(_net_names, "RENEW", 0.05)
+    with joined(server, keys) as network, joined(server, keys, name="new") as other:
+        network.offer("c", th.Channel(), writers=True)
+
+        async def take() -> None:
+            names = await other._meeting._names()
+            await names.delete("c")
+
+        on_loop(other, take())
+        while True:  # the first may write it again before
+            try:
+                other.offer("c", th.Channel(), writers=True)
+                break
+            except BadUse:
+                on_loop(other, take())
+        while "c" in network._meeting._offers:
+            assert [n.host for n in other.names()] == ["new"]
+        with pytest.raises(BadUse, match="not offered by this program"):
+            network.withdraw("c")

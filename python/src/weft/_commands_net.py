@@ -1,0 +1,170 @@
+"""The commands `weft net up`, `weft net ls` and `weft net keys`.
+
+Invariants: those of _commands.py. `weft net up` leaves no server behind, however it ends but by SIGKILL.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from weft import _net_keys, _net_link, _net_server, net
+from weft._commands import BadUse, find_checkout
+from weft.cli import EXIT
+from weft.errors import BadUse as Refused
+
+__all__ = ["add_to"]
+
+KEYS_HELP = "The folder with the keys (default: $WEFT_NET, or ~/.config/weft/net)."
+UP_HELP = """\b
+Exit status:
+  1    the server ended by itself; FOLDER/server.log says why
+  2    bad use: no server is installed, or the address is taken
+  130  stopped by Ctrl-C    143  stopped by SIGTERM
+"""
+REFUSED_HELP = """\b
+Exit status:
+  0  well
+  2  bad use: the one line on stderr says what to do
+"""
+
+
+class _Stopped(BaseException):
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    for n in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(n, signal.SIG_IGN)  # once is enough
+    raise _Stopped(number)
+
+
+@click.command("up", epilog=UP_HELP)
+@click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
+@click.option(
+    "--address",
+    default="127.0.0.1:4222",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where it listens; port 0: a free one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Where it is, as one line of JSON on stdout.")
+def up(keys: str | None, address: str, as_json: bool) -> int:
+    """Start a NATS server where programs meet, until Ctrl-C. Its keys are made if there are none.
+
+    It is for a developer: of the key of the authority, which lies in FOLDER, there is no copy, and no password. The server is `nats-server`
+    from $WEFT_NATS_SERVER, the PATH or ~/go/bin.
+
+    \b
+    Examples:
+      weft net up
+      weft net up --address 0.0.0.0:4222    for other machines too; their keys: weft net keys
+    """
+    folder = _net_keys.folder_of(keys)
+    checkout = find_checkout(Path.cwd())
+    beside = [checkout / ".build/net/bin/nats-server"] if checkout else []
+    kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    noted: Path | None = None
+    try:
+        try:
+            _net_server.found(beside)
+            _net_link.parted(address)
+            with _net_server.Server(_made(folder), address, beside) as server:
+                noted = folder / _net_keys.SERVER
+                noted.write_text(server.url + "\n", encoding="utf-8")
+                _say_up(server, folder, as_json)
+                status = server.wait()
+                click.echo(
+                    f"weft: the server ended by itself, with status {status}: see {folder / 'server.log'}",
+                    err=True,
+                )
+                return EXIT["failed"]
+        finally:
+            if noted is not None:
+                noted.unlink(missing_ok=True)
+    except _Stopped as stopped:
+        name = "Ctrl-C" if stopped.number == signal.SIGINT else "SIGTERM"
+        click.echo(f"weft: the server is stopped, by {name}", err=True)
+        return EXIT["interrupted" if stopped.number == signal.SIGINT else "terminated"]
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    finally:
+        for n, handler in kept.items():
+            signal.signal(n, handler)
+
+
+def _made(folder: Path) -> Path:
+    if not (folder / _net_keys.CERTIFICATE).exists():
+        net.make_keys(folder)
+        click.echo(f"weft: made keys in {folder}", err=True)
+    return folder
+
+
+def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
+    if as_json:
+        said = {
+            "server": server.url,
+            "keys": str(folder),
+            "version": server.version,
+            "pid": server.pid,
+        }
+        click.echo(json.dumps(said))
+    else:
+        click.echo(f"NATS {server.version} at {server.url}, keys in {folder}; Ctrl-C stops it")
+    sys.stdout.flush()
+
+
+@click.command("ls", epilog=REFUSED_HELP)
+@click.option("--server", metavar="URL", help="Default: that which weft net up has noted.")
+@click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
+@click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
+def ls(server: str | None, keys: str | None, as_json: bool) -> int:
+    """List the names of channels: whose they are, where that program is, and which ends others get."""
+    try:
+        with net.join(server, keys=keys, name="weft net ls") as network:
+            names = network.names()
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    if as_json:
+        click.echo(json.dumps([n._asdict() for n in names]))
+        return EXIT["ok"]
+    if not names:
+        click.echo("no names: no program offers a channel", err=True)
+    width = max((len(n.name) for n in names), default=0)
+    for n in names:
+        ends = " and ".join(e for e, on in (("readers", n.readers), ("writers", n.writers)) if on)
+        click.echo(f"{n.name:{width}}  {ends} from {n.host} at {n.address}")
+    return EXIT["ok"]
+
+
+@click.command("keys", epilog=REFUSED_HELP)
+@click.argument("folder")
+@click.option("--by", metavar="FOLDER", help="The folder of the authority. " + KEYS_HELP)
+@click.option("--name", help="In the certificate, for people (default: this machine's name).")
+@click.option("--json", "as_json", is_flag=True, help="What was made as JSON on stdout.")
+def keys_command(folder: str, by: str | None, name: str | None, as_json: bool) -> int:
+    """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would a password.
+
+    \b
+    Example:
+      weft net keys for-gpu1 --name gpu1
+      scp -r for-gpu1 gpu1:.config/weft/net
+    """
+    try:
+        made = net.make_keys(folder, by=_net_keys.folder_of(by), name=name)
+        fingerprint = _net_keys.own_fingerprint(made)
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    click.echo(json.dumps({"keys": str(made), "fingerprint": fingerprint}) if as_json else made)
+    return EXIT["ok"]
+
+
+def add_to(group: click.Group) -> None:
+    for command in (up, ls, keys_command):
+        group.add_command(command)

@@ -1,0 +1,333 @@
+"""Sessions between machines: TLS 1.3 over TCP, and what is said before the session begins (WIRE.md 17.1, 17.2).
+
+    the native link ──its end of a socket pair──► carry() ──► TLS ──► the other machine
+                    ◄─────────────────────────────carry()◄──
+
+    connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
+
+Invariants
+- A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it. Between the two is the socket pair.
+- At most LARGEST bytes wait here in each direction (and what the two transports hold): who does not read stops who writes.
+- Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft import _net_keys, _net_loop, _pickling  # noqa: F401  # of programs that trust each other
+from weft._extension import native as _native
+from weft.errors import BadUse, PeerDied
+
+__all__ = ["Refused", "Session", "Welcome", "joined", "parted", "reach", "serve"]
+
+MAGIC, MOST = b"WEFTNET1", 4096
+LARGEST = 1 << 18  # bytes
+GREETING = 10.0  # seconds for the hand-shake, and for the first message
+SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
+UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
+
+Said = dict[str, Any]
+
+
+class Refused(Exception):
+    """What the other side is told, and the end of the connection."""
+
+
+class Session:
+    """One session with a program on another machine; `connect` and a `Door` make it. Leaving its block ends it, and ends over there die.
+
+    Attributes:
+        host: what the other program calls itself.
+        trusted: whether both sides said so: then values are pickled.
+    """
+
+    def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:
+        self._link = link
+        self._carried = carried
+        self._loop = carried.get_loop()
+        self.host = host
+        self.trusted = trusted
+
+    def give(self, name: str, end: Any) -> None:
+        """Hands an end of a channel to the other program, which takes it by this name; here it is closed.
+
+        Raises:
+            BadUse: `end` is no end, is closed, or of a channel whose home is elsewhere; a value that waits in the channel cannot go
+                there; the name has a space or is too long; the session was closed.
+        """
+        if not name or " " in name or len(name.encode()) > 60:
+            raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
+        self._link.give(end, name)
+
+    def take(self, name: str) -> Any:
+        """The end that the other program has given by this name, or will: a Reader or a Writer. Blocks the thread until it has.
+
+        In a coroutine: `await io(session.take)(name)`.
+
+        Raises:
+            PeerDied: the session ended first.
+            BadUse: the session was closed, or what was given is not of its kind of values.
+        """
+        end = self._link.take(name)
+        if end is None:
+            raise PeerDied(
+                f"the session with {self.host} ended before it had given {name!r} ({self._link.wait()})"
+            )
+        return end
+
+    def wait(self) -> str:
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(session.wait)()`.
+
+        Raises:
+            BadUse: the session was closed.
+        """
+        return str(self._link.wait())
+
+    def close(self) -> None:
+        """Ends the session, and waits until the other side has been sent all that was said, for some seconds at most. Again: nothing."""
+        self._link.close("the other program has closed the session")
+        if not self._carried.done():
+            with contextlib.suppress(BadUse):  # the loop has ended
+                _net_loop.call(self._loop, self._until_carried())
+
+    async def _until_carried(self) -> None:
+        await asyncio.wait([self._carried], timeout=GREETING)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<session with {self.host}>"
+
+
+# --- bytes ----------------------------------------------------------------------------------------------------------
+
+
+def _watch_over(writer: asyncio.StreamWriter) -> None:
+    """Has the system notice that the other machine has fallen silent."""
+    own: socket.socket = writer.get_extra_info("socket")
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", SILENT),
+        ("TCP_KEEPINTVL", SILENT),
+        ("TCP_KEEPCNT", ASKS),
+        ("TCP_USER_TIMEOUT", UNHEARD),
+    ):
+        if hasattr(socket, name):
+            own.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(LARGEST):
+            writer.write(data)
+            await writer.drain()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """What is queued goes first, unless the other side does not take it."""
+    writer.close()
+    try:
+        await asyncio.wait_for(writer.wait_closed(), GREETING / 2)
+    except (OSError, asyncio.TimeoutError):
+        writer.transport.abort()
+
+
+async def _carried(
+    here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+) -> None:
+    """Until either side has closed: then what it had said before goes to the other, which is closed too."""
+    out = asyncio.ensure_future(_carry(here[0], there[1]))
+    back = asyncio.ensure_future(_carry(there[0], here[1]))
+    try:
+        await asyncio.wait({out, back}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        out.cancel()
+        back.cancel()
+        await asyncio.gather(_close(there[1]), _close(here[1]), return_exceptions=True)
+
+
+def _pack(said: Said) -> bytes:
+    text = json.dumps(said).encode()
+    return MAGIC + struct.pack("<I", len(text)) + text
+
+
+async def _heard(reader: asyncio.StreamReader) -> Said:
+    """
+    Raises:
+        Refused: that was none.
+    """
+    try:
+        magic, size = struct.unpack("<8sI", await reader.readexactly(12))
+        if magic != MAGIC or size > MOST:
+            raise Refused("who spoke is no Weft program, or of another version")
+        said = json.loads(await reader.readexactly(size))
+    except (ValueError, UnicodeDecodeError):
+        raise Refused("the first message is no JSON") from None
+    if not isinstance(said, dict) or not isinstance(said.get("host"), str):
+        raise Refused("the first message does not say who speaks")
+    return said
+
+
+async def _session(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, trusted: bool
+) -> Session:
+    ours, theirs = socket.socketpair()
+    here = await asyncio.open_connection(sock=ours, limit=LARGEST)
+    carried = asyncio.ensure_future(_carried(here, (reader, writer)))
+    loop = _net_loop.use()  # as long as it lasts
+    carried.add_done_callback(lambda _: _net_loop.done(loop))
+    link = _native._Link(
+        theirs.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
+    )
+    return Session(link, host, trusted, carried)
+
+
+# --- who comes, and who is reached ----------------------------------------------------------------------------------
+
+
+class Welcome(NamedTuple):
+    """What somebody who comes is answered."""
+
+    host: str
+    trust: bool
+    begun: Callable[[Session], None]  #: there is a session with him
+    lost: Callable[[], None]  #: instead: the connection was lost before
+
+
+async def serve(
+    tls: ssl.SSLContext, address: str, answer: Callable[[Said], Welcome]
+) -> asyncio.Server:
+    """Listens. Each connection has a task of its own, so that one who says nothing holds up nobody. `answer` may raise Refused."""
+    host, port = parted(address)
+
+    async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said = await asyncio.wait_for(_heard(reader), GREETING)
+        welcome = answer(said)
+        try:
+            trusted = welcome.trust and said.get("trust") is True
+            writer.write(_pack({"host": welcome.host, "trust": trusted}))
+            await writer.drain()
+            session = await _session(reader, writer, said["host"][:60], trusted)
+        except BaseException:
+            welcome.lost()
+            raise
+        welcome.begun(session)
+
+    async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            _watch_over(writer)
+            try:
+                await first(reader, writer)
+            except Refused as error:
+                writer.write(_pack({"host": "", "refused": str(error)}))
+                await _close(writer)
+        except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
+            writer.transport.abort()  # he has gone, or we have
+        except BaseException:
+            writer.transport.abort()
+            raise
+
+    return await asyncio.start_server(
+        came, host, port, ssl=tls, limit=LARGEST, ssl_handshake_timeout=GREETING
+    )
+
+
+def _why(error: Exception, address: str) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{address} shows a certificate that our authority has not signed: both need keys of one network (`weft net keys`)"
+    if isinstance(error, ssl.SSLError):
+        return (
+            f"{address} refuses our certificate, or speaks no TLS 1.3 ({error.reason or error}): "
+            "both need keys of one network (`weft net keys`)"
+        )
+    return (
+        f"{address} closed the connection before it had answered: it refuses our certificate (both need keys of one network: "
+        "`weft net keys`), or is no Weft program"
+    )
+
+
+async def reach(
+    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+) -> Session:
+    """A session with the program at an address.
+
+    Raises:
+        BadUse: it refuses, or its certificate is not right.
+        OSError: nobody is there.
+    """
+    host, port = parted(address)
+    try:
+        reader, writer = await asyncio.wait_for(
+            asyncio.open_connection(
+                host,
+                port,
+                ssl=tls,
+                limit=LARGEST,
+                server_hostname="",
+                ssl_handshake_timeout=GREETING,
+            ),
+            2 * GREETING,
+        )
+    except ssl.SSLError as error:
+        raise BadUse(_why(error, address)) from None
+    except (ConnectionResetError, asyncio.IncompleteReadError) as error:
+        raise BadUse(_why(error, address)) from None
+    except asyncio.TimeoutError:
+        raise TimeoutError(f"nobody answers at {address}") from None
+    try:
+        _watch_over(writer)
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        if fingerprint is not None and _net_keys.fingerprint_of(shown) != fingerprint:
+            raise BadUse(
+                f"{address} is not who was announced: its certificate has another fingerprint. "
+                "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
+            )
+        writer.write(_pack(said))
+        try:
+            answer = await asyncio.wait_for(_heard(reader), GREETING)
+        except asyncio.TimeoutError:
+            raise BadUse(f"{address} says nothing: is it a Weft program of this network?") from None
+        except Refused as error:
+            raise BadUse(f"{address}: {error}") from None
+        except (OSError, EOFError) as error:  # with TLS 1.3 our certificate is refused only now
+            raise BadUse(_why(error, address)) from None
+        if "refused" in answer:
+            raise BadUse(f"{address} refuses: {answer['refused']}")
+        trusted = said["trust"] is True and answer.get("trust") is True
+        return await _session(reader, writer, answer["host"][:60], trusted)
+    except BaseException:
+        writer.transport.abort()
+        raise
+
+
+def parted(address: str) -> tuple[str, int]:
+    """Host and port of "host:port".
+
+    Raises:
+        BadUse: it is none.
+    """
+    host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise BadUse(f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def joined(server: asyncio.Server) -> str:
+    """Where it listens."""
+    host, port = server.sockets[0].getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

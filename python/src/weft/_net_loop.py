@@ -1,0 +1,104 @@
+"""The thread on which everything of `weft.net` waits: an event loop of its own, as long as anybody uses it.
+
+    use() ──the first──► a thread, with its loop         call(coroutine): runs it there, and waits for what it comes to
+      └──────the last lets go: done()──► the thread ends
+
+Invariants
+- `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the parent's.
+- Each user counts as something outside (rule 10.3): somebody may come, so no run concludes that nobody will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["THREAD", "call", "done", "use"]
+
+THREAD = "weft net"
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+_users = 0
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+def use() -> asyncio.AbstractEventLoop:
+    """One more user; each says done() once."""
+    global _loop, _thread, _users
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
+            _thread.start()
+        _users += 1
+        _native._outside(True)
+        return _loop
+
+
+def done(loop: asyncio.AbstractEventLoop) -> None:
+    """One user less of this loop. When the last has gone the thread ends; who is not on it waits for that. After a fork nothing."""
+    global _loop, _thread, _users
+    with _lock:
+        if loop is not _loop or _thread is None:
+            return
+        _users -= 1
+        _native._outside(False)
+        if _users:
+            return
+        thread = _thread
+        _loop = _thread = None
+    loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join()
+
+
+def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
+    """Runs it on the loop; blocks until it is over. Interrupted, it cancels it.
+
+    Raises:
+        what it raises; BadUse, if the loop has ended or was left behind by a fork.
+    """
+    if _loop is not loop:
+        what.close()
+        raise BadUse("this was closed, or made before a fork: make another one")
+    future = asyncio.run_coroutine_threadsafe(what, loop)
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise BadUse("this was closed meanwhile") from None
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _forget() -> None:
+    global _lock, _loop, _thread, _users
+    _lock = threading.Lock()
+    _loop = _thread = None
+    _users = 0
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,463 @@
+"""Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by it (WIRE.md 17.3, 17.4, 17.8).
+
+    offer() ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
+                              ▲                                                                   │ he shows it to the home
+                              └──────────a new one: he has come, or RENEW has gone by─────────────┘
+
+Invariants
+- All of a Network's fields but `_sessions`'s length are the loop's thread's.
+- A ticket is in `_Offer.tickets` from before it is in the entry until it is shown, or MEETING after it was replaced.
+- With the server down nothing here is waited for by a session; what could not be written is written by the next renewal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import secrets
+import ssl
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft import _net_keys, _net_link, _net_loop
+from weft.errors import BadUse, ChannelEnd
+
+try:
+    import nats
+    import nats.errors
+    from nats.js import errors as js_errors
+    from nats.js.api import KeyValueConfig
+    from nats.js.kv import KeyValue
+except ImportError as error:
+    raise ImportError("names need nats-py: pip install 'weft[net]'") from error
+
+__all__ = ["Meeting", "Named"]
+
+BUCKET = "weft_names"
+LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
+MEETING = 30.0  # seconds for which a ticket is good once it is out
+SERVER = 10.0  # seconds for the server to answer
+BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
+SIDES = ("reader", "writer")
+
+# asyncio logs this at the end of each connection that began without TLS, as the client's do; nothing is wrong then.
+_NO_MATTER = "returning true from eof_received() has no effect when using ssl"
+logging.getLogger("asyncio").addFilter(
+    lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
+)
+
+# What the server, or its absence, makes the client raise.
+_LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
+
+
+class Named(NamedTuple):
+    """A name, as `Network.names` lists it."""
+
+    name: str  #:
+    host: str  #: what its home's program calls itself
+    address: str  #: where that listens
+    readers: bool  #: whether it gives reader ends
+    writers: bool  #: whether it gives writer ends
+
+
+class _Offer:
+    def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
+        self.name, self.channel = name, channel
+        self.readers, self.writers = readers, writers
+        self.tickets: dict[str, float | None] = {}  # until when; None: it is in the entry
+        self.revision = 0  # that we wrote last
+        self.writing = asyncio.Lock()
+
+    def end(self, side: str) -> Any:
+        return self.channel.reader() if side == "reader" else self.channel.writer()
+
+    def new_ticket(self, now: float) -> str:
+        self.tickets = {
+            t: now + MEETING if until is None else until
+            for t, until in self.tickets.items()
+            if until is None or until > now
+        }
+        ticket = secrets.token_hex(16)
+        self.tickets[ticket] = None
+        return ticket
+
+    def takes(self, ticket: Any, now: float) -> bool:
+        """Whether it is good. It never is again."""
+        until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
+        return until is None or until > now
+
+
+def checked(name: Any) -> str:
+    """
+    Raises:
+        BadUse: that is no name.
+    """
+    good = isinstance(name, str) and len(name) <= 60
+    if not good or not re.fullmatch(r"[A-Za-z0-9_-]+([/.][A-Za-z0-9_-]+)*", name):
+        raise BadUse(
+            f"a name is 1 to 60 letters, digits, - and _, in parts with / or . between, as 'lab/results'; not {name!r}"
+        )
+    return str(name)
+
+
+class Meeting:
+    """What a Network knows of names, on the loop's thread."""
+
+    def __init__(
+        self, url: str, keys: Any, host: str, trust: bool, kept: Callable[[Any], None]
+    ) -> None:
+        self.url, self.host, self.trust = url, host, trust
+        self.home = secrets.token_hex(8)
+        self.kept = kept  # a session that has begun
+        self.address = ""
+        self._client_tls = _net_keys.context(keys, server=False)
+        self._server_tls = _net_keys.context(keys, server=True)
+        self._fingerprint = _net_keys.own_fingerprint(keys)
+        self._offers: dict[str, _Offer] = {}
+        self._why = ""  # the client's last trouble
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._nats: Any = None
+        self._bucket: KeyValue | None = None
+        self._server: asyncio.Server | None = None
+
+    # --- the server -------------------------------------------------------------------------------------------------
+
+    async def begin(self, address: str) -> None:
+        """
+        Raises:
+            BadUse: the server does not answer, refuses us, or has no JetStream.
+            OSError: nobody can listen at the address.
+        """
+        self._server = await _net_link.serve(self._server_tls, address, self._answer)
+        self.address = _net_link.joined(self._server)
+        try:
+            await self._connect()
+        except BaseException:
+            await self.end()
+            raise
+        self._start(self._renew_for_ever())
+
+    def _start(self, what: Any) -> None:
+        task = asyncio.ensure_future(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self) -> None:
+        async def trouble(error: Exception) -> None:
+            self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            if self._nats is None:  # else the client would try for ever
+                raise error
+
+        try:
+            self._nats = await asyncio.wait_for(
+                nats.connect(
+                    self.url,
+                    name=self.host,
+                    tls=self._client_tls,
+                    error_cb=trouble,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=0.25,
+                    connect_timeout=5,
+                ),
+                SERVER,
+            )
+            await self._names()
+        except ssl.SSLError as error:
+            self._why = str(error)
+        except _LOST as error:
+            self._why = self._why or str(error) or type(error).__name__
+        else:
+            return
+        raise BadUse(
+            f"no meeting place at {self.url} ({self._why}): is its server up (`weft net up` starts one for a developer), with TLS by the "
+            "authority of these keys, and with JetStream?"
+        )
+
+    async def _connected(self, patience: float) -> None:
+        """
+        Raises:
+            ConnectionError: the server is not there.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while not self._nats.is_connected:
+            if loop.time() > until:
+                raise ConnectionError("the connection is lost")
+            await asyncio.sleep(0.02)
+
+    async def _names(self) -> KeyValue:
+        """The bucket; made if there is none."""
+        if self._bucket is None:
+            js = self._nats.jetstream(timeout=SERVER / 2)
+            try:
+                self._bucket = await js.key_value(BUCKET)
+            except js_errors.NotFoundError:
+                self._bucket = await js.create_key_value(
+                    KeyValueConfig(bucket=BUCKET, ttl=LIVES, history=1)
+                )
+        return self._bucket
+
+    async def end(self) -> None:
+        """Lets go of all names, and of the server."""
+        for task in list(self._tasks):
+            task.cancel()
+        offers, self._offers = list(self._offers.values()), {}
+        if self._server is not None:
+            self._server.close()
+        if self._nats is None:
+            return
+        if self._nats.is_connected:
+            with contextlib.suppress(*_LOST):
+                await asyncio.wait_for(
+                    asyncio.gather(*map(self._let_go, offers), return_exceptions=True), SERVER / 2
+                )
+        with contextlib.suppress(*_LOST, AttributeError):  # the client writes to what it has lost
+            await asyncio.wait_for(self._nats.close(), SERVER / 2)
+
+    # --- the home's side --------------------------------------------------------------------------------------------
+
+    async def offer(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
+        if name in self._offers:
+            raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
+        offer = self._offers[name] = _Offer(name, channel, readers, writers)
+        try:
+            await self._connected(BACK)
+            await self._write(offer)
+        except js_errors.KeyWrongLastSequenceError:
+            self._offers.pop(name, None)
+            raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
+        except _LOST as error:
+            self._offers.pop(name, None)
+            raise BadUse(
+                f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
+            ) from None
+
+    async def _by_whom(self, name: str) -> str:
+        with contextlib.suppress(*_LOST, BadUse):
+            entry = _entry_of((await (await self._names()).get(name)).value or b"", name)
+            return (
+                f" by {entry['host']} at {entry['address']}: take another name, or end that program. "
+                f"A name whose home was killed is free after {LIVES:.0f} seconds"
+            )
+        return ": try again, or take another name"
+
+    async def _write(self, offer: _Offer) -> None:
+        """The entry, with a new ticket.
+
+        Raises:
+            KeyWrongLastSequenceError: it is another home's.
+        """
+        names = await self._names()
+        async with offer.writing:
+            now = asyncio.get_running_loop().time()
+            entry = {
+                "address": self.address,
+                "fingerprint": self._fingerprint,
+                "home": self.home,
+                "host": self.host,
+                "readers": offer.readers,
+                "writers": offer.writers,
+                "ticket": offer.new_ticket(now),
+            }
+            packed = json.dumps(entry).encode()
+            last = offer.revision
+            while True:
+                try:
+                    offer.revision = (
+                        await names.update(offer.name, packed, last=last)
+                        if last
+                        else await names.create(offer.name, packed)
+                    )
+                    return
+                except js_errors.KeyWrongLastSequenceError:
+                    there = await self._there(names, offer.name)
+                    if there is not None and there[1].get("home") != self.home:
+                        raise
+                    last = there[0] if there is not None else 0
+
+    async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
+        """The entry's revision, and what is in it."""
+        try:
+            entry = await names.get(name)
+            said = json.loads(entry.value or b"")
+        except js_errors.NotFoundError:
+            return None
+        except ValueError:
+            said = None
+        return (entry.revision or 0), said if isinstance(said, dict) else {}
+
+    async def _renew_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW)
+            await asyncio.gather(*map(self._renew, list(self._offers.values())))
+
+    async def _renew(self, offer: _Offer) -> None:
+        try:
+            await self._write(offer)
+        except js_errors.KeyWrongLastSequenceError:  # the name is another's now
+            if self._offers.get(offer.name) is offer:
+                del self._offers[offer.name]
+        except js_errors.NotFoundError:  # a server that has lost its bucket
+            self._bucket = None
+        except _LOST:
+            pass  # the next renewal
+
+    async def withdraw(self, name: str) -> None:
+        offer = self._offers.pop(name, None)
+        if offer is None:
+            raise BadUse(f"{name!r} is not offered by this program (any more)")
+        with contextlib.suppress(*_LOST):
+            await self._let_go(offer)
+
+    async def _let_go(self, offer: _Offer) -> None:
+        names = await self._names()
+        async with offer.writing:
+            there = await self._there(names, offer.name)
+            if there is not None and there[1].get("home") == self.home:
+                await names.delete(offer.name, last=there[0])
+
+    def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+        name, side = said.get("name"), said.get("side")
+        offer = self._offers.get(name) if isinstance(name, str) else None
+        if offer is None:
+            raise _net_link.Refused(
+                f"no channel {name!r} is offered here (any more): `weft net ls` shows the names"
+            )
+        if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
+            raise _net_link.Refused(
+                f"the ticket for {name!r} is not good: each is good once, for {MEETING:.0f} seconds. Ask for the name again"
+            )
+        self._start(self._renew(offer))
+        if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
+            gives = " and ".join(
+                s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
+            )
+            raise _net_link.Refused(f"{name!r} gives {gives} ends only")
+        try:
+            end = offer.end(side)
+        except ChannelEnd as error:
+            raise _net_link.Refused(f"the channel {name!r} has ended ({error})") from None
+
+        def begun(session: _net_link.Session) -> None:
+            self.kept(session)
+            try:
+                session.give("end", end)
+            except BadUse as error:  # values wait there that cannot go
+                end.retire()
+                session._link.close(str(error))
+
+        return _net_link.Welcome(self.host, self.trust, begun, end.retire)
+
+    # --- who comes --------------------------------------------------------------------------------------------------
+
+    async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
+        """A session with the home of the name, which gives the end "end"."""
+        entry = await self._ticket_for(name, side, patience)
+        said = {
+            "host": self.host,
+            "trust": self.trust,
+            "name": name,
+            "side": side,
+            "ticket": entry["ticket"],
+        }
+        try:
+            session = await _net_link.reach(
+                self._client_tls, entry["address"], said, entry["fingerprint"]
+            )
+        except OSError as error:
+            raise ConnectionError(
+                f"{entry['host']}, the home of {name!r}, does not answer at {entry['address']} ({error}): if it was killed its name is "
+                f"gone within {LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here"
+            ) from None
+        self.kept(session)
+        return session
+
+    async def _ticket_for(self, name: str, side: str, patience: float) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        seen = ""
+        try:
+            await self._connected(patience)
+            names = await self._names()
+            watcher = await names.watch(name)
+            try:
+                while True:
+                    left = until - loop.time()
+                    update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
+                    if update is None or not update.value:  # all that was there; or it was deleted
+                        continue
+                    entry = _entry_of(update.value, name)
+                    if entry["home"] == self.home:
+                        raise BadUse(
+                            f"{name!r} is a channel of this program: use {side}() of the channel itself"
+                        )
+                    seen = entry["host"]
+                    if entry["ticket"] is None:
+                        continue
+                    without = json.dumps(entry | {"ticket": None}).encode()
+                    with contextlib.suppress(js_errors.KeyWrongLastSequenceError):
+                        await names.update(name, without, last=update.revision)
+                        return entry
+            finally:
+                with contextlib.suppress(*_LOST):
+                    await watcher.stop()  # type: ignore[no-untyped-call]
+        except js_errors.NotFoundError:
+            self._bucket = None
+        except _LOST as error:
+            if not self._nats.is_connected:
+                raise BadUse(
+                    f"the server at {self.url} does not answer ({error or type(error).__name__}), and who the home of {name!r} is says only "
+                    "that one. Channels that are joined go on"
+                ) from None
+        raise BadUse(
+            f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
+            if not seen
+            else f"{seen}, the home of {name!r}, had no ticket within {patience:g} seconds: try again"
+        )
+
+    async def names(self) -> list[Named]:
+        found = []
+        try:
+            await self._connected(BACK)
+            names = await self._names()
+            watcher = await names.watchall(ignore_deletes=True)
+            try:
+                while (
+                    update := await watcher.updates(timeout=SERVER)  # type: ignore[no-untyped-call]
+                ) is not None:
+                    with contextlib.suppress(BadUse):
+                        e = _entry_of(update.value or b"", update.key)
+                        found.append(
+                            Named(update.key, e["host"], e["address"], e["readers"], e["writers"])
+                        )
+            finally:
+                await watcher.stop()  # type: ignore[no-untyped-call]
+        except _LOST as error:
+            raise BadUse(
+                f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"
+            ) from None
+        return sorted(found)
+
+
+def _entry_of(packed: bytes, name: str) -> dict[str, Any]:
+    """
+    Raises:
+        BadUse: it is none of ours.
+    """
+    with contextlib.suppress(ValueError):
+        entry = json.loads(packed)
+        texts = ("address", "fingerprint", "home", "host")
+        if (
+            isinstance(entry, dict)
+            and all(isinstance(entry.get(t), str) for t in texts)
+            and all(isinstance(entry.get(b), bool) for b in ("readers", "writers"))
+            and isinstance(entry.get("ticket"), (str, type(None)))
+            and "ticket" in entry
+        ):
+            return entry
+    raise BadUse(
+        f"what stands under {name!r} in the bucket {BUCKET} is no entry of Weft's: another program writes there"
+    )

@@ -1,0 +1,348 @@
+"""Channels between programs on several machines (WIRE.md 17): a channel by name, or a session with a program at an address.
+
+    with net.join() as network:                          with net.join() as network:
+        network.offer("lab/results", c, writers=True)        results = network.writer("lab/results")
+
+The ends are ordinary ones, in every backend. Programs meet at a NATS server (`weft net up` starts one for a developer) and are joined directly,
+by TLS 1.3 with certificates on both sides. Values are None, bool, int, float, str, bytes, lists and dicts, unless both sides say `trust=True`:
+then they are pickled, and each can make the other run anything. `pip install 'weft[net]'`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import queue
+import socket
+import weakref
+from typing import Any
+
+from weft import _net_keys, _net_link, _net_loop
+from weft._extension import native as _native
+from weft._net_keys import make_keys
+from weft._net_link import Session
+from weft.errors import BadUse, PeerDied
+
+try:
+    from weft import _cbor  # noqa: F401  # packs the values
+    from weft._net_names import Meeting, Named, checked
+except ImportError as error:
+    raise ImportError(f"weft.net needs '{error.name or error}': pip install 'weft[net]'") from error
+
+__all__ = ["Door", "Named", "Network", "Session", "connect", "join", "listen", "make_keys"]
+
+Path = str | os.PathLike[str]
+
+_open: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for one in list(_open):
+        with contextlib.suppress(BadUse):
+            one.close()
+
+
+def _forget() -> None:
+    """In the child of a fork all of it is the parent's."""
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _called(name: str | None) -> str:
+    if name is None:
+        return f"{socket.gethostname()}:{os.getpid()}"
+    if not isinstance(name, str) or not 1 <= len(name) <= 60 or not name.isprintable():
+        raise BadUse(f"what a program calls itself has 1 to 60 characters, not {name!r}")
+    return name
+
+
+class Door:
+    """Where programs of the same network come to have a session with this one; `listen` makes it. Leaving its block closes it.
+
+    Attributes:
+        address: "HOST:PORT".
+    """
+
+    def __init__(self, address: str, folder: Any, trust: bool, name: str) -> None:
+        self._name, self._trust = name, trust
+        self._came: queue.Queue[Session | None] = queue.Queue()
+        tls = _net_keys.context(folder, server=True)
+        _net_link.parted(address)
+        self._loop = _net_loop.use()
+        try:
+            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, self._answer))
+        except BaseException:
+            _net_loop.done(self._loop)
+            raise
+        self.address = _net_link.joined(self._server)
+        self._closed = False
+        _open.add(self)
+
+    def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+        if said.get("name") is not None:
+            raise _net_link.Refused(
+                f"no channel {said['name']!r} is offered here: this program only takes sessions"
+            )
+        return _net_link.Welcome(self._name, self._trust, self._came.put, lambda: None)
+
+    def next(self) -> Session:
+        """The next program that comes. Blocks the thread; in a coroutine: `await io(door.next)()`.
+
+        Raises:
+            BadUse: the door is closed.
+        """
+        session = self._came.get() if not self._closed or not self._came.empty() else None
+        if session is None:
+            self._came.put(None)  # for others who wait
+            raise BadUse("this door is closed")
+        _open.add(session)
+        return session
+
+    def close(self) -> None:
+        """Nobody comes any more; sessions go on. A second time: nothing."""
+        _open.discard(self)
+        if self._closed:
+            return
+        self._closed = True
+
+        async def shut() -> None:
+            self._server.close()
+
+        with contextlib.suppress(BadUse):
+            _net_loop.call(self._loop, shut())
+        left = [self._came.get() for _ in range(self._came.qsize())]
+        self._came.put(None)
+        for session in left:
+            if session is not None:
+                session.close()
+        _net_loop.done(self._loop)
+
+    def __enter__(self) -> Door:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<door at {self.address}>"
+
+
+def listen(
+    address: str = "127.0.0.1:0",
+    *,
+    keys: Path | None = None,
+    trust: bool = False,
+    name: str | None = None,
+) -> Door:
+    """Lets programs that have keys of the same network come: `door.next()` is a session with each.
+
+    Args:
+        address: "HOST:PORT" to listen at; port 0: a free one. Other machines reach "0.0.0.0:PORT".
+        keys: the folder with the certificate (`make_keys`); None: $WEFT_NET, or ~/.config/weft/net.
+        trust: values are pickled, with each program that says so as well: it can make this one run anything.
+        name: what this program calls itself; None: the machine, and the number of its OS process.
+
+    Raises:
+        BadUse: there are no keys, or that is no address.
+        OSError: nobody can listen there.
+    """
+    return Door(address, _net_keys.folder_of(keys), trust, _called(name))
+
+
+def connect(
+    address: str,
+    *,
+    keys: Path | None = None,
+    trust: bool = False,
+    name: str | None = None,
+    fingerprint: str | None = None,
+) -> Session:
+    """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine: `await io(net.connect)(address)`.
+
+    Args:
+        address, keys, trust, name: as `listen` has them.
+        fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any of the same network will do.
+
+    Raises:
+        BadUse: there are no keys; the other side's certificate is not right, or it refuses ours.
+        OSError: nobody is there.
+    """
+    tls = _net_keys.context(_net_keys.folder_of(keys), server=False)
+    said = {"host": _called(name), "trust": trust}
+    loop = _net_loop.use()
+    try:
+        session = _net_loop.call(loop, _net_link.reach(tls, address, said, fingerprint))
+    finally:
+        _net_loop.done(loop)
+    _open.add(session)
+    return session
+
+
+class Network:
+    """This program as one of a network; `join` makes it. Leaving its block leaves the network: sessions end, and ends over there die.
+
+    What blocks the thread is for coroutines `await io(network.writer)(name)`.
+
+    Attributes:
+        address: where others reach this program, "HOST:PORT".
+        name: what it calls itself.
+    """
+
+    def __init__(self, url: str, folder: Any, address: str, trust: bool, name: str) -> None:
+        self.name = name
+        self._sessions: set[Session] = set()
+        self._closed = False
+        _net_link.parted(address)
+        self._meeting = Meeting(url, folder, name, trust, self._keep)
+        self._loop = _net_loop.use()
+        try:
+            _net_loop.call(self._loop, self._meeting.begin(address))
+        except BaseException:
+            _net_loop.done(self._loop)
+            raise
+        self.address = self._meeting.address
+        _open.add(self)
+
+    def _keep(self, session: Session) -> None:
+        """On the loop's thread. It is let go of when it is over."""
+        self._sessions.add(session)
+
+        def over(_: object) -> None:
+            self._sessions.discard(session)
+            with contextlib.suppress(RuntimeError):  # the loop ends
+                self._loop.run_in_executor(None, session.close)
+
+        session._carried.add_done_callback(over)
+
+    def offer(
+        self, name: str, channel: Any, *, readers: bool = False, writers: bool = False
+    ) -> None:
+        """Gives the channel a name, by which other programs get ends of it; this program is its home. Blocks the thread.
+
+        Each program that asks gets an end of its own. The channel ends as ever: when the last end of a side has gone. So who wants it to
+        stay while nobody is there keeps an end of that side.
+
+        Args:
+            name: letters, digits, - and _, in parts with / or . between.
+            channel: made by this program.
+            readers, writers: which ends others get; at least one of them.
+
+        Raises:
+            BadUse: the name is taken, or none; neither side is given; that is no channel of this program's; the server does not answer.
+        """
+        if not isinstance(channel, _native.Channel):
+            raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
+        if not (readers or writers):
+            raise BadUse("offer: say which ends others get: readers=True, writers=True, or both")
+        self._call(self._meeting.offer(checked(name), channel, bool(readers), bool(writers)))
+
+    def withdraw(self, name: str) -> None:
+        """Nobody gets ends by this name any more, which is free. Ends that were given stay. Blocks the thread.
+
+        Raises:
+            BadUse: this program does not offer it.
+        """
+        self._call(self._meeting.withdraw(checked(name)))
+
+    def reader(self, name: str, *, patience: float = 10.0) -> Any:
+        """A Reader of the channel with this name, whose home is elsewhere. Blocks the thread until somebody offers it.
+
+        Args:
+            patience: seconds to wait for the name.
+
+        Raises:
+            BadUse: nobody offers it, or no readers of it; it is this program's; the home refuses, or is another one than was announced;
+                the server does not answer.
+            ConnectionError: the home does not answer.
+            PeerDied: the home died meanwhile.
+        """
+        return self._end(name, "reader", patience)
+
+    def writer(self, name: str, *, patience: float = 10.0) -> Any:
+        """A Writer of the channel with this name: see reader()."""
+        return self._end(name, "writer", patience)
+
+    def _end(self, name: str, side: str, patience: float) -> Any:
+        number = isinstance(patience, (int, float)) and not isinstance(patience, bool)
+        if not number or not 0 < patience <= 1e6:
+            raise BadUse(f"patience is seconds, more than 0, not {patience!r}")
+        session = self._call(self._meeting.come(checked(name), side, patience))
+        try:
+            return session.take("end")
+        except BadUse as error:
+            raise PeerDied(f"the session with the home of {name!r} ended: {error}") from None
+
+    def names(self) -> list[Named]:
+        """All names that there are, in their order. Blocks the thread.
+
+        Raises:
+            BadUse: the server does not answer.
+        """
+        found: list[Named] = self._call(self._meeting.names())
+        return found
+
+    def _call(self, what: Any) -> Any:
+        if self._closed:
+            what.close()
+            raise BadUse("this program has left the network: join again")
+        return _net_loop.call(self._loop, what)
+
+    def close(self) -> None:
+        """Leaves the network: lets go of its names, and ends its sessions. A second time: nothing."""
+        _open.discard(self)
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(BadUse):  # after a fork
+            _net_loop.call(self._loop, self._meeting.end())
+            sessions = list(self._sessions)
+            for session in sessions:
+                session._link.close("the other program has left the network")
+            _net_loop.call(self._loop, _all_carried(sessions))
+            _net_loop.done(self._loop)
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{self.name} in the network of {self._meeting.url}>"
+
+
+async def _all_carried(sessions: list[Session]) -> None:
+    if sessions:
+        await asyncio.wait([s._carried for s in sessions], timeout=_net_link.GREETING)
+
+
+def join(
+    server: str | None = None,
+    *,
+    keys: Path | None = None,
+    address: str = "127.0.0.1:0",
+    trust: bool = False,
+    name: str | None = None,
+) -> Network:
+    """Makes this program one of the network whose programs meet at a NATS server. Blocks the thread; in a coroutine: `await io(net.join)()`.
+
+    Args:
+        server: its URL, "nats://HOST:PORT"; None: that which `weft net up` has noted beside the keys.
+        keys, trust, name: as `listen` has them.
+        address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is for programs on one machine.
+
+    Raises:
+        BadUse: there are no keys; the server does not answer, or refuses them; that is no address.
+        OSError: nobody can listen there.
+    """
+    folder = _net_keys.folder_of(keys)
+    url = server or _net_keys.server_of(folder)
+    scheme, colons, rest = url.partition("://")
+    if not colons or scheme not in ("nats", "tls") or not rest:
+        raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
+    return Network(f"tls://{rest}", folder, address, trust, _called(name))
