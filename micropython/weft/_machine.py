@@ -61,7 +61,7 @@ class Thread(_proc.Process):
         global running
         if not on:
             mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
-        if self.begun:
+        if self.begun or self.k:
             raise BadUse("process %s was started before: make another" % self.path)
         try:
             self.sem = allocate_lock()
@@ -74,7 +74,6 @@ class Thread(_proc.Process):
         except MemoryError:
             raise NoRoom("no memory for process %s; the others can still be stopped" % self.name)
         self.k = k
-        self.begun = True
         self.party = party
         party.kids.append(self)
         party.live += 1
