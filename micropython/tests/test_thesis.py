@@ -35,7 +35,7 @@ def test_commstime_beside_the_rescheduling_future(where: str, way: str, most: fl
 @pytest.mark.parametrize(
     ("where", "way", "most"),
     [
-        ("board-pure", "await", 9150),  # 16,000 were asked
+        ("board-pure", "await", 9500),  # 16,000 were asked
         ("board-pure", "yield", 7000),
         ("board-native", "await", 1500),
         ("board-native", "yield", 1500),
