@@ -59,12 +59,7 @@ class Channel:
 
     def _look(self):
         self.k.ok = not (
-            self.cap
-            or self.over
-            or self.pz
-            or self.nodes
-            or self.nr == 0
-            or self.nw == 0
+            self.cap or self.over or self.pz or self.nodes or self.nr == 0 or self.nw == 0
         )
 
     def reader(self):

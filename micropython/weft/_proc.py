@@ -7,7 +7,7 @@ Invariants
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
-from builtins import isinstance, len
+from builtins import isinstance
 
 from . import _chan
 from . import _core as core

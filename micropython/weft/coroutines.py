@@ -1,5 +1,8 @@
 """Processes as coroutines on one scheduler: operations are awaited."""
 
+from . import (
+    _core,
+)  # first: its names are then numbered in a row, and MicroPython's cache of look-ups takes 64 in a row  # noqa: F401, I001
 from ._chan import Channel, poison, retire  # noqa: F401
 from ._proc import (  # noqa: F401
     Parallel,
