@@ -14,7 +14,6 @@ from collections import deque
 
 ABI = 1
 NATIVE = False
-REQ = "cancelled"  # the `at` of a process that is asked to end and waits nowhere
 
 
 class Proc:
