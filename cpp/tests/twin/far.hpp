@@ -87,10 +87,14 @@ class Far {
   static constexpr bool kSpread = true, kMoves = false;
   static constexpr weft::Clock kClock = weft::Clock::steady;
 
-  // links: by program; null: this one, or none.
+  // links: by program; null: this one, or none. controls: to the others, of program 0.
   Far(const Network& n, const Placed& placed, int me, Standing& standing,
-      std::vector<w::Joint*> links)
-      : placed_(placed), me_(me), standing_(standing), links_(std::move(links)) {
+      std::vector<w::Joint*> links, std::vector<int> controls = {})
+      : placed_(placed),
+        me_(me),
+        standing_(standing),
+        links_(std::move(links)),
+        controls_(std::move(controls)) {
     for (std::size_t c = 0; c < n.channels.size(); ++c) {
       if (placed.home_of(static_cast<int>(c)) == me) channels_.try_emplace(static_cast<int>(c), options_of(n.channels[c]));
       buffers_ = buffers_ || n.channels[c].capacity > 0;
@@ -104,8 +108,8 @@ class Far {
   }
 
   bool is_away(int pid) const { return placed_.host_of(pid) != me_; }
-  R reader(const Proc& p, std::size_t i) { return std::move(readers_.at(name(p, i))); }
-  W writer(const Proc& p, std::size_t i) { return std::move(writers_.at(name(p, i))); }
+  R reader(const Proc& p, std::size_t i) { return taken(readers_, name(p, i)); }
+  W writer(const Proc& p, std::size_t i) { return taken(writers_, name(p, i)); }
   // What was dropped at the channels of this program.
   std::string dropped() const {
     Text all;
@@ -150,6 +154,25 @@ class Far {
   }
 
   // --- program 0 ---
+  // A process of another program that has not been started. If it never is, its ends go.
+  class Unstarted {
+   public:
+    Unstarted(Far& f, int pid) : far_(&f), pid_(pid) {}
+    Unstarted(Unstarted&& o) noexcept : far_(std::exchange(o.far_, nullptr)), pid_(o.pid_) {}
+    Unstarted& operator=(Unstarted&&) = delete;
+    ~Unstarted() {
+      if (!far_) return;
+      const Asked never{pid_};
+      const int to = far_->controls_[static_cast<std::size_t>(far_->placed_.host_of(pid_)) - 1];
+      if (::write(to, &never, sizeof never) != sizeof never) std::abort();
+    }
+    void started() { far_ = nullptr; }
+
+   private:
+    Far* far_;
+    const int pid_;
+  };
+  Unstarted unstarted(int pid) { return {*this, pid}; }
   auto command(int pid, const Text& word) {
     return commands_to_.at(placed_.host_of(pid)).write(word + " " + std::to_string(pid));
   }
@@ -173,6 +196,11 @@ class Far {
   w::FarReader<Text>& commands() { return commands_; }
   w::FarWriter<Text>& tells(int pid) { return tells_.at(pid); }
   void tell_dropped() { dropped_to_(dropped()); }
+  void abandon(const Proc& p) {
+    for (std::size_t i = 0; i < p.ends.size(); ++i)
+      p.ends[i].side == 'r' ? void(reader(p, i)) : void(writer(p, i));
+    arrived();
+  }
 
  private:
   static constexpr std::int64_t kUnit = 4;  // ms
@@ -197,6 +225,12 @@ class Far {
     Awaiter bind(weft::runtime::ProcessBase* p) && { return Awaiter(std::move(read), p); }
   };
 
+  template <class E>
+  E taken(std::map<Text, E>& from, const Text& name) {
+    const std::lock_guard l(lock_);
+    auto node = from.extract(name);
+    return std::move(node.mapped());
+  }
   static Text name(const Proc& p, std::size_t i) {
     return "p" + std::to_string(p.id) + "." + std::to_string(i);
   }
@@ -281,6 +315,8 @@ class Far {
   bool buffers_ = false;
   std::map<int, weft::Channel<V>> channels_;  // whose home is here
   std::vector<weft::Reader<int>> kept_;
+  const std::vector<int> controls_;
+  std::mutex lock_;  // readers_, writers_: the ends of processes that have not been started
   std::map<Text, R> readers_;
   std::map<Text, W> writers_;
   std::vector<w::FarWriter<int>> ticks_;

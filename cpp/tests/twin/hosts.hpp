@@ -31,7 +31,9 @@ int host_of_network(const std::string& text, const Spread& s) {
   L link(space, w::inherited());
   std::vector<w::Joint*> links{&link};
   Far far(net, placed, s.me, standing, links);
-  std::thread asked([&] { answer_all(standing, s.control); });
+  std::thread asked([&] {
+    answer_all(standing, s.control, [&](int pid) { far.abandon(*net.process(pid)); });
+  });
   try {
     Play<Far> play(net, far);
     weft::run(weft::RunOptions{Far::kClock}, Play<Far>::serve(&play));
@@ -69,7 +71,7 @@ int network_over_hosts(const std::string& text, const Spread& s) {
     links.push_back(&others.back()->link());
   }
   {
-    Far far(net, placed, 0, standing, links);
+    Far far(net, placed, 0, standing, links, controls);
     Play<Far> play(net, far);
     {
       Rounds rounds(standing, controls);

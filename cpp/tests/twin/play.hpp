@@ -116,7 +116,7 @@ class Play {
 
   Process make(const Proc& p, const std::vector<Slot>& of_maker) {
     if constexpr (K::kSpread)
-      if (kind_.is_away(p.id)) return watched(p, stand_in(this, &p).named(p.name.c_str()));
+      if (kind_.is_away(p.id)) return watched(p, stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
     Given g;  // outside the reach of what making an end may throw: dropped, not poisoned
     std::exception_ptr failure;
     try {
@@ -722,8 +722,10 @@ class Play {
 
   // In place of a process that another program runs: it starts it there, asks it to end when it is
   // asked itself, and ends as that did.
-  static Process stand_in(Play* me, const Proc* p) {
+  template <class Unstarted>
+  static Process stand_in(Play* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");
+    there.started();
     std::string said;
     while (said.empty()) {
       bool asked = false;

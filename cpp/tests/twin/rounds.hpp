@@ -60,6 +60,8 @@ class Standing {
   // `begun`: false before the run, when only its sessions are asked for.
   Answer answer(bool begun = true) {
     Answer a;
+    // Whom a party here has decided already, and who has not been told yet, is told.
+    { const w::Space::Step step(*space_); }
     {
       const std::lock_guard l(lock_);
       a.waits = !begun || (run_ && run_->waits_for_links());
@@ -89,9 +91,20 @@ class Standing {
   weft::runtime::Run* run_ = nullptr;  // the lock
 };
 
+// What goes to the others beside the sessions: a question, or that a process of theirs, which has
+// not been started, never will be.
+struct Asked {
+  int abandoned = -1;
+};
+
 // In a program that is asked: until nobody asks any more.
-inline void answer_all(Standing& s, int socket) {
-  for (char c = 0; ::read(socket, &c, 1) == 1;) {
+template <class Abandon>
+void answer_all(Standing& s, int socket, Abandon abandon) {
+  for (Asked q; ::read(socket, &q, sizeof q) == sizeof q;) {
+    if (q.abandoned >= 0) {
+      abandon(q.abandoned);
+      continue;
+    }
     const Answer a = s.answer();
     if (::write(socket, &a, sizeof a) != sizeof a) break;
   }
@@ -133,9 +146,9 @@ class Rounds {
   std::optional<std::vector<Answer>> round(bool begun) {
     std::vector<Answer> all{mine_.answer(begun)};
     for (const int s : sockets_) {
-      const char c = '?';
+      const Asked q;
       Answer a;
-      if (::write(s, &c, 1) != 1 || ::read(s, &a, sizeof a) != sizeof a) return {};
+      if (::write(s, &q, sizeof q) != sizeof q || ::read(s, &a, sizeof a) != sizeof a) return {};
       all.push_back(a);
     }
     return all;
