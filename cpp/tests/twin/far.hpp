@@ -96,7 +96,8 @@ class Far {
         links_(std::move(links)),
         controls_(std::move(controls)) {
     for (std::size_t c = 0; c < n.channels.size(); ++c) {
-      if (placed.home_of(static_cast<int>(c)) == me) channels_.try_emplace(static_cast<int>(c), options_of(n.channels[c]));
+      if (placed.home_of(static_cast<int>(c)) == me)
+        channels_.try_emplace(static_cast<int>(c), options_of(n.channels[c]));
       buffers_ = buffers_ || n.channels[c].capacity > 0;
     }
     weft::ChannelOptions one = weft::buffer(1);
@@ -284,10 +285,12 @@ class Far {
       w::Joint& from = towards(home);
       if (e.side == 'r') {
         R r = from.reader_end<V>(name);
-        at == me_ ? void(readers_.emplace(name, std::move(r))) : towards(at).give<V>(std::move(r), name);
+        at == me_ ? void(readers_.emplace(name, std::move(r)))
+                  : towards(at).give<V>(std::move(r), name);
       } else {
         W to = from.writer_end<V>(name);
-        at == me_ ? void(writers_.emplace(name, std::move(to))) : towards(at).give<V>(std::move(to), name);
+        at == me_ ? void(writers_.emplace(name, std::move(to)))
+                  : towards(at).give<V>(std::move(to), name);
       }
     });
     for (int home = 0; home < placed_.programs(); ++home)

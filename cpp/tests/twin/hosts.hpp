@@ -9,8 +9,8 @@
 #include <weft/wire/program.hpp>
 #include <weft/wire/shm.hpp>
 
+#include "abroad.hpp"
 #include "far.hpp"
-#include "play.hpp"
 
 namespace twin {
 
@@ -31,12 +31,11 @@ int host_of_network(const std::string& text, const Spread& s) {
   L link(space, w::inherited());
   std::vector<w::Joint*> links{&link};
   Far far(net, placed, s.me, standing, links);
-  std::thread asked([&] {
-    answer_all(standing, s.control, [&](int pid) { far.abandon(*net.process(pid)); });
-  });
+  std::thread asked(
+      [&] { answer_all(standing, s.control, [&](int pid) { far.abandon(*net.process(pid)); }); });
   try {
     Play<Far> play(net, far);
-    weft::run(weft::RunOptions{Far::kClock}, Play<Far>::serve(&play));
+    weft::run(weft::RunOptions{Far::kClock}, Abroad<Far>::serve(&play));
     far.tell_dropped();
   } catch (const weft::PeerDied&) {  // program 0 is gone
   }
@@ -62,10 +61,10 @@ int network_over_hosts(const std::string& text, const Spread& s) {
       throw std::runtime_error("no descriptor is left");
     ::fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     others.push_back(std::make_unique<w::ProgramOver<L>>(
-        space, std::vector<std::string>{"/proc/self/exe", "--host", std::to_string(k), "--hosts",
-                                        std::to_string(s.programs), "--link", s.link, "--seed",
-                                        s.seed, "--control", std::to_string(ends[1]), "--network",
-                                        text}));
+        space,
+        std::vector<std::string>{"/proc/self/exe", "--host", std::to_string(k), "--hosts",
+                                 std::to_string(s.programs), "--link", s.link, "--seed", s.seed,
+                                 "--control", std::to_string(ends[1]), "--network", text}));
     ::close(ends[1]);
     controls.push_back(ends[0]);
     links.push_back(&others.back()->link());
@@ -88,8 +87,7 @@ int network_over_hosts(const std::string& text, const Spread& s) {
 
 // std::invalid_argument: there is no such link.
 inline int spread_network(const std::string& text, const Spread& s) {
-  if (s.programs < 2 || s.programs > 3)
-    throw std::invalid_argument("--hosts: 2 or 3 programs");
+  if (s.programs < 2 || s.programs > 3) throw std::invalid_argument("--hosts: 2 or 3 programs");
   const auto play = [&]<class L>() {
     return s.me ? host_of_network<L>(text, s) : network_over_hosts<L>(text, s);
   };

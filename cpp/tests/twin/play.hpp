@@ -14,9 +14,6 @@
 //
 // K says what ends are and who makes them: near.hpp (one program), far.hpp (several).
 #pragma once
-#include <unistd.h>
-#include <cstdio>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,18 +22,11 @@
 #include <weft/weft.hpp>
 
 #include "network.hpp"
+#include "records.hpp"
 
 namespace twin {
-struct Fail {};
-struct Late {};  // what leaves a block with a limit that has ended it (rule 7.12)
-
-// A record: one write, so that several programs may write them into one pipe.
-inline void say(std::string record) {
-  record += '\n';
-  if (::write(STDOUT_FILENO, record.data(), record.size()) !=
-      static_cast<ssize_t>(record.size()))
-    std::abort();
-}
+template <class K>
+struct Abroad;  // abroad.hpp
 
 template <class K>
 class Play {
@@ -44,6 +34,7 @@ class Play {
   using Process = weft::ProcessOf<int>;
 
  private:
+  friend struct Abroad<K>;
   using P = typename K::P;
   using V = typename K::V;
   using R = typename K::R;
@@ -116,7 +107,9 @@ class Play {
 
   Process make(const Proc& p, const std::vector<Slot>& of_maker) {
     if constexpr (K::kSpread)
-      if (kind_.is_away(p.id)) return watched(p, stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
+      if (kind_.is_away(p.id))
+        return watched(p,
+                       Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
     Given g;  // outside the reach of what making an end may throw: dropped, not poisoned
     std::exception_ptr failure;
     try {
@@ -155,6 +148,7 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
+    if (K::kSpread) return left_[pid];  // both held() and runs_here() ask; it carries no end
     return std::exchange(left_[pid], nullptr);
   }
   // It is about to be started: from then on a cancellation is for it.
@@ -231,31 +225,6 @@ class Play {
         ", \"t\": " + std::to_string(weft::now() / 1'000'000'000) + "}");
   }
   static std::string of(int pid) { return "{\"p\": " + std::to_string(pid) + ", \"e\": "; }
-  static std::string name_of(const std::exception_ptr& x) {
-    try {
-      std::rethrow_exception(x);
-    } catch (const weft::Retired&) {
-      return "Retired";
-    } catch (const weft::Poisoned&) {
-      return "Poisoned";
-    } catch (const weft::PeerDied&) {
-      return "PeerDied";
-    } catch (const weft::Cancelled&) {
-      return "Cancelled";
-    } catch (const weft::BadUse&) {
-      return "BadUse";
-    } catch (const weft::Failures&) {
-      return "Group";
-    } catch (const Fail&) {
-      return "Fail";
-    } catch (const weft::TimedOut&) {
-      return "Cancelled";
-    } catch (const Late&) {
-      return "Timeout";
-    } catch (const std::exception& e) {
-      return std::string("unexpected: ") + e.what();
-    }
-  }
   std::string raised(const std::exception_ptr& x, const std::string& kind,
                      const std::vector<std::string>& made) {
     std::string more;
@@ -290,19 +259,6 @@ class Play {
     }
     return "[\"" + name_of(x) + "\"" + (more.empty() ? "" : ", {" + more + "}") + "]";
   }
-  static bool quiet(const std::exception_ptr& x) {
-    try {
-      std::rethrow_exception(x);
-    } catch (const weft::PeerDied&) {
-      return false;
-    } catch (const weft::ChannelEnd& e) {
-      return e.met;
-    } catch (const weft::Cancelled&) {
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
   // The process that this failure left last; -1: none.
   int left_by(const std::exception_ptr& x) const {
     const std::lock_guard l(lock_);
@@ -310,15 +266,6 @@ class Play {
       if (f->first == x) return f->second;
     return -1;
   }
-  static std::string knot(const weft::Deadlock& d) {
-    std::string r;
-    for (const std::string& path : d.knot) {
-      const std::size_t p = path.rfind("/p");
-      r += (r.empty() ? "" : ", ") + path.substr(p + 2);
-    }
-    return r;
-  }
-
   // --- one process -------------------------------------------------------------------------------
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
@@ -492,9 +439,9 @@ class Play {
         } else if (kind == "limit") {
           const weft::Span t = K::span(s->args[0]);
           frames.push_back({Kind::limit, s->inner, 0, 0, s});
-          frames.back().limit.reset(s->mode == "deadline"
-                                        ? new weft::Timeout(weft::Timeout::until(me->kind_.moment(s->args[0])))
-                                        : new weft::Timeout(t));
+          frames.back().limit.reset(s->mode == "deadline" ? new weft::Timeout(weft::Timeout::until(
+                                                                me->kind_.moment(s->args[0])))
+                                                          : new weft::Timeout(t));
         } else if (kind == "reschedule") {
           const auto f = std::find_if(frames.rbegin(), frames.rend(),
                                       [](const Frame& x) { return x.kind == Kind::limit; });
@@ -720,95 +667,6 @@ class Play {
     return r;
   }
 
-  // In place of a process that another program runs: it starts it there, asks it to end when it is
-  // asked itself, and ends as that did.
-  template <class Unstarted>
-  static Process stand_in(Play* me, const Proc* p, Unstarted there) {
-    co_await me->kind_.command(p->id, "start");
-    there.started();
-    std::string said;
-    while (said.empty()) {
-      bool asked = false;
-      try {
-        said = co_await me->kind_.done(p->id).read();
-      } catch (const weft::Cancelled&) {
-        asked = true;
-      } catch (const weft::TimedOut&) {
-        asked = true;
-      }
-      if (asked) co_await me->kind_.command(p->id, "cancel");
-    }
-    if (said == "ok") {
-      const std::lock_guard l(me->lock_);
-      me->returned_.insert(p->id);
-      co_return p->id;
-    }
-    const std::exception_ptr failure = told(said);
-    {
-      const std::lock_guard l(me->lock_);
-      if (!quiet(failure))
-        me->failed_.emplace_back(failure, p->id);
-      else
-        me->left_[p->id] = failure;
-    }
-    std::rethrow_exception(failure);
-  }
-  // What name_of() and a mark of an end that was met become.
-  static std::exception_ptr told(const std::string& said) {
-    const std::string what = "in another program: " + said;
-    const std::string name = said.substr(0, said.find(' '));
-    const bool met = said.ends_with(" met");
-    if (name == "Retired") return std::make_exception_ptr(weft::Retired(what, -1, met));
-    if (name == "Poisoned") return std::make_exception_ptr(weft::Poisoned(what, -1, 1, met));
-    if (name == "PeerDied") return std::make_exception_ptr(weft::PeerDied(what, -1, met));
-    if (name == "Cancelled") return std::make_exception_ptr(weft::Cancelled());
-    if (name == "BadUse") return std::make_exception_ptr(weft::BadUse(what));
-    if (name == "Fail") return std::make_exception_ptr(Fail());
-    if (name == "Timeout") return std::make_exception_ptr(Late());
-    return std::make_exception_ptr(std::runtime_error(what));
-  }
-  static std::string told_of(const std::exception_ptr& x) {
-    return name_of(x) + (quiet(x) ? " met" : "");
-  }
-
-  // There: runs one process of the network, and tells how it ended.
-  static weft::Process runs_here(Play* me, const Proc* p, weft::Watch<int> handle) {
-    std::exception_ptr left;
-    try {
-      co_await handle.of(me->make(*p, {}));
-    } catch (...) {
-      left = std::current_exception();
-    }
-    std::string said = "ok";
-    if (!me->has_returned(p->id)) {
-      if (const std::exception_ptr own = me->what_left(p->id)) left = own;
-      said = left ? told_of(left) : "Cancelled";
-    }
-    left = nullptr;
-    me->kind_.arrived();  // its ends have gone
-    co_await me->kind_.tells(p->id).write(said);
-  }
-
- public:
-  // The whole of a program that is asked to run some of the processes.
-  static weft::Process serve(Play* me) {
-    [[maybe_unused]] const auto going_on = me->kind_.going_on(0);
-    std::map<int, weft::Watch<int>> running;
-    for (;;) {
-      std::istringstream line(co_await me->kind_.commands().read());
-      std::string word;
-      int pid = 0;
-      line >> word >> pid;
-      if (word == "start")
-        weft::spawn(runs_here(me, me->net_.process(pid), running[pid]));
-      else if (word == "cancel")
-        running[pid].cancel();
-      else
-        co_return;
-    }
-  }
-
- private:
   const Network& net_;
   K& kind_;
   std::atomic<unsigned> turns_{0};
@@ -825,4 +683,3 @@ class Play {
 };
 
 }  // namespace twin
-
