@@ -84,9 +84,9 @@ struct Span::Here final : Part, Spanned::Seat {
   std::shared_ptr<Spanned> part;
 
   bool offer(std::uint32_t rank) override {
-    part = std::make_shared<Spanned>(
-        span.space_, *this, Spanned::Rank{span.space_.greeting().incarnation, rank}, std::move(at),
-        span.looks_);
+    part = std::make_shared<Spanned>(span.space_, *this,
+                                     Spanned::Rank{span.space_.greeting().incarnation, rank},
+                                     std::move(at), span.looks_);
     part->begin();
     return true;
   }
@@ -186,7 +186,7 @@ WEFT_IMPL void Span::go_on() {
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
     // What it has said may be of those that are not tried now.
-    if (count == p.size || WEFT_MUTANT == 75) p.ready = false;
+    if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
     for (std::uint32_t i = 0; i < n; ++i)
@@ -304,7 +304,7 @@ WEFT_IMPL void Span::part_lost(Part& p) {
 }
 
 WEFT_IMPL void Span::look_once() {
-  if (asked_ >= seats_.size() || WEFT_MUTANT == 70) return withdraw();
+  if (asked_ >= seats_.size()) return withdraw();
   if (over_ || unwanted_ || std::exchange(late_, true)) return;
   if (!trying_) return go_on();
   if (!making_) trying_->stop_trying();
