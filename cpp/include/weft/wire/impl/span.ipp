@@ -306,8 +306,11 @@ WEFT_IMPL void Span::part_lost(Part& p) {
 WEFT_IMPL void Span::look_once() {
   if (asked_ >= seats_.size()) return withdraw();
   if (over_ || unwanted_ || std::exchange(late_, true)) return;
-  if (!trying_) return go_on();
-  if (!making_) trying_->stop_trying();
+  if (trying_) {
+    if (!making_) trying_->stop_trying();
+    return;
+  }
+  go_on();
 }
 WEFT_IMPL void Span::withdraw() {
   if (over_ || unwanted_) return;
