@@ -178,8 +178,9 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "wire 5.3: a home that says READY while another is asked is tried, also if other guards of its "
-    "have been asked meanwhile") {
+    "wire 5.3: a home that says READY while another is asked is tried, also if another guard of "
+    "its, "
+    "which is off, has been asked meanwhile") {
   Square s;
   Channel<int> c, d, e;
   const auto rc = s.a0.give(c.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
@@ -187,7 +188,8 @@ TEST_CASE(
   s.settle();
   Writer<int> wd = d.writer(), we = e.writer();
   Spanning x;
-  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).begin(*s.p[0]);
+  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).off();
+  x.begin(*s.p[0]);
   // Its first guard has been asked, and its second home has not answered: then a writer comes.
   while (s.a0.up() || s.a0.down()) {
   }
