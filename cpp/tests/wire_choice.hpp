@@ -62,6 +62,11 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->withdraw();
   }
+  // A timer has come.
+  void look_once() {
+    const w::Space::Step step(*space_);
+    span_->look_once();
+  }
   // While another thread may decide it.
   bool finished() {
     const w::Space::Step step(*space_);

@@ -138,6 +138,8 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   CHECK(bad(Frame{Kind::offer, Flag::write | Flag::body, 0, 0, 1, 9, eight}));
   CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // half a guard
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, sixteen}));
+  CHECK(bad(Frame{Kind::offer, Flag::now, 0, 0, 1, 0, {}}));  // it only looks, and does not span
+  CHECK_FALSE(bad(Frame{Kind::offer, Flag::now | Flag::spans, 0, 1, 1, 0, {}}));
   Buffer g(16);
   g[4] = std::byte{4};
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));  // an unknown flag of a guard

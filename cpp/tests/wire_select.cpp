@@ -127,6 +127,33 @@ Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<i
   chosen.push_back(co_await again.go());
 }
 
+TEST_CASE(
+    "wire 5.11, 4.8: an output that is off is offered without LATER: its value is never made, and "
+    "the session lives (rules 5.2, 5.8)") {
+  const Outside outside;
+  Pair p;
+  Channel<int> out;
+  p.h->give(out.writer(), "out");
+  auto to = p.f->writer<int>("out");
+  Writer<int> writes = p.c.writer();
+  for (const bool first : {true, false}) {
+    std::thread t([&, token = Outside()] {
+      try {
+        writes(7);
+      } catch (const PeerDied&) {  // of a session that a fault has ended
+      }
+    });
+    w::FarSelect s;
+    const auto never = []() -> int { throw std::logic_error("a value that nobody asked for"); };
+    if (first) s.out_with(to, never).when(false);
+    s.in(p.r);
+    if (!first) s.out_with(to, never).when(false);
+    CHECK(s() == (first ? 1 : 0));
+    CHECK(s.value<int>() == 7);
+    t.join();
+  }
+}
+
 TEST_CASE("wire 5.9: the end of a process beside far ends (rule 7.11)") {
   Pair p;
   Channel<int> go, until;

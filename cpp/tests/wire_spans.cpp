@@ -177,6 +177,97 @@ TEST_CASE(
   CHECK((seen[0] == 0 && seen[1] == 3 && seen[2] == 3));
 }
 
+TEST_CASE(
+    "wire 5.3: a home that says READY while another is asked is tried, also if another guard of "
+    "its, "
+    "which is off, has been asked meanwhile") {
+  Square s;
+  Channel<int> c, d, e;
+  const auto rc = s.a0.give(c.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
+  const auto wc = s.b0.give(c.writer());
+  s.settle();
+  Writer<int> wd = d.writer(), we = e.writer();
+  Spanning x;
+  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).off();
+  x.begin(*s.p[0]);
+  // Its first guard has been asked, and its second home has not answered: then a writer comes.
+  while (s.a0.up() || s.a0.down()) {
+  }
+  Op write;
+  write.write(wc, 7).begin(s.b0.at_party);
+  while (s.b0.up() || s.a0.down()) {
+  }
+  s.settle();
+  REQUIRE((x.ok() && write.ok()));
+  CHECK((x.outcome.guard == 0 && x.value() == 7));
+  CHECK(s.quiet());
+}
+
+TEST_CASE("wire 5.9: two who only look do not meet, whoever is before the other (rule 5.7)") {
+  for (const int first : {0, 1}) {
+    CAPTURE(first);
+    Square s;
+    Channel<int> c, d;
+    const auto ar = s.a0.give(c.reader()), ad = s.a1.give(d.reader());
+    const auto bw = s.b0.give(c.writer()), bd = s.b1.give(d.reader());
+    s.settle();
+    Writer<int> wd = d.writer();
+    Spanning x, y;
+    x.read(s.a0.at_party, ar).read(s.a1.at_party, ad).only_look();
+    y.write(s.b0.at_party, bw, 1).read(s.b1.at_party, bd).only_look();
+    // Both are known to both homes before the first TRY is there.
+    x.begin(*s.p[0]);
+    y.begin(*s.p[1]);
+    s.a0.up(), s.a1.up(), s.b0.up(), s.b1.up();
+    (first ? s.b0 : s.a0).up();
+    s.settle();
+    CHECK((x.is_over && x.status() == Status::cancelled));
+    CHECK((y.is_over && y.status() == Status::cancelled));
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE(
+    "wire 5.9: a timer that comes before all homes were asked waits for each: one that is ready "
+    "is chosen (rule 5.7)") {
+  for (const bool ready : {true, false}) {
+    CAPTURE(ready);
+    Square s;
+    Channel<int> c, d{buffer(1)}, e;
+    const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+    s.settle();
+    Writer<int> wc = c.writer(), wd = d.writer();
+    if (ready) wd(7);
+    Spanning x;
+    x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+    x.look_once();
+    CHECK_FALSE(x.is_over);
+    s.settle();
+    REQUIRE((x.is_over && x.times == 1));
+    CHECK(x.status() == (ready ? Status::ok : Status::cancelled));
+    if (ready) CHECK((x.outcome.guard == 1 && x.value() == 7));
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE(
+    "wire 5.11: that the channel of a guard that is off has retired is no outcome, also if its "
+    "retirement would be one (rules 5.2, 5.6)") {
+  Square s;
+  Channel<int> c, d;
+  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+  s.settle();
+  Writer<int> wc = c.writer();
+  d.writer().retire();
+  Spanning x;
+  x.read(s.a1.at_party, rd).loud().off().read(s.a0.at_party, rc).begin(*s.p[0]);
+  s.settle();
+  CHECK_FALSE(x.is_over);
+  x.withdraw();
+  s.settle();
+  CHECK((x.status() == Status::cancelled && s.quiet()));
+}
+
 TEST_CASE("wire 5.1: one of the homes may be the place itself: a local channel and a remote one") {
   for (const bool local : {true, false}) {
     CAPTURE(local);

@@ -103,6 +103,10 @@ void Abroad::withdraw() {
   const Space::Step step(*space_);
   span_ ? span_->withdraw() : ends_[0]->peer->far.withdraw(*this);
 }
+void Abroad::look_once() {
+  const Space::Step step(*space_);
+  span_ ? span_->look_once() : ends_[0]->peer->far.withdraw(*this);
+}
 void Abroad::over() noexcept {
   over_ = true;
   if (nobodys_)
@@ -285,7 +289,7 @@ int Choice::heard(int r) {
     return static_cast<int>(s.guard);
   }
   if (r > 0 && instead_ < 0) instead_ = static_cast<int>(lasting_[static_cast<std::size_t>(r) - 1]);
-  if (!abroad_->is_over()) abroad_->withdraw();
+  if (!abroad_->is_over()) r > 0 ? abroad_->look_once() : abroad_->withdraw();
   if (abroad_->is_over()) return come_back();
   return await_word(static_cast<ProcessBase&>(*select_->choice.waker), 1, nullptr);
 }

@@ -36,6 +36,7 @@ class Abroad final : public wire::FarOp {
 
   void begin();
   void withdraw();
+  void look_once();  // the same for a timer that has come (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
   // The seat that has committed without its value, or -1. Its owner makes that, and says made() or
   // failed(); made() takes the value over. True: it is over; else `waiter` is woken once it is.

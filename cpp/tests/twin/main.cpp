@@ -1,691 +1,76 @@
-// A twin for conformance: plays a network on coroutines in virtual time and prints its history, a
-// JSON object a line.
+// A twin for conformance: plays a network on coroutines and prints its history, a JSON object a line
+// (play.hpp).
 //
-//   twin [--local | --cores N] [--seed N] < network      --local: the channels are weft::Local; --cores: on a multi-core executor
+//   twin [--local | --cores N | --hosts N --link shm|stream] [--seed N] < network
+//
+//   --local   the channels are weft::Local      --cores   on a multi-core executor
+//   --hosts   2 or 3 programs, the first of which starts the others; joined by shared memory or by sockets (hosts.hpp). Time is real.
 //
 // On several cores a process may close only the ends that it alone was given: one end in two
 // processes is two of ours, and the other process may be using its own at this moment. So networks
-// for --cores are made without "nested", "sequence", "spawn" and "mobile".
-//
-// The player is one coroutine per process with a stack of its own for the blocks of the network:
-//
-//   statement ──ok──► next          ──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that catches it,
-//                                                  else the exception leaves the coroutine
-//
-// Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the
-// rules; what leaves their block is Timeout. Where a network cancels a process by its number, or
-// asks for its end, each is run by a Watch, within one that ends as it did.
-//
-// A process holds its ends in its coroutine's parameters, so what happens to them when it ends is
-// the library's doing. An end given to several processes (a slot of the maker) is a copy for each;
-// closing one closes them all, as the rules' one end would (rule 2.2).
-#include <cstdio>
-#include <cstring>
+// for --cores and --hosts are made without "nested", "sequence", "spawn" and "mobile"; placed.hpp
+// has what else does not go over hosts.
 #include <iostream>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
+#include <iterator>
 
-#include <weft/weft.hpp>
+#include "hosts.hpp"
+#include "near.hpp"
+#include "play.hpp"
 
-#include "network.hpp"
-
-namespace twin {
 namespace {
 
-struct Fail {};
-struct Late {};  // what leaves a block with a limit that has ended it (rule 7.12)
-
 template <class P>
-struct Value {
-  std::string text;
-  weft::Reader<Value, P> reader;
-  weft::Writer<Value, P> writer;
-  int end = -1;  // the number of the end that moves
-
-  // A constructor, since g++ 12 miscompiles an aggregate that is made with braces inside a co_await
-  // expression.
-  explicit Value(std::string t) : text(std::move(t)) {}
-  Value(weft::Reader<Value, P> r, weft::Writer<Value, P> w, int n)
-      : reader(std::move(r)), writer(std::move(w)), end(n) {}
-};
-
-template <class P>
-class Play {
-  using V = Value<P>;
-  using R = weft::Reader<V, P>;
-  using W = weft::Writer<V, P>;
-  using Process = weft::ProcessOf<int>;
-
-  // Where a process's end is: at most one of the pointers; `number` is shared by the copies of one
-  // end.
-  struct Slot {
-    R* reader = nullptr;
-    W* writer = nullptr;
-    int number = -1;
-    bool open() const { return reader ? static_cast<bool>(*reader) : static_cast<bool>(*writer); }
-    void close(bool died) const {
-      if (reader) died ? reader->die() : reader->retire();
-      if (writer) died ? writer->die() : writer->retire();
-    }
-  };
-  // What a process is given: as vectors of ends, so that the library sees who holds them.
-  struct Given {
-    std::vector<R> readers;
-    std::vector<W> writers;
-    std::vector<std::pair<char, int>> slots;  // side, number of the end
-  };
-  enum class Kind { body, loop, iter, ext, limit, attempt };
-  struct Frame {
-    Kind kind;
-    const Body* body;
-    std::size_t pc = 0;
-    int left = 0;  // loop: rounds; iter: turns
-    const Statement* of = nullptr;
-    std::unique_ptr<weft::Extended<V, P>> extended{};
-    std::unique_ptr<weft::Timeout> limit{};
-  };
-
- public:
-  explicit Play(const Network& n, unsigned cores = 0)
-      : net_(n), pool_(cores ? std::optional<weft::Cores>(cores) : std::nullopt) {
-    for (const ChannelSpec& c : n.channels) {
-      weft::ChannelOptions o;
-      o.capacity = c.capacity;
-      o.immunity = static_cast<std::uint8_t>(c.immunity);
-      o.overflow = c.overflow == "drop_oldest"   ? weft::Overflow::drop_oldest
-                   : c.overflow == "drop_newest" ? weft::Overflow::drop_newest
-                   : c.overflow == "unbounded"   ? weft::Overflow::unbounded
-                                                 : weft::Overflow::block;
-      channels_.emplace_back(o);
-    }
-    for (unsigned b : n.barriers) barriers_.emplace_back(b);
-    if (n.handles)
-      for (const int pid : n.ids()) handles_.try_emplace(pid);
-  }
-
-  void run() {
-    std::string out;
-    try {
-      weft::RunOptions o{weft::Clock::virtual_time};
-      if (pool_) o.on = &*pool_;
-      weft::run(o, begun(*net_.main, make(*net_.main, {})));
-      out = "[\"ok\"]";
-    } catch (const weft::Deadlock& d) {
-      // The library knows who last used an end, not everybody who holds a copy: with several ends
-      // of a side the knot may differ.
-      out = net_.simple() && !net_.handles ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]"
-                                           : "[\"Deadlock\"]";
-    } catch (...) {
-      out = raised(std::current_exception(), "par", {});
-    }
-    std::printf("{\"e\": \"run\", \"out\": %s}\n{\"e\": \"stat\", \"dropped\": [", out.c_str());
-    for (std::size_t i = 0; i < channels_.size(); ++i)
-      std::printf("%s%llu", i ? ", " : "", static_cast<unsigned long long>(channels_[i].dropped()));
-    std::printf("]}\n");
-  }
-
- private:
-  // --- making processes --------------------------------------------------------------------------
-
-  Process make(const Proc& p, const std::vector<Slot>& of_maker) {
-    Given g;  // outside the reach of what making an end may throw: dropped, not poisoned
-    std::exception_ptr failure;
-    try {
-      for (const End& e : p.ends) give(g, e, of_maker);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      g = Given();
-      std::rethrow_exception(failure);
-    }
-    Process made = play(this, &p, std::move(g.readers), std::move(g.writers), std::move(g.slots))
-                       .named(p.name.c_str());
-    if (!net_.handles) return made;
-    return held(this, p.id, handles_.at(p.id).of(std::move(made)));
-  }
-  // A process that can be cancelled, and whose end can be waited for. It ends as that did.
-  static Process held(Play* me, int pid, weft::Process inner) {
-    try {
-      co_await std::move(inner);
-    } catch (const weft::Cancelled&) {
-      // It may come when the process inside has ended (rule 7.2); the rules know of one process
-      // only, and that has.
-      if (!me->has_returned(pid)) throw;
-    }
-    if (me->has_returned(pid)) co_return pid;
-    if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
-    throw weft::Cancelled();  // before it ran
-  }
-  bool has_returned(int pid) const {
-    const std::lock_guard l(lock_);
-    return returned_.count(pid) != 0;
-  }
-  std::exception_ptr what_left(int pid) {
-    const std::lock_guard l(lock_);
-    return std::exchange(left_[pid], nullptr);
-  }
-  // It is about to be started: from then on a cancellation is for it.
-  Process begun(const Proc& p, Process made) {
-    const std::lock_guard l(lock_);
-    begun_.insert(p.id);
-    return made;
-  }
-  void cancel(int by, int pid) {
-    {
-      const std::lock_guard l(lock_);
-      if (pid == by || begun_.count(pid) == 0) return;
-    }
-    handles_.at(pid).cancel();
-  }
-  std::string how(int pid) const {
-    static constexpr const char* kHow[] = {"returned", "retired", "poisoned", "cancelled",
-                                           "failed"};
-    const weft::Ending told = handles_.at(pid).get().how;
-    // as in held()
-    const weft::Ending how =
-        told == weft::Ending::cancelled && has_returned(pid) ? weft::Ending::returned : told;
-    return std::string("{\"how\": \"") + kHow[static_cast<int>(how)] + "\"}";
-  }
-  void give(Given& g, const End& e, const std::vector<Slot>& of_maker) {
-    if (e.slot >= 0) {
-      const Slot& s = slot(of_maker, e.slot);
-      if (s.reader)
-        g.readers.push_back(*s.reader);
-      else
-        g.writers.push_back(*s.writer);
-      g.slots.emplace_back(s.reader ? 'r' : 'w', s.number);
-    } else {
-      auto& c = channels_[static_cast<std::size_t>(e.channel)];
-      if (e.side == 'r')
-        g.readers.push_back(c.reader());
-      else
-        g.writers.push_back(c.writer());
-      const std::lock_guard l(lock_);
-      g.slots.emplace_back(e.side, ends_++);
-    }
-  }
-  static const Slot& slot(const std::vector<Slot>& slots, int i) {
-    if (i < 0 || static_cast<std::size_t>(i) >= slots.size())
-      throw weft::BadUse("a slot that was never filled");
-    return slots[static_cast<std::size_t>(i)];
-  }
-  static R& reader(const std::vector<Slot>& slots, int i) { return *slot(slots, i).reader; }
-  static W& writer(const std::vector<Slot>& slots, int i) { return *slot(slots, i).writer; }
-
-  // All copies of an end, wherever they are.
-  void close(const Slot& s, bool died) {
-    if (!s.open()) return;
-    const int n = s.number;
-    std::vector<const Slot*> all;
-    {
-      const std::lock_guard l(lock_);
-      for (auto& [process, slots] : live_)
-        for (const Slot& x : *slots)
-          if (x.number == n) all.push_back(&x);
-    }
-    for (const Slot* x : all) x->close(died);
-  }
-
-  // --- records -----------------------------------------------------------------------------------
-
-  void call(int pid, const char* kind, const std::vector<std::string>& made = {}) {
-    std::string s = std::string("\"") + kind + "\"";
-    for (const std::string& m : made) s += ", \"" + m + "\"";
-    std::printf("{\"p\": %d, \"e\": \"call\", \"op\": [%s]}\n", pid, s.c_str());
-  }
-  void ret(int pid, const std::string& out) {
-    std::printf("{\"p\": %d, \"e\": \"ret\", \"out\": %s, \"t\": %lld}\n", pid, out.c_str(),
-                static_cast<long long>(weft::now() / 1'000'000'000));
-  }
-  static std::string name_of(const std::exception_ptr& x) {
-    try {
-      std::rethrow_exception(x);
-    } catch (const weft::Retired&) {
-      return "Retired";
-    } catch (const weft::Poisoned&) {
-      return "Poisoned";
-    } catch (const weft::PeerDied&) {
-      return "PeerDied";
-    } catch (const weft::Cancelled&) {
-      return "Cancelled";
-    } catch (const weft::BadUse&) {
-      return "BadUse";
-    } catch (const weft::Failures&) {
-      return "Group";
-    } catch (const Fail&) {
-      return "Fail";
-    } catch (const weft::TimedOut&) {
-      return "Cancelled";
-    } catch (const Late&) {
-      return "Timeout";
-    } catch (const std::exception& e) {
-      return std::string("unexpected: ") + e.what();
-    }
-  }
-  std::string raised(const std::exception_ptr& x, const std::string& kind,
-                     const std::vector<std::string>& made) {
-    std::string more;
-    auto add = [&](const std::string& m) { more += (more.empty() ? "" : ", ") + m; };
-    const bool composed = kind == "par" || kind == "seq";
-    try {
-      std::rethrow_exception(x);
-    } catch (const weft::ChannelEnd& e) {
-      if (!composed && kind == "select") add("\"guard\": " + std::to_string(e.guard));
-      if (!composed && kind == "write" && !made.empty()) {
-        const V* v = e.template value<V>();
-        add("\"value\": \"" + (v ? v->text : "missing") + "\"");
-      }
-      if (const auto* p = dynamic_cast<const weft::Poisoned*>(&e); p && !composed)
-        add("\"strength\": " + std::to_string(p->strength));
-    } catch (...) {
-    }
-    if (composed) {
-      std::string pids;
-      if (const int p = left_by(x); p >= 0) {
-        pids = std::to_string(p);
-      } else {
-        try {
-          std::rethrow_exception(x);
-        } catch (const weft::Failures& f) {
-          for (const auto& y : f.all)
-            pids += (pids.empty() ? "" : ", ") + std::to_string(left_by(y));
-        } catch (...) {
-        }
-      }
-      if (!pids.empty()) add("\"pids\": [" + pids + "]");
-    }
-    return "[\"" + name_of(x) + "\"" + (more.empty() ? "" : ", {" + more + "}") + "]";
-  }
-  static bool quiet(const std::exception_ptr& x) {
-    try {
-      std::rethrow_exception(x);
-    } catch (const weft::PeerDied&) {
-      return false;
-    } catch (const weft::ChannelEnd& e) {
-      return e.met;
-    } catch (const weft::Cancelled&) {
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
-  // The process that this failure left last; -1: none.
-  int left_by(const std::exception_ptr& x) const {
-    const std::lock_guard l(lock_);
-    for (auto f = failed_.rbegin(); f != failed_.rend(); ++f)
-      if (f->first == x) return f->second;
-    return -1;
-  }
-  static std::string knot(const weft::Deadlock& d) {
-    std::string r;
-    for (const std::string& path : d.knot) {
-      const std::size_t p = path.rfind("/p");
-      r += (r.empty() ? "" : ", ") + path.substr(p + 2);
-    }
-    return r;
-  }
-
-  // --- one process -------------------------------------------------------------------------------
-
-  static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
-                      std::vector<std::pair<char, int>> given) {
-    constexpr std::size_t kMost = 64;  // ends that a process ever has: the slots point at them
-    readers.reserve(kMost);
-    writers.reserve(kMost);
-    std::vector<Slot> slots;
-    {
-      std::size_t r = 0, w = 0;
-      for (auto [side, number] : given)
-        slots.push_back(side == 'r' ? Slot{&readers[r++], nullptr, number}
-                                    : Slot{nullptr, &writers[w++], number});
-    }
-    const int pid = proc->id;
-    struct Live {
-      Play* me;
-      int pid;
-      Live(Play* m, int p, std::vector<Slot>* s) : me(m), pid(p) {
-        const std::lock_guard l(me->lock_);
-        me->live_[p] = s;
-      }
-      ~Live() {
-        const std::lock_guard l(me->lock_);
-        me->live_.erase(pid);
-      }
-    } live(me, pid, &slots);
-
-    int made = 0;
-    std::vector<Frame> frames;
-    frames.push_back({Kind::body, proc->body});
-    std::exception_ptr failure;
-    while (!frames.empty()) {
-      Frame& f = frames.back();
-      const Statement* s = nullptr;
-      std::string kind;
-      if (f.pc >= f.body->statements.size()) {
-        if (f.kind == Kind::loop && f.left > 1) {
-          --f.left;
-          f.pc = 0;
-          continue;
-        }
-        if (f.kind == Kind::iter) {
-          if (f.of->args.size() > 1 && f.left == 0) {
-            frames.pop_back();
-            continue;
-          }
-          s = f.of;
-          kind = "read";
-        } else if (f.kind == Kind::ext) {
-          release(me, pid, f);
-          frames.pop_back();
-          continue;
-        } else if (f.kind == Kind::limit) {
-          leave(me, pid, f, nullptr);
-          frames.pop_back();
-          continue;
-        } else {
-          frames.pop_back();
-          continue;
-        }
-      } else {
-        s = &f.body->statements[f.pc++];
-        kind = s->word;
-      }
-      if (kind == "loop") {
-        if (s->args[0] > 0) frames.push_back({Kind::loop, s->inner, 0, s->args[0], s});
-        continue;
-      }
-      if (kind == "try") {
-        frames.push_back({Kind::attempt, s->inner, 0, 0, s});
-        continue;
-      }
-      if (kind == "iter") {  // as if a turn were over: read first
-        frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
-                          s->args.size() > 1 ? s->args[1] : -1, s});
-        continue;
-      }
-
-      std::vector<std::string> values;
-      if (kind == "write") values.push_back(me->value(pid, made));
-      if (kind == "select")
-        for (const Guard& g : s->guards)
-          if (g.kind == "out") values.push_back(me->value(pid, made));
-      me->call(pid, kind.c_str(), values);
-      std::string out = "[\"ok\"]";
-      std::exception_ptr failed;
-      try {
-        if (kind == "read" && s->word == "iter") {
-          R& r = reader(slots, s->args[0]);
-          if (auto v = co_await r.next()) {
-            out = received(*v, readers, writers, slots);
-            Frame& it = frames.back();
-            it.pc = 0;
-            if (it.left > 0) --it.left;
-          } else {
-            out = "[\"stop\"]";
-            frames.pop_back();
-          }
-        } else if (kind == "read") {
-          R& r = reader(slots, s->args[0]);
-          V v = co_await r.read();
-          out = received(v, readers, writers, slots);
-        } else if (kind == "ext") {
-          R& r = reader(slots, s->args[0]);
-          auto x = co_await r.extended();
-          out = received(*x, readers, writers, slots);
-          auto kept = std::make_unique<weft::Extended<V, P>>(std::move(x));
-          frames.push_back({Kind::ext, s->inner, 0, 0, s, std::move(kept)});
-        } else if (kind == "write") {
-          W& w = writer(slots, s->args[0]);
-          co_await w.write(V(values[0]));
-        } else if (kind == "send") {
-          W& w = writer(slots, s->args[0]);
-          const Slot moved = slot(slots, s->args[1]);
-          V v(moved.reader ? *moved.reader : R(), moved.writer ? *moved.writer : W(), moved.number);
-          if (!moved.open()) throw weft::BadUse("the end that is sent is closed");
-          co_await w.write(std::move(v));
-          me->close(moved, false);
-        } else if (kind == "select") {
-          auto guards = me->guards(*s, slots, values);
-          const auto mode = s->mode == "priority" ? weft::Mode::priority
-                            : s->mode == "random" ? weft::Mode::random
-                                                  : weft::Mode::fair;
-          auto c = co_await weft::select_among<V, P>(std::move(guards), mode);
-          out = "[\"ok\", " + std::to_string(c.index);
-          const Guard& taken = s->guards[c.index];
-          if (c.value) out += ", " + received(*c.value, readers, writers, slots).substr(7);
-          if (taken.kind == "ended") out += ", " + me->how(taken.at);
-          if (!c.value) out += "]";
-        } else if (kind == "sync") {
-          co_await me->barriers_[static_cast<std::size_t>(s->args[0])].sync();
-        } else if (kind == "enrol") {
-          me->barriers_[static_cast<std::size_t>(s->args[0])].enrol();
-        } else if (kind == "resign") {
-          me->barriers_[static_cast<std::size_t>(s->args[0])].resign();
-        } else if (kind == "sleep") {
-          co_await weft::sleep(std::chrono::seconds(s->args[0]));
-        } else if (kind == "limit") {
-          const weft::Span t = std::chrono::seconds(s->args[0]);
-          frames.push_back({Kind::limit, s->inner, 0, 0, s});
-          frames.back().limit.reset(s->mode == "deadline"
-                                        ? new weft::Timeout(weft::Timeout::until(t.count()))
-                                        : new weft::Timeout(t));
-        } else if (kind == "reschedule") {
-          const auto f = std::find_if(frames.rbegin(), frames.rend(),
-                                      [](const Frame& x) { return x.kind == Kind::limit; });
-          if (f == frames.rend()) throw weft::BadUse("no limit to reschedule");
-          f->limit->reschedule(std::chrono::seconds(s->args[0]));
-        } else if (kind == "cancel") {
-          me->cancel(pid, s->args[0]);
-        } else if (kind == "ended") {
-          co_await me->handles_.at(s->args[0]).ended();
-          out = "[\"ok\", " + me->how(s->args[0]) + "]";
-        } else if (kind == "yield") {
-          co_await weft::yield();
-        } else if (kind == "retire" || kind == "die") {
-          me->close(slot(slots, s->args[0]), kind == "die");
-        } else if (kind == "poison") {
-          const Slot& e = slot(slots, s->args[0]);
-          if (e.reader)
-            e.reader->poison(static_cast<std::uint8_t>(s->args[1]));
-          else
-            e.writer->poison(static_cast<std::uint8_t>(s->args[1]));
-        } else if (kind == "fail") {
-          throw Fail();
-        } else if (kind == "spawn") {
-          weft::spawn(me->begun(*s->procs[0], me->make(*s->procs[0], slots)));
-        } else if (kind == "par" || kind == "seq") {
-          std::vector<Process> ps;
-          for (const Proc* p : s->procs) ps.push_back(me->make(*p, slots));
-          std::vector<weft::Result<int>> results;
-          if (kind == "par") {
-            for (std::size_t i = 0; i < ps.size(); ++i)
-              ps[i] = me->begun(*s->procs[i], std::move(ps[i]));
-            results = co_await weft::par(std::move(ps));
-          } else {
-            for (std::size_t i = 0; i < ps.size(); ++i) {
-              std::vector<Process> one;
-              one.push_back(me->begun(*s->procs[i], std::move(ps[i])));
-              auto r = co_await weft::par(std::move(one));
-              results.push_back(r[0]);
-            }
-          }
-          out = "[\"ok\", [";
-          for (std::size_t i = 0; i < results.size(); ++i)
-            out += (i ? ", " : "") + (results[i] ? std::to_string(*results[i]) : "null");
-          out += "]]";
-        } else {
-          throw weft::BadUse("a statement of unknown kind " + kind);
-        }
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      me->ret(pid, failed ? me->raised(failed, kind, values) : out);
-      if (failed && !unwind(me, pid, frames, failed)) failure = failed;
-    }
-    std::printf("{\"p\": %d, \"e\": \"end\", \"out\": [\"%s\"]}\n", pid,
-                failure ? name_of(failure).c_str() : "ok");
-    if (failure) {
-      const std::lock_guard l(me->lock_);
-      if (!quiet(failure))
-        me->failed_.emplace_back(failure, pid);
-      else if (me->net_.handles)
-        me->left_[pid] = failure;
-      std::rethrow_exception(failure);
-    }
-    if (me->net_.handles) {
-      const std::lock_guard l(me->lock_);
-      me->returned_.insert(pid);
-    }
-    co_return pid;
-  }
-
-  // Leave blocks up to a try that catches it, or the limit whose it is. False: nothing does.
-  static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
-    std::string name = name_of(failed);
-    while (!frames.empty()) {
-      Frame& f = frames.back();
-      if (f.kind == Kind::limit) {
-        const bool own = leave(me, pid, f, failed), ends_here = own && f.of->mode == "move_on";
-        frames.pop_back();
-        if (ends_here) return true;
-        if (own) failed = std::make_exception_ptr(Late());
-        name = name_of(failed);
-        continue;
-      }
-      const bool catches =
-          f.kind == Kind::attempt &&
-          std::find(f.of->caught.begin(), f.of->caught.end(), name) != f.of->caught.end();
-      if (f.kind == Kind::ext) release(me, pid, f);
-      const Statement* of = f.of;
-      frames.pop_back();
-      if (catches) {
-        frames.push_back({Kind::body, of->handler});
-        return true;
-      }
-    }
-    return false;
-  }
-  static void release(Play* me, int pid, Frame& f) {
-    me->call(pid, "release");
-    f.extended.reset();
-    me->ret(pid, "[\"ok\"]");
-  }
-
-  // Leaves a block with a limit. True: it was ended by that.
-  static bool leave(Play* me, int pid, Frame& f, const std::exception_ptr& failed) {
-    bool own = false;
-    try {
-      if (failed) std::rethrow_exception(failed);
-    } catch (const weft::TimedOut& e) {
-      own = e.of(*f.limit);
-    } catch (...) {
-    }
-    me->call(pid, "leave");
-    f.limit.reset();
-    const bool raises = own && f.of->mode != "move_on";
-    me->ret(pid, raises ? "[\"Timeout\"]"
-                 : own  ? "[\"ok\", {\"expired\": true}]"
-                        : "[\"ok\", {\"expired\": false}]");
-    return own;
-  }
-
-  static std::string value(int pid, int& made) {
-    return std::to_string(pid) + "." + std::to_string(made++);
-  }
-
-  static std::string received(V& v, std::vector<R>& readers, std::vector<W>& writers,
-                              std::vector<Slot>& slots) {
-    if (v.reader) {
-      readers.push_back(std::move(v.reader));
-      slots.push_back({&readers.back(), nullptr, v.end});
-    } else if (v.writer) {
-      writers.push_back(std::move(v.writer));
-      slots.push_back({nullptr, &writers.back(), v.end});
-    } else {
-      return "[\"ok\", \"" + v.text + "\"]";
-    }
-    return "[\"ok\", \"end\"]";
-  }
-
-  std::vector<weft::AnyGuard<V, P>> guards(const Statement& s, const std::vector<Slot>& slots,
-                                           const std::vector<std::string>& values) {
-    std::vector<weft::AnyGuard<V, P>> r;
-    std::size_t made = 0;
-    for (const Guard& g : s.guards) {
-      const auto push = [&](auto guard) {
-        r.push_back(g.ends ? std::move(guard).ends().when(g.on) : std::move(guard).when(g.on));
-      };
-      if (g.kind == "in") {
-        push(weft::in(reader(slots, g.at)));
-      } else if (g.kind == "out") {
-        const std::string text = values[made++];
-        if (g.fn.empty())
-          push(weft::out(writer(slots, g.at), V(text)));
-        else
-          push(
-              weft::out_with(writer(slots, g.at), std::function<V()>([text, bad = g.fn == "raise"] {
-                               if (bad) throw Fail();
-                               return V(text);
-                             })));
-      } else if (g.kind == "timeout") {
-        r.push_back(weft::after(std::chrono::seconds(g.at)).when(g.on));
-      } else if (g.kind == "deadline") {
-        r.push_back(weft::at(g.at * 1'000'000'000LL).when(g.on));
-      } else if (g.kind == "skip") {
-        r.push_back(weft::skip().when(g.on));
-      } else if (g.kind == "ended") {
-        r.push_back(handles_.at(g.at).ended().when(g.on));
-      } else {
-        r.push_back(weft::meet(barriers_[static_cast<std::size_t>(g.at)]).when(g.on));
-      }
-    }
-    return r;
-  }
-
-  const Network& net_;
-  std::vector<weft::Channel<V, P>> channels_;
-  std::vector<weft::Barrier> barriers_;
-  const std::optional<weft::Cores> pool_;
-  std::map<int, weft::Watch<int>> handles_;                 // if they are needed
-  mutable std::mutex lock_;                                 // the following
-  std::map<int, std::vector<Slot>*> live_;                  // of the processes that run
-  std::vector<std::pair<std::exception_ptr, int>> failed_;  // what left which process
-  std::set<int> begun_;
-  std::set<int> returned_;                  // of those that are held
-  std::map<int, std::exception_ptr> left_;  // a quiet end of a process that is held
-  int ends_ = 0;
-};
+void play(const std::string& text, unsigned cores = 0) {
+  std::istringstream in(text);
+  const twin::Network net(in);
+  twin::Near<P> near(net);
+  twin::Play<twin::Near<P>> all(net, near, cores);
+  all.run();
+  all.tell_dropped(near.dropped());
+}
 
 }  // namespace
-}  // namespace twin
 
 int main(int argc, char** argv) {
   bool local = false;
   unsigned cores = 0;
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--local") == 0) {
-      local = true;
-    } else if (std::strcmp(argv[i], "--cores") == 0 && i + 1 < argc) {
-      cores = static_cast<unsigned>(std::atoi(argv[++i]));
-    } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
-      ++i;  // nothing here is random
-    } else {
-      std::fprintf(
-          stderr,
-          "twin: unknown argument '%s'; use: twin [--local | --cores N] [--seed N] < network\n",
-          argv[i]);
-      return 2;
-    }
-  }
+  twin::Spread spread;
+  std::string text;
   try {
-    const twin::Network net(std::cin);
+    for (int i = 1; i < argc; ++i) {
+      const std::string option = argv[i];
+      const auto value = [&]() -> std::string {
+        if (i + 1 == argc) throw std::invalid_argument(option + ": a value is missing");
+        return argv[++i];
+      };
+      if (option == "--local")
+        local = true;
+      else if (option == "--cores")
+        cores = static_cast<unsigned>(std::stoul(value()));
+      else if (option == "--seed")
+        spread.seed = value();
+      else if (option == "--hosts")
+        spread.programs = static_cast<unsigned>(std::stoul(value()));
+      else if (option == "--link")
+        spread.link = value();
+      else if (option == "--host")  // these three are what the first program says to the others
+        spread.me = std::stoi(value());
+      else if (option == "--control")
+        spread.control = std::stoi(value());
+      else if (option == "--network")
+        text = value();
+      else
+        throw std::invalid_argument("unknown argument '" + option +
+                                    "'; use: twin [--local | --cores N | --hosts N --link "
+                                    "shm|stream] [--seed N] < network");
+    }
+    if (spread.me == 0)
+      text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+    if (spread.programs) return twin::spread_network(text, spread);
     if (local)
-      twin::Play<weft::Local>(net).run();
+      play<weft::Local>(text);
     else
-      twin::Play<weft::Shared>(net, cores).run();
+      play<weft::Shared>(text, cores);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "twin: %s\n", e.what());
     return 2;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <deque>
 #include <istream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <weft/channel.hpp>
 
 namespace twin {
 
@@ -54,6 +57,16 @@ struct ChannelSpec {
   std::string overflow;
   unsigned immunity = 0;
 };
+inline weft::ChannelOptions options_of(const ChannelSpec& c) {
+  weft::ChannelOptions o;
+  o.capacity = c.capacity;
+  o.immunity = static_cast<std::uint8_t>(c.immunity);
+  o.overflow = c.overflow == "drop_oldest"   ? weft::Overflow::drop_oldest
+               : c.overflow == "drop_newest" ? weft::Overflow::drop_newest
+               : c.overflow == "unbounded"   ? weft::Overflow::unbounded
+                                             : weft::Overflow::block;
+  return o;
+}
 
 class Network {
  public:
@@ -67,6 +80,14 @@ class Network {
     for (const Proc& p : procs_) r.push_back(p.id);
     return r;
   }
+
+  // The process of that number. std::out_of_range: there is none.
+  const Proc* process(int id) const {
+    for (const Proc& p : procs_)
+      if (p.id == id) return &p;
+    throw std::out_of_range("no process " + std::to_string(id));
+  }
+  const std::deque<Proc>& processes() const { return procs_; }
 
   // Has every channel at most one end on each side, held by one process?
   bool simple() const {

@@ -47,6 +47,7 @@ class FarOp {
   bool trying = false;            // of a part: only now can it commit
   // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
   std::uint32_t rank = 0;
+  bool looks = false;  // of a part: the choice only looks (WIRE.md 5.9)
   Word word() const noexcept { return word_; }
   // What its home knows it by; of an extended read that has happened, until its end has been told.
   std::uint64_t number() const noexcept { return op_; }

@@ -61,6 +61,7 @@ struct Flag {
   static constexpr std::uint8_t off = 4;
   static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
   static constexpr std::uint8_t hold = 16;  // of an OFFER: an extended read
+  static constexpr std::uint8_t now = 32;   // of one that spans: it only looks (WIRE.md 5.9)
   // of an output: its value is made after the commit (WIRE.md 4.8)
   static constexpr std::uint8_t later = 64;
   static constexpr std::uint8_t body = 128;
@@ -135,8 +136,8 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
     case Kind::offer:
       return {true,
-              Flag::write | Flag::spans | Flag::off | Flag::hold | Flag::later | Flag::body |
-                  Flag::lease,
+              Flag::write | Flag::spans | Flag::off | Flag::hold | Flag::now | Flag::later |
+                  Flag::body | Flag::lease,
               Shape::free};
     case Kind::put:
     case Kind::made:
@@ -308,6 +309,8 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   }
   if (out[0].holds && (out.size() > 1 || (f.flags & Flag::spans)))
     return "an extended read as a guard of a choice";
+  if ((f.flags & (Flag::now | Flag::spans)) == Flag::now)
+    return "an OFFER that only looks, and does not span";
   for (const Asked& a : out)
     if (a.off && !(f.flags & Flag::spans))
       return "a guard that is off, in an OFFER that does not span";

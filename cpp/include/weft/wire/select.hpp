@@ -274,7 +274,7 @@ class FarSelect {
         const Space::Step step(*peer()->space);
         if (k > 0 && !over_ && making_ == kNone) {
           instead_ = lasting_[static_cast<std::size_t>(k) - 1];
-          stop();
+          span_ ? span_->look_once() : stop();
         }
         if (over_) return true;
         make = std::exchange(making_, kNone);

@@ -80,6 +80,9 @@ class Span {
   void failed();
   // Asks for its withdrawal: over() tells whether it was too late.
   void withdraw();
+  // The same for a timer that has come, or an end: a guard that is ready is chosen before it (rule
+  // 5.7), so every home is asked once.
+  void look_once();
 
  private:
   struct Part;
@@ -107,6 +110,7 @@ class Span {
   const std::uint32_t first_;
   const Kept kept_;
   const bool looks_;
+  bool late_ = false;  // look_once(): no attempt is waited for
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Seat> seats_;
   Part* trying_ = nullptr;

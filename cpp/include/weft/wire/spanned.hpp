@@ -48,7 +48,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     auto operator<=>(const Rank&) const = default;
   };
 
-  Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at);
+  // `looks`: it asks each home once, and does not wait (WIRE.md 5.9).
+  Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at, bool looks);
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
@@ -84,6 +85,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   const std::shared_ptr<Space> space_;
   Seat* place_;  // null: closed
   const Rank rank_;
+  const bool looks_;
   std::vector<Guest::Seat> at_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::unique_ptr<Guest> attempt_;

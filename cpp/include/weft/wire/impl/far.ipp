@@ -43,7 +43,7 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
     asked_.push_back(
         {g.end, g.writes,
          g.writes && !g.off && !g.later ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds,
-         g.keeps, g.off, g.later});
+         g.keeps, g.off, g.later && !g.off});
   }
   Frame f = offer(next_, asked_, body_);
   const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };
@@ -57,7 +57,7 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
     if (!fits()) o.refused = detail::kTooMany;
   }
   if (o.rank) {
-    f.flags |= Flag::spans;
+    f.flags |= Flag::spans | (o.looks ? Flag::now : 0);
     f.txn = o.rank;
   }
   if (o.guards.size() > kGuards) o.refused = "more than 255 guards";

@@ -451,8 +451,9 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
 WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
-  part->span = std::make_shared<Spanned>(
-      space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn}, std::move(at));
+  part->span =
+      std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn},
+                                std::move(at), (f.flags & Flag::now) != 0);
   parts_.emplace(f.op, part);
   part->span->begin();
   return nullptr;

@@ -43,6 +43,7 @@ struct Span::There final : Part, FarOp {
 
   bool offer(std::uint32_t r) override {
     rank = r;
+    looks = span.looks_;
     FarOp::guards = mine;
     if (!peer.far.begin(*this)) return true;
     span.whole_.outcome = outcome;
@@ -83,8 +84,9 @@ struct Span::Here final : Part, Spanned::Seat {
   std::shared_ptr<Spanned> part;
 
   bool offer(std::uint32_t rank) override {
-    part = std::make_shared<Spanned>(
-        span.space_, *this, Spanned::Rank{span.space_.greeting().incarnation, rank}, std::move(at));
+    part = std::make_shared<Spanned>(span.space_, *this,
+                                     Spanned::Rank{span.space_.greeting().incarnation, rank},
+                                     std::move(at), span.looks_);
     part->begin();
     return true;
   }
@@ -183,13 +185,15 @@ WEFT_IMPL void Span::go_on() {
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
-    p.ready = false;
+    // What it has said may be of those that are not tried now.
+    if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
     for (std::uint32_t i = 0; i < n; ++i)
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
         trying_writes_ |= guards_[i].writes && !guards_[i].off;
     p.attempt(first, count);
+    if (late_ && trying_ == &p && !making_) p.stop_trying();
   };
   // In the order of the guards, neighbours of one home at once.
   while (asked_ < n) {
@@ -206,7 +210,7 @@ WEFT_IMPL void Span::go_on() {
     if (all_silent && (count == 1 || s.part->off)) continue;
     return attempt(*s.part, s.at, count);
   }
-  if (looks_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
+  if (looks_ || late_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   asked_from_ = n;
   for (const auto& p : parts_)
     if (p->ready) return attempt(*p, 0, p->size);
@@ -248,7 +252,7 @@ WEFT_IMPL void Span::part_silent(Part& p, std::uint32_t at) {
   if (trying_ == &p && !guards_[guard].off && !std::exchange(seats_[guard].silent, true))
     fell_silent_ = true;
   seats_[guard].silent = true;
-  if (guards_[guard].ends && !std::exchange(failed_, true))
+  if (guards_[guard].ends && !guards_[guard].off && !std::exchange(failed_, true))
     failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
@@ -299,6 +303,15 @@ WEFT_IMPL void Span::part_lost(Part& p) {
   part_over(p, when_lost(trying_ == &p && !making_ ? Word::open : Word::unsent, trying_writes_));
 }
 
+WEFT_IMPL void Span::look_once() {
+  if (asked_ >= seats_.size()) return withdraw();
+  if (over_ || unwanted_ || std::exchange(late_, true)) return;
+  if (trying_) {
+    if (!making_) trying_->stop_trying();
+    return;
+  }
+  go_on();
+}
 WEFT_IMPL void Span::withdraw() {
   if (over_ || unwanted_) return;
   unwanted_ = true;

@@ -16,8 +16,8 @@ struct Spanned::Watch final : Decided {
   }
 };
 
-WEFT_IMPL Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at)
-    : space_(s.shared_from_this()), place_(&p), rank_(r), at_(std::move(at)) {
+WEFT_IMPL Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at, bool looks)
+    : space_(s.shared_from_this()), place_(&p), rank_(r), looks_(looks), at_(std::move(at)) {
   for (std::uint32_t i = 0; i < size(); ++i) watches_.push_back(std::make_unique<Watch>(space_, i));
   space_->spans.push_back(this);
 }
@@ -75,6 +75,7 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
 WEFT_IMPL bool Spanned::must_wait() const {
   for (const Spanned* s : space_->spans) {
     if (s == this || !s->place_ || rank_ >= s->rank_) continue;
+    if (looks_ && s->looks_) continue;  // neither waits, so they do not meet (rule 5.7)
     for (const Guest::Seat& mine : attempt_->at)
       for (const Guest::Seat& theirs : s->at_)
         if (!theirs.off && mine.port->channel() == theirs.port->channel() &&
