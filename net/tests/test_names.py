@@ -297,7 +297,7 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
         p.ended()
         # Killed before it has written a new ticket, or after.
         with pytest.raises(
-            (ConnectionError, BadUse), match="home of 'lab', (does not answer|had no ticket)"
+            (ConnectionError, BadUse), match=r"home of 'lab', (does not answer|had no ticket)"
         ):
             network.writer("lab", patience=1)
 
