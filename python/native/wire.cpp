@@ -132,8 +132,7 @@ int wire_channel(ChannelObject* c, bool board) {
     bad_use(
         "give: channel %s has ends %s, where its values are packed differently: make another "
         "channel, and a process between the two",
-        channel_name(c).c_str(),
-        board ? "in other OS processes" : "on a board or another machine");
+        channel_name(c).c_str(), board ? "in other OS processes" : "on a board or another machine");
     return -1;
   }
   if (is_wired(c)) return 0;
@@ -440,9 +439,8 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
       for (Peer::Offered& at : link->peer()->offered) {
         if (!is_named(at.name, wanted)) continue;
         if (at.type != link->type())
-          return bad_use(
-              "the end %R that was handed to us is of type %s, and this link carries %s", name,
-              at.type.c_str(), link->type());
+          return bad_use("the end %R that was handed to us is of type %s, and this link carries %s",
+                         name, at.type.c_str(), link->type());
         // A space takes so many that wait to be asked for, and a session may last.
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +

@@ -423,18 +423,13 @@ class Meeting:
         try:
             await self._connected(BACK)
             names = await self._names()
-            watcher = await names.watchall(ignore_deletes=True)
-            try:
-                while (
-                    update := await watcher.updates(timeout=SERVER)  # type: ignore[no-untyped-call]
-                ) is not None:
-                    with contextlib.suppress(BadUse):
-                        e = _entry_of(update.value or b"", update.key)
-                        found.append(
-                            Named(update.key, e["host"], e["address"], e["readers"], e["writers"])
-                        )
-            finally:
-                await watcher.stop()  # type: ignore[no-untyped-call]
+            # Not by a watcher: nats-py 2.16 may say that it has told all before it tells the first.
+            info = await self._nats.jetstream().stream_info(f"KV_{BUCKET}", subjects_filter=">")
+            for subject in info.state.subjects or ():
+                name = subject.removeprefix(f"$KV.{BUCKET}.")
+                with contextlib.suppress(BadUse, js_errors.NotFoundError):
+                    e = _entry_of((await names.get(name)).value or b"", name)
+                    found.append(Named(name, e["host"], e["address"], e["readers"], e["writers"]))
         except _LOST as error:
             raise BadUse(
                 f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"

@@ -23,11 +23,11 @@ from weft import _net_keys, _net_link, _net_loop
 from weft._extension import native as _native
 from weft._net_keys import make_keys
 from weft._net_link import Session
+from weft._net_names import Meeting, Named, checked
 from weft.errors import BadUse, PeerDied
 
 try:
     from weft import _cbor  # noqa: F401  # packs the values
-    from weft._net_names import Meeting, Named, checked
 except ImportError as error:
     raise ImportError(f"weft.net needs '{error.name or error}': pip install 'weft[net]'") from error
 
