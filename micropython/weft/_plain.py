@@ -14,6 +14,7 @@ from collections import deque
 
 ABI = 1
 NATIVE = False
+REQ = "cancelled"  # the `at` of a process that is asked to end and waits nowhere
 
 
 class Proc:
@@ -34,9 +35,9 @@ class Proc:
         self.y = None
         self.go = self._boom
 
-    def _boom(self, v):
+    def _boom(self, _):
         e, self.e, self.go = self.e, None, self.g.send
-        return self.g.throw(e) if e else self.go(v)
+        return self.g.throw(e)
 
 
 class Chan:
@@ -74,26 +75,25 @@ class Rd:
             c = self.c
             if c.ok:
                 w = c.w
+                if w is not None:
+                    c.w = w.nx
+                    w.at = None
+                    _push(w)
+                    raise StopIteration(w.v)
+                p.at = self
+                p.nx = None
+                w = c.r
                 if w is None:
-                    p.at = self
-                    p.nx = None
-                    w = c.r
-                    if w is None:
-                        c.r = p
-                    else:
-                        _last(w, c.rt).nx = c.rt = p
-                    return ONCE
-                c.w = w.nx
-                w.at = None
-                _push(w)
-                raise _Stop(w.v)
+                    c.r = p
+                else:
+                    _last(w, c.rt).nx = c.rt = p
+                return None
         elif at is self:
             p.at = None
-            raise _Stop(p.v)
+            raise StopIteration(p.v)
         v = _read(self, None if p is _nobody else p)
         if v is not None:
-            raise _Stop(v[0])
-        return ONCE
+            raise StopIteration(v[0])
 
 
 class Wr:
@@ -106,23 +106,23 @@ class Wr:
         p = _cur
         if p.at is None:
             c = self.c
-            # By far the quickest look at a type; most values are numbers.
-            if c.ok and (v.__class__ is _int or (v.__class__ is not Rd and v.__class__ is not Wr)):
+            kind = v.__class__  # by far the quickest look at a type; most values are numbers
+            if c.ok and (kind is _int or (kind is not Rd and kind is not Wr)):
                 r = c.r
+                if r is not None:
+                    c.r = r.nx
+                    r.v = v
+                    _push(r)
+                    return DONE
+                p.at = self
+                p.v = v
+                p.nx = None
+                r = c.w
                 if r is None:
-                    p.at = self
-                    p.v = v
-                    p.nx = None
-                    r = c.w
-                    if r is None:
-                        c.w = p
-                    else:
-                        _last(r, c.wt).nx = c.wt = p
-                    return ONCE
-                c.r = r.nx
-                r.v = v
-                _push(r)
-                return DONE
+                    c.w = p
+                else:
+                    _last(r, c.wt).nx = c.wt = p
+                return ONCE
         return _write(self, v, None if p is _nobody else p)
 
     @property
@@ -142,7 +142,6 @@ def _last(head, last):
 
 
 _int = int
-_Stop = StopIteration  # a look-up among the builtins costs 1,500 instructions on a Cortex-M3
 ENDS = (Rd, Wr)
 CLOSED = Chan(None)
 CLOSED.ok = False
@@ -157,8 +156,7 @@ try:
     DONE = _ended()  # a generator that has ended: awaiting it costs nothing
     for _ in DONE:
         pass
-    ONCE = [None]  # yields itself: the loop looks for it before it looks for None
-    ONCE[0] = ONCE
+    ONCE = (None,)
 except ImportError:  # CPython
 
     class _Awaitable:
@@ -260,42 +258,40 @@ def loop(limit):
             while True:
                 p = None
                 p = _cur = pop()
-                go = p.go
                 y = p.y
                 if y is None:
-                    y = go(None)
+                    y = p.go(None)
                 else:
                     p.y = None
                     if p.at is y:
                         p.at = None
-                        y = go(p.v)
+                        y = p.go(p.v)
                     else:
-                        y = go(_read(y, p)[0])
-                while True:
+                        y = p.go(_read(y, p)[0])
+                while y is not None:
                     if y is done:
-                        y = go(None)
-                    elif y is once:
-                        break
+                        y = p.go(None)
                     elif y.__class__ is reader:
                         c = y.c
-                        if p.at is None and c.ok:
-                            w = c.w
-                            if w is None:
-                                p.at = p.y = y
-                                p.nx = None
-                                w = c.r
-                                if w is None:
-                                    c.r = p
-                                else:
-                                    _last(w, c.rt).nx = c.rt = p
-                                break
+                        if p.at is not None or not c.ok:
+                            y = _hooked(p, y)
+                            continue
+                        w = c.w
+                        if w is not None:
                             c.w = w.nx
                             w.at = None
                             _push(w)
-                            y = go(w.v)
+                            y = p.go(w.v)
+                            continue
+                        p.at = p.y = y
+                        p.nx = None
+                        w = c.r
+                        if w is None:
+                            c.r = p
                         else:
-                            y = _hooked(p, y)
-                    elif y is None:
+                            _last(w, c.rt).nx = c.rt = p
+                        break
+                    elif y is once:
                         break
                     else:
                         raise TypeError("a process yields a read or a write of Weft, or awaits")

@@ -7,8 +7,6 @@ Invariants
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
-from builtins import isinstance
-
 from . import _chan
 from . import _core as core
 from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
@@ -31,8 +29,8 @@ class Process:
     groups = 0  # how many blocks of a Group it is in
 
     # A process that waits pays for each field that it has: these it gets when they differ.
-    k = party = result = error = rots = fault = given = None
-    begun = asked = False  # begun: of one that never will; another has its `k` then
+    k = party = result = error = rots = fault = None
+    begun = done = asked = False
     args = ()
     kw = NO_NAMES = {}
 
@@ -40,22 +38,15 @@ class Process:
         self.fn, self.args = fn, args
         if kw:
             self.kw = kw
+        self.name = name_of(fn)
         self.ends = []
         hold(self.ends, args)
         if kw:
             hold(self.ends, kw)
 
     def named(self, name):
-        self.given = name
+        self.name = name
         return self
-
-    @property
-    def name(self):
-        return self.given or name_of(self.fn)
-
-    @property
-    def done(self):  # no field: there may be no memory for one when a process ends
-        return self.ends == ()
 
     @property
     def path(self):
@@ -69,7 +60,7 @@ class Process:
         return "<process %s>" % self.path
 
     def start(self, party):
-        if self.begun or self.k:
+        if self.begun:
             raise BadUse("process %s was started before: make another" % self.path)
         try:
             g = self.fn(*self.args, **self.kw)
@@ -83,10 +74,11 @@ class Process:
             raise NoRoom(
                 "no memory for process %s; those that run can still be stopped" % self.name
             )
-        del self.args  # the coroutine has them; the fields that follow take their place
+        self.k = k
+        self.args = ()  # the coroutine has them
         if self.kw:
             self.kw = self.NO_NAMES
-        self.k = k
+        self.begun = True
         self.party = party
         party.kids.append(self)
         party.live += 1
@@ -207,11 +199,11 @@ def finish(proc, value, error):
         proc.result = value
     if error is not None:
         proc.error = error
-    if proc.args:
-        proc.args = ()
+    proc.args = ()
     if proc.kw:
         proc.kw = proc.NO_NAMES
     let_go(proc, error)
+    proc.done = True
     if proc in _all:
         _all.remove(proc)
     theirs = False
@@ -366,8 +358,8 @@ async def Parallel(*processes):
 def never(ps):
     """They will not be started: what they hold is let go."""
     for x in ps:
-        if not (x.begun or x.k):
-            x.begun = True
+        if not x.begun:
+            x.begun = x.done = True
             let_go(x, None)
 
 

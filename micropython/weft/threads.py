@@ -59,10 +59,8 @@ class Reader:
             k.w = w.nx
             w.at = None
             v = w.v
-            w = w.x
-            w.wake()
+            w.x.send(None)
             _lock.release()
-            w.poke()
             return v
         me = p.k
         me.at = rd
@@ -107,8 +105,7 @@ class Writer:
         p = _here.get(get_ident())
         wr = self._end
         k = wr.c
-        kind = v.__class__
-        if p is None or not k.ok or p.k.at is not None or kind is Reader or kind is Writer:
+        if p is None or not k.ok or p.k.at is not None or isinstance(v, (Reader, Writer)):
             _lock.release()
             try:
                 _do(lambda: wr.write(bare(v)))
@@ -121,10 +118,8 @@ class Writer:
         if r is not None:
             k.r = r.nx
             r.v = v
-            r = r.x
-            r.wake()
+            r.x.send(None)
             _lock.release()
-            r.poke()
             return
         me = p.k
         me.at = wr
