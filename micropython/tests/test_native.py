@@ -103,7 +103,7 @@ def test_bytes_of_a_process_that_waits_with_its_channel(where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "most"), [("board-native", 400), ("board-natmod", 400), ("board-pure", 550)]
+    ("where", "most"), [("board-native", 284), ("board-natmod", 284), ("board-pure", 434)]
 )
 def test_bytes_of_one_with_all_that_the_package_keeps(where: str, most: int) -> None:
     assert 0 < figures(where, "native_package")["parked"] <= most

@@ -32,6 +32,21 @@ def test_commstime_beside_the_rescheduling_future(where: str, way: str, most: fl
     assert 0 < ratio(where, "commstime", way, "rescheduling") <= most
 
 
+@pytest.mark.parametrize(
+    ("where", "way", "most"),
+    [
+        ("board-pure", "await", 9500),  # 16,000 were asked
+        ("board-pure", "yield", 7000),
+        ("board-native", "await", 1500),
+        ("board-native", "yield", 1500),
+        ("board-natmod", "await", 1500),
+    ],
+)
+def test_instructions_of_a_communication(where: str, way: str, most: int) -> None:
+    """With `r.read()` and `w.write(v)`, choice and poison."""
+    assert 0 < least(where, "commstime", way) <= most
+
+
 @pytest.mark.parametrize("way", ["await", "yield"])
 @pytest.mark.parametrize("where", ["board-pure", "board-native"])
 def test_those_that_wait_cost_nothing(where: str, way: str) -> None:

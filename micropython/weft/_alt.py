@@ -9,6 +9,7 @@ Invariants
 """
 
 import random
+from builtins import StopIteration, isinstance, len, range
 
 from . import _core as core
 from . import _time as time
@@ -149,7 +150,7 @@ class Alt:
             if k == IN:
                 if c.buf or c.first(True) is not None:
                     return READY
-            elif c.hr and not c.nr:
+            elif c.nr == 0:
                 if not c.cap and not c.over and c.first(False) is not None:
                     return READY
             elif c.cap or c.over:

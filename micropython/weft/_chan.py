@@ -9,6 +9,7 @@ Invariants
 """
 
 import sys
+from builtins import isinstance  # a name found among the builtins costs a board 1,500 instructions
 
 from . import _core as core
 from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
@@ -36,17 +37,16 @@ def outsider():
 class Channel:
     count = 0
     # What most channels never need is of the class: an instance pays for each field that it has.
-    imm = held = owed = dropped = mark = size = 0
+    imm = held = owed = dropped = mark = size = pz = nodes = cap = over = 0
     dr = dw = False  # one of a side died
+    nr = nw = None  # how many ends a side has; None: it never had one
+    buf = ()
 
     def __init__(self, name=None, *, capacity=0, overflow="block", immunity=0):
         Channel.count += 1
         self.name = name or "channel %d" % Channel.count
         if immunity:
             self.imm = immunity
-        self.pz = self.nodes = self.nr = self.nw = self.cap = self.over = 0
-        self.hr = self.hw = False  # a side had an end
-        self.buf = ()
         if capacity != 0 or overflow != "block":
             from ._full import furnish
 
@@ -59,26 +59,19 @@ class Channel:
 
     def _look(self):
         self.k.ok = not (
-            self.cap
-            or self.over
-            or self.pz
-            or self.nodes
-            or (self.hr and not self.nr)
-            or (self.hw and not self.nw)
+            self.cap or self.over or self.pz or self.nodes or self.nr == 0 or self.nw == 0
         )
 
     def reader(self):
-        if self.pz or (self.hw and not self.nw) or (self.hr and not self.nr):
-            raise self.error(self.hw and not self.nw)
-        self.nr += 1
-        self.hr = True
+        if self.pz or self.nw == 0 or self.nr == 0:
+            raise self.error(self.nw == 0)
+        self.nr = (self.nr or 0) + 1
         return core.Rd(self.k)
 
     def writer(self):
-        if self.pz or (self.hw and not self.nw) or (self.hr and not self.nr):
-            raise self.error(not (self.hr and not self.nr))
-        self.nw += 1
-        self.hw = True
+        if self.pz or self.nw == 0 or self.nr == 0:
+            raise self.error(self.nr != 0)
+        self.nw = (self.nw or 0) + 1
         return core.Wr(self.k)
 
     __pos__ = reader
@@ -118,8 +111,8 @@ class Channel:
         if self.pz:
             return True
         if out:
-            return self.hr and not self.nr
-        return self.hw and not self.nw and not self.owed
+            return self.nr == 0
+        return self.nw == 0 and not self.owed
 
     # lines
 

@@ -42,7 +42,7 @@ class Node:
 
 class Stats:
     def __init__(self, c):
-        self.dropped, self.readers, self.writers = c.dropped, c.nr, c.nw
+        self.dropped, self.readers, self.writers = c.dropped, c.nr or 0, c.nw or 0
         self.buffered = len(c.buf)
         self.waiting_readers, self.waiting_writers = _count(c.k.r), _count(c.k.w)
 
@@ -166,7 +166,7 @@ def serve(self):
 def pay(self, v, e):
     """The value for which a slot was kept is made, or (e) will never be."""
     self.owed -= 1
-    if self.pz or (self.hr and not self.nr and self.first(False) is None):
+    if self.pz or (self.nr == 0 and self.first(False) is None):
         if e is None:
             self.dropped += 1
             self.lose(moved(v))
@@ -175,7 +175,7 @@ def pay(self, v, e):
             self.put(v, None)
         self.refill()
         self.serve()
-    if self.hw and not self.nw and not self.buf and not self.owed:
+    if self.nw == 0 and not self.buf and not self.owed:
         self._tell(False)
 
 

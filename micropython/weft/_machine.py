@@ -2,7 +2,8 @@
 
 Invariants
 - `lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it. No GIL is assumed.
-- A thread process blocks on its own lock, `sem`, which is released once for each time that it is to go on.
+- A thread process blocks on its own lock, `sem`. Who sets its `woken`, under `lock`, releases that (`poke`): once `lock` is free again where
+  there is a hurry, for who is woken takes `lock` at once. It may find its `sem` released and itself not woken: it waits on.
 - `running` counts the processes that do not wait. Who makes it 0 looks whether anything can come (deadlock, 10.1).
 - Of the processes that wait, one at most leads: it looks at the clock for all, for a lock here cannot wait for a time.
 """
@@ -61,7 +62,7 @@ class Thread(_proc.Process):
         global running
         if not on:
             mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
-        if self.begun:
+        if self.begun or self.k:
             raise BadUse("process %s was started before: make another" % self.path)
         try:
             self.sem = allocate_lock()
@@ -74,7 +75,6 @@ class Thread(_proc.Process):
         except MemoryError:
             raise NoRoom("no memory for process %s; the others can still be stopped" % self.name)
         self.k = k
-        self.begun = True
         self.party = party
         party.kids.append(self)
         party.live += 1
@@ -147,18 +147,26 @@ class Thread(_proc.Process):
     # the core goes on with this process: it is woken
 
     def send(self, _):
+        self.wake()
+        self.poke()
+
+    def wake(self):
+        """It goes on once it is poked: that may come without the lock, which it wants first of all."""
         global running
         running += 1
         self.woken = True
-        self.poke()
 
     def throw(self, e):
         self.e = e
         self.send(None)
 
     def poke(self):
-        if self.sem.locked():  # else it was poked before, and has not looked yet
-            self.sem.release()
+        sem = self.sem
+        if sem.locked():  # else it was poked before, and has not looked yet
+            try:
+                sem.release()
+            except RuntimeError:  # two poked it in one moment
+                pass
 
     def cancel(self):
         with lock:

@@ -14,7 +14,6 @@ from collections import deque
 
 ABI = 1
 NATIVE = False
-REQ = "cancelled"  # the `at` of a process that is asked to end and waits nowhere
 
 
 class Proc:
@@ -35,9 +34,9 @@ class Proc:
         self.y = None
         self.go = self._boom
 
-    def _boom(self, _):
+    def _boom(self, v):
         e, self.e, self.go = self.e, None, self.g.send
-        return self.g.throw(e)
+        return self.g.throw(e) if e else self.go(v)
 
 
 class Chan:
@@ -75,25 +74,26 @@ class Rd:
             c = self.c
             if c.ok:
                 w = c.w
-                if w is not None:
-                    c.w = w.nx
-                    w.at = None
-                    _push(w)
-                    raise StopIteration(w.v)
-                p.at = self
-                p.nx = None
-                w = c.r
                 if w is None:
-                    c.r = p
-                else:
-                    _last(w, c.rt).nx = c.rt = p
-                return None
+                    p.at = self
+                    p.nx = None
+                    w = c.r
+                    if w is None:
+                        c.r = p
+                    else:
+                        _last(w, c.rt).nx = c.rt = p
+                    return ONCE
+                c.w = w.nx
+                w.at = None
+                _push(w)
+                raise _Stop(w.v)
         elif at is self:
             p.at = None
-            raise StopIteration(p.v)
+            raise _Stop(p.v)
         v = _read(self, None if p is _nobody else p)
         if v is not None:
-            raise StopIteration(v[0])
+            raise _Stop(v[0])
+        return ONCE
 
 
 class Wr:
@@ -106,23 +106,23 @@ class Wr:
         p = _cur
         if p.at is None:
             c = self.c
-            kind = v.__class__  # by far the quickest look at a type; most values are numbers
-            if c.ok and (kind is _int or (kind is not Rd and kind is not Wr)):
+            # By far the quickest look at a type; most values are numbers.
+            if c.ok and (v.__class__ is _int or (v.__class__ is not Rd and v.__class__ is not Wr)):
                 r = c.r
-                if r is not None:
-                    c.r = r.nx
-                    r.v = v
-                    _push(r)
-                    return DONE
-                p.at = self
-                p.v = v
-                p.nx = None
-                r = c.w
                 if r is None:
-                    c.w = p
-                else:
-                    _last(r, c.wt).nx = c.wt = p
-                return ONCE
+                    p.at = self
+                    p.v = v
+                    p.nx = None
+                    r = c.w
+                    if r is None:
+                        c.w = p
+                    else:
+                        _last(r, c.wt).nx = c.wt = p
+                    return ONCE
+                c.r = r.nx
+                r.v = v
+                _push(r)
+                return DONE
         return _write(self, v, None if p is _nobody else p)
 
     @property
@@ -142,6 +142,7 @@ def _last(head, last):
 
 
 _int = int
+_Stop = StopIteration  # a look-up among the builtins costs 1,500 instructions on a Cortex-M3
 ENDS = (Rd, Wr)
 CLOSED = Chan(None)
 CLOSED.ok = False
@@ -156,7 +157,8 @@ try:
     DONE = _ended()  # a generator that has ended: awaiting it costs nothing
     for _ in DONE:
         pass
-    ONCE = (None,)
+    ONCE = [None]  # yields itself: the loop looks for it before it looks for None
+    ONCE[0] = ONCE
 except ImportError:  # CPython
 
     class _Awaitable:
@@ -258,40 +260,42 @@ def loop(limit):
             while True:
                 p = None
                 p = _cur = pop()
+                go = p.go
                 y = p.y
                 if y is None:
-                    y = p.go(None)
+                    y = go(None)
                 else:
                     p.y = None
                     if p.at is y:
                         p.at = None
-                        y = p.go(p.v)
+                        y = go(p.v)
                     else:
-                        y = p.go(_read(y, p)[0])
-                while y is not None:
+                        y = go(_read(y, p)[0])
+                while True:
                     if y is done:
-                        y = p.go(None)
+                        y = go(None)
+                    elif y is once:
+                        break
                     elif y.__class__ is reader:
                         c = y.c
-                        if p.at is not None or not c.ok:
-                            y = _hooked(p, y)
-                            continue
-                        w = c.w
-                        if w is not None:
+                        if p.at is None and c.ok:
+                            w = c.w
+                            if w is None:
+                                p.at = p.y = y
+                                p.nx = None
+                                w = c.r
+                                if w is None:
+                                    c.r = p
+                                else:
+                                    _last(w, c.rt).nx = c.rt = p
+                                break
                             c.w = w.nx
                             w.at = None
                             _push(w)
-                            y = p.go(w.v)
-                            continue
-                        p.at = p.y = y
-                        p.nx = None
-                        w = c.r
-                        if w is None:
-                            c.r = p
+                            y = go(w.v)
                         else:
-                            _last(w, c.rt).nx = c.rt = p
-                        break
-                    elif y is once:
+                            y = _hooked(p, y)
+                    elif y is None:
                         break
                     else:
                         raise TypeError("a process yields a read or a write of Weft, or awaits")

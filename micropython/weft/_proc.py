@@ -7,6 +7,8 @@ Invariants
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
+from builtins import isinstance
+
 from . import _chan
 from . import _core as core
 from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
@@ -29,8 +31,8 @@ class Process:
     groups = 0  # how many blocks of a Group it is in
 
     # A process that waits pays for each field that it has: these it gets when they differ.
-    k = party = result = error = rots = fault = None
-    begun = done = asked = False
+    k = party = result = error = rots = fault = given = None
+    begun = asked = False  # begun: of one that never will; another has its `k` then
     args = ()
     kw = NO_NAMES = {}
 
@@ -38,15 +40,22 @@ class Process:
         self.fn, self.args = fn, args
         if kw:
             self.kw = kw
-        self.name = name_of(fn)
         self.ends = []
         hold(self.ends, args)
         if kw:
             hold(self.ends, kw)
 
     def named(self, name):
-        self.name = name
+        self.given = name
         return self
+
+    @property
+    def name(self):
+        return self.given or name_of(self.fn)
+
+    @property
+    def done(self):  # no field: there may be no memory for one when a process ends
+        return self.ends == ()
 
     @property
     def path(self):
@@ -60,7 +69,7 @@ class Process:
         return "<process %s>" % self.path
 
     def start(self, party):
-        if self.begun:
+        if self.begun or self.k:
             raise BadUse("process %s was started before: make another" % self.path)
         try:
             g = self.fn(*self.args, **self.kw)
@@ -74,11 +83,10 @@ class Process:
             raise NoRoom(
                 "no memory for process %s; those that run can still be stopped" % self.name
             )
-        self.k = k
-        self.args = ()  # the coroutine has them
+        del self.args  # the coroutine has them; the fields that follow take their place
         if self.kw:
             self.kw = self.NO_NAMES
-        self.begun = True
+        self.k = k
         self.party = party
         party.kids.append(self)
         party.live += 1
@@ -199,11 +207,11 @@ def finish(proc, value, error):
         proc.result = value
     if error is not None:
         proc.error = error
-    proc.args = ()
+    if proc.args:
+        proc.args = ()
     if proc.kw:
         proc.kw = proc.NO_NAMES
     let_go(proc, error)
-    proc.done = True
     if proc in _all:
         _all.remove(proc)
     theirs = False
@@ -358,8 +366,8 @@ async def Parallel(*processes):
 def never(ps):
     """They will not be started: what they hold is let go."""
     for x in ps:
-        if not x.begun:
-            x.begun = x.done = True
+        if not (x.begun or x.k):
+            x.begun = True
             let_go(x, None)
 
 

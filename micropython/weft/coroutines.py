@@ -1,5 +1,6 @@
 """Processes as coroutines on one scheduler: operations are awaited."""
 
+from . import _core as _first  # noqa: F401, I001 (its names are numbered in a row then)
 from ._chan import Channel, poison, retire  # noqa: F401
 from ._proc import (  # noqa: F401
     Parallel,

@@ -59,8 +59,10 @@ class Reader:
             k.w = w.nx
             w.at = None
             v = w.v
-            w.x.send(None)
+            w = w.x
+            w.wake()
             _lock.release()
+            w.poke()
             return v
         me = p.k
         me.at = rd
@@ -105,7 +107,8 @@ class Writer:
         p = _here.get(get_ident())
         wr = self._end
         k = wr.c
-        if p is None or not k.ok or p.k.at is not None or isinstance(v, (Reader, Writer)):
+        kind = v.__class__
+        if p is None or not k.ok or p.k.at is not None or kind is Reader or kind is Writer:
             _lock.release()
             try:
                 _do(lambda: wr.write(bare(v)))
@@ -118,8 +121,10 @@ class Writer:
         if r is not None:
             k.r = r.nx
             r.v = v
-            r.x.send(None)
+            r = r.x
+            r.wake()
             _lock.release()
+            r.poke()
             return
         me = p.k
         me.at = wr
