@@ -93,9 +93,9 @@ class _Far(_chan.Channel):
         if self.how:
             raise self.error(not writes)
         if writes:
-            self.nw += 1
+            self.nw = (self.nw or 0) + 1
             return core.Wr(self.k)
-        self.nr += 1
+        self.nr = (self.nr or 0) + 1
         return core.Rd(self.k)
 
     def ended(self, out):
@@ -148,9 +148,9 @@ class _Far(_chan.Channel):
 
     def _left(self, out, died):
         if out:
-            self.nw -= 1
+            self.nw = self.nw - 1 or None  # never 0: whether it has ended the PC says
         else:
-            self.nr -= 1
+            self.nr = self.nr - 1 or None
         if not self.nr and not self.nw:
             self.link_._send(f.RETIRE, 0, self.number, val=1 if died else 0)
 
