@@ -1,4 +1,4 @@
-"""The components of the tests, each built once for its content and kept in .build/components."""
+"""The components of the tests, each built once for its content and kept in .build/components, and what stands at their other ends."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import weft.native
+from weft import threads as th
 
 HERE = Path(__file__).parent
 os.environ.setdefault("WEFT_CACHE", str(HERE.parents[1] / ".build/components"))
@@ -38,3 +39,14 @@ def parties() -> Any:
 @functools.cache
 def tasks() -> Any:
     return weft.native.load(HERE / "component_tasks.cpp")
+
+
+@th.process
+def source(out: Any, values: Any) -> None:
+    for v in values:
+        out.write(v)
+
+
+@th.process
+def collect(inp: Any) -> list[Any]:
+    return list(inp)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from components import HERE, needs_compiler
+from components import HERE, collect, needs_compiler, source
 
 import weft.native
 import weft.threads as th
@@ -30,17 +30,6 @@ needs_addr2line = pytest.mark.skipif(shutil.which("addr2line") is None, reason="
 @pytest.fixture(scope="module")
 def throws() -> Any:
     return weft.native.load(SOURCE, debug=True)
-
-
-@th.process
-def source(out: Any, values: Any) -> None:
-    for v in values:
-        out.write(v)
-
-
-@th.process
-def collect(inp: Any) -> list[Any]:
-    return list(inp)
 
 
 def line_of(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import away_native
 import pytest
-from components import basics, needs_compiler, parties, tasks
+from components import basics, collect, needs_compiler, parties, source, tasks
 
 import weft.threads as th
 from weft import coroutines as co
@@ -28,17 +28,6 @@ COMPUTED = (
 def host() -> Any:
     with Hosts(1) as hosts:
         yield hosts
-
-
-@th.process
-def source(out: Any, values: Any) -> None:
-    for v in values:
-        out.write(v)
-
-
-@th.process
-def collect(inp: Any) -> list[Any]:
-    return list(inp)
 
 
 @th.process

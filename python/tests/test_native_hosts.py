@@ -13,7 +13,7 @@ from typing import Any
 import away_native
 import numpy as np
 import pytest
-from components import HERE, basics, messages, needs_compiler
+from components import HERE, basics, collect, messages, needs_compiler, source
 
 import weft.native
 import weft.threads as th
@@ -42,17 +42,6 @@ def crashing() -> Any:
 def host() -> Any:
     with Hosts(1) as hosts:
         yield hosts
-
-
-@th.process
-def source(out: Any, values: Any) -> None:
-    for v in values:
-        out.write(v)
-
-
-@th.process
-def collect(inp: Any) -> list[Any]:
-    return list(inp)
 
 
 @th.process
