@@ -132,20 +132,25 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
         assert mine == [parity + 2 * i for i in range(len(mine))]
 
 
-def outputs(place: Any, pid: int, pick: random.Random) -> None:
-    a, b, c = Channel("a"), Channel("b"), Channel("c")
+def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random) -> None:
+    """The worker gives each value to one of two readers: none is lost or doubled, and each has them in order."""
+    a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=capacity(pick))
     first: list[int] = []
     second: list[int] = []
     when = pick.randrange(VALUES - 6)
     dies(
         pid,
         numbers(a.writer(), when, pid),
-        away_kills.offer(a.reader(), b.writer(), c.writer()).on(place),
+        worker(a.reader(), b.writer(), c.writer()).on(place),
         gather(b.reader(), first),
         gather(c.reader(), second),
     )
     assert first == sorted(first) and second == sorted(second)
     assert sorted(first + second) == list(range(len(first) + len(second)))
+
+
+def outputs(place: Any, pid: int, pick: random.Random) -> None:
+    _divided(away_kills.offer, lambda _: 0, place, pid, pick)
 
 
 def large(place: Any, pid: int, pick: random.Random) -> None:
@@ -179,19 +184,7 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
 
 def making(place: Any, pid: int, pick: random.Random) -> None:
     """WIRE.md 4.8: between the commit and the value there is a reader who waits for it."""
-    a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=pick.choice((0, 2)))
-    first: list[int] = []
-    second: list[int] = []
-    when = pick.randrange(VALUES - 6)
-    dies(
-        pid,
-        numbers(a.writer(), when, pid),
-        away_kills.make(a.reader(), b.writer(), c.writer()).on(place),
-        gather(b.reader(), first),
-        gather(c.reader(), second),
-    )
-    assert first == sorted(first) and second == sorted(second)
-    assert sorted(first + second) == list(range(len(first) + len(second)))
+    _divided(away_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
 
 
 @th.process

@@ -137,6 +137,7 @@ class Rounds {
   }
 
  private:
+  // Between two rounds. Nothing tells when the others have come to wait: they are asked.
   static constexpr std::chrono::milliseconds kAgain{2};
 
   bool all_wait(bool begun) {

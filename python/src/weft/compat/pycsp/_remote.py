@@ -308,6 +308,7 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
             raise ChannelConnectException(
                 address, f"no channel {name!r} is found ({why}); wanted at"
             )
+        # as in PyCSP: the program that has it may not have begun, and nothing tells when it does
         time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
 
 
