@@ -10,10 +10,10 @@ Invariants
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 from weft import _pickling, threads
+from weft.compat.pycsp._asking import Asking, channels
 from weft.compat.pycsp._channels import (
     READ,
     WRITE,
@@ -78,11 +78,11 @@ class _Lender:
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
     """Does what the ends there ask for."""
     try:
-        for number, what in asked:
+        for question, what, number in asked:
             end = ends[number]
             if what != "draining":
                 getattr(end, what)()
-            answers.write(end.channel._draining)
+            answers.write((question, end.channel._draining))
     except PeerDied:  # whoever called it says so
         pass
 
@@ -94,8 +94,7 @@ def run_apart(p: Any) -> Any:
         what it raised; ProcessDied; BadUse: its function or an argument cannot go there; InfoException: a channel itself is among them.
     """
     lender = _Lender()
-    asked: threads.Channel[tuple[int, str]] = threads.Channel("asked")
-    answers: threads.Channel[bool] = threads.Channel("answers")
+    asked, answers = channels()
     there = _there(
         _pickling.dump_function(p.fn),
         lender.lend(p.args),
@@ -110,27 +109,15 @@ def run_apart(p: Any) -> Any:
 # --- there ----------------------------------------------------------------------------------------------------------
 
 
-class _Line:
-    """By which the ends there ask."""
-
-    def __init__(self, asked: Any, answers: Any) -> None:
-        self._asked, self._answers, self._lock = asked, answers, threading.Lock()
-
-    def ask(self, number: int, what: str) -> bool:
-        with self._lock:
-            self._asked.write((number, what))
-            return bool(self._answers.read())
-
-
 class _FarChannel(Channel):
     """A channel of which one end was lent."""
 
     __slots__ = ("_line", "_number")
 
-    _line: _Line
+    _line: Asking
     _number: int
 
-    def __new__(cls, lent: _Lent, line: _Line) -> _FarChannel:
+    def __new__(cls, lent: _Lent, line: Asking) -> _FarChannel:
         self = object.__new__(cls)
         self._native = None
         self._ends = (lent.native, None) if lent.side == READ else (None, lent.native)
@@ -141,18 +128,18 @@ class _FarChannel(Channel):
 
     @property
     def _draining(self) -> bool:  # type: ignore[override]
-        return self.buffer > 0 and self._line.ask(self._number, "draining")
+        return self.buffer > 0 and bool(self._line.ask("draining", self._number))
 
     def _leave(self, side: int) -> None:
         super()._leave(side)
         if self._over[side]:
-            self._line.ask(self._number, "retire")
+            self._line.ask("retire", self._number)
 
     def _poison(self, side: int) -> None:
-        self._line.ask(self._number, "poison")
+        self._line.ask("poison", self._number)
 
 
-def _taken(value: Any, line: _Line, known: dict[int, ChannelEnd]) -> Any:
+def _taken(value: Any, line: Asking, known: dict[int, ChannelEnd]) -> Any:
     if isinstance(value, _Lent):
         if value.number not in known:
             of = _FarChannel(value, line)
@@ -172,7 +159,7 @@ def _there(function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any, ad
     if address is not None:
         _remote.listen(address)
 
-    line, known = _Line(asked, answers), {}  # type: ignore[var-annotated]
+    line, known = Asking(asked, answers), {}  # type: ignore[var-annotated]
     p = parallel.Process(
         _pickling.load_function(function), *_taken(args, line, known), **_taken(kwargs, line, known)
     )

@@ -24,15 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from weft import _pickling as _pickling  # how values go: known to the extension module from now on
-from weft import threads
 from weft._extension import native as _native
-from weft.compat.pycsp import _channels, configuration
+from weft.compat.pycsp import _asking, _channels, configuration
 from weft.compat.pycsp._errors import (
     ChannelBindException,
     ChannelConnectException,
     ChannelLostException,
 )
-from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied
+from weft.errors import BadUse, ChannelEnd, PeerDied
 
 __all__ = ["Address", "FarChannel", "bound", "here", "listen"]
 
@@ -128,9 +127,7 @@ class _Home:
 
 def _serve(link: Any) -> None:
     """Does what one other program asks for."""
-    asked: Any = threads.Channel("asked")
-    # Nobody waits here for one that was cancelled as it waited for its answer.
-    answers: Any = threads.Channel("answers", capacity=16, overflow="unbounded")
+    asked, answers = _asking.channels()
     requests, told = asked.reader(), answers.writer()
     found: list[_channels.Channel] = []
     with contextlib.suppress(ChannelEnd, BadUse):
@@ -198,33 +195,13 @@ def at() -> Address | None:
 # --- where it is connected to ---------------------------------------------------------------------------------------
 
 
-class _Turn:
-    """One at a time, and who waits lets the other greenlets of its thread go on: a token in a buffer."""
-
-    def __init__(self) -> None:
-        token: Any = threads.Channel("turn", capacity=1)
-        self._take, self._give = token.reader(), token.writer()
-        self._give.write(None)
-
-    def __enter__(self) -> None:
-        self._take.read()
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._give.write(None)
-        except Cancelled:  # it had not given it back
-            self._give.write(None)
-            raise
-
-
 class _Line:
     """To one address."""
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        self._turn, self._tickets = _Turn(), 0
-        self.joining = _Turn()  # of the counts of its far channels; asks are made with it
-        self._asked, self._answers = link.take("asked"), link.take("answers")
+        self.joining = _asking.Turn()  # of the counts of its far channels; asks are made with it
+        self._asking = _asking.Asking(link.take("asked"), link.take("answers"))
         self._watching = threading.Thread(target=self._watch, name="pycsp: a line", daemon=True)
         self._watching.start()
 
@@ -236,18 +213,12 @@ class _Line:
                 del _lines[self.address]
 
     def ask(self, what: str, number: Any, side: int = 0) -> Any:
-        with self._turn:
-            self._tickets += 1
-            try:
-                self._asked.write((self._tickets, what, number, side))
-                while True:
-                    ticket, answer = self._answers.read()
-                    if ticket == self._tickets:  # else of one that was cancelled
-                        return answer
-            except PeerDied:
-                raise ChannelLostException(
-                    self.address, "the program of the channel has ended:"
-                ) from None
+        try:
+            return self._asking.ask(what, number, side)
+        except PeerDied:
+            raise ChannelLostException(
+                self.address, "the program of the channel has ended:"
+            ) from None
 
     def take(self, name: str) -> Any:
         return self._link.take(name)

@@ -1,0 +1,83 @@
+"""Questions of compat's pycsp to the program where a channel lives (weft/compat/pycsp/_asking.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft import threads as th
+from weft.compat.pycsp._asking import Asking, Turn, channels
+from weft.errors import PeerDied, Retired
+
+
+@th.process
+def answers(requests: Any, told: Any, came: Any, go_on: Any) -> list[Any]:
+    """Answers each question with what it asks; the first not before `go_on`."""
+    seen = []
+    for number, *what in requests:
+        seen.append(what)
+        if len(seen) == 1:
+            came.write(None)
+            go_on.read()
+        told.write((number, what[0]))
+    return seen
+
+
+@th.process
+def asks(line: Asking, what: str) -> Any:
+    return line.ask(what)
+
+
+@th.process
+def reads(r: Any) -> Any:
+    return r.read()
+
+
+def test_who_is_cancelled_leaves_no_answer_for_the_next() -> None:  # rule 6.2
+    asked, told = channels()
+    came, go_on = th.Channel("came"), th.Channel("go on")
+    line = Asking(asked.writer(), told.reader())
+    arrived, release = came.reader(), go_on.writer()
+    with th.Group() as g:
+        server = g.start(answers(asked.reader(), told.writer(), came.writer(), go_on.reader()))
+        first = g.start(asks(line, "one"))
+        arrived.read()
+        first.cancel()
+        release.write(None)
+        assert line.ask("two", 5) == "two"
+        assert line.ask("three") == "three"
+        line._asked.retire()
+    assert server.result == [["one"], ["two", 5], ["three"]]
+
+
+def test_each_of_many_gets_its_own_answer() -> None:
+    asked, told = channels()
+    came, go_on = th.Channel("came"), th.Channel("go on", capacity=1)
+    line = Asking(asked.writer(), told.reader())
+    arrived, release = came.reader(), go_on.writer()
+    release.write(None)
+    with th.Group() as g:
+        g.start(answers(asked.reader(), told.writer(), came.writer(), go_on.reader()))
+        g.start(reads(arrived))
+        questions = [f"question {i}" for i in range(20)]
+        assert th.Parallel(*[asks(line, q) for q in questions]) == questions
+        line._asked.retire()
+
+
+def test_who_answers_is_gone() -> None:
+    asked, told = channels()
+    line = Asking(asked.writer(), told.reader())
+    asked.reader().retire()
+    with pytest.raises((PeerDied, Retired)):
+        line.ask("one")
+    with pytest.raises((PeerDied, Retired)):  # the turn was given back
+        line.ask("two")
+
+
+def test_a_turn_is_given_back_by_who_fails() -> None:
+    turn = Turn()
+    with pytest.raises(ZeroDivisionError), turn:
+        raise ZeroDivisionError
+    with turn:
+        pass
