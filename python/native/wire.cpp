@@ -297,6 +297,10 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
                         &line.again_ms, &network))
     return nullptr;
+  // how values go: it tells packed.cpp as it is imported
+  PyObject* const pickling = PyImport_ImportModule("weft._pickling");
+  if (!pickling) return nullptr;
+  Py_DECREF(pickling);
   auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
   if (!w) return nullptr;
   w->generation = generation;

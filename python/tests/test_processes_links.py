@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -147,6 +148,38 @@ def test_a_descriptor_that_is_no_unix_socket_is_refused(tmp_path: Path) -> None:
             native._Link(fd, "us", True)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
+
+
+@th.process
+def writes(out: Any, value: Any) -> None:
+    out.write(value)
+
+
+BARE = """
+import sys
+from weft._extension import native
+link = native._Link(int(sys.argv[1]), "bare")
+print(link.take("values").read())
+"""
+
+
+def test_a_link_that_is_made_first_of_all_knows_how_values_go() -> None:
+    ours, theirs = socket.socketpair()
+    link = native._Link(ours.detach(), "us")
+    c = Channel("values")
+    writer = c.writer()
+    link.give(c.reader(), "values")
+    bare = subprocess.Popen(
+        [sys.executable, "-c", BARE, str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    theirs.close()
+    th.run(writes(writer, {"a": (1, b"two")}))
+    out, _ = bare.communicate()
+    link.close()
+    assert (bare.returncode, out) == (0, "{'a': (1, b'two')}\n")
 
 
 def test_a_plain_process_talks_to_a_thread(over: str) -> None:

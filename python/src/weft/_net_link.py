@@ -23,7 +23,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_loop, _pickling  # noqa: F401  # of programs that trust each other
+from weft import _net_keys, _net_loop
 from weft._extension import native as _native
 from weft.errors import BadUse, PeerDied
 

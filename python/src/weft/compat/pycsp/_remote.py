@@ -23,7 +23,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from weft import _pickling as _pickling  # how values go: known to the extension module from now on
 from weft._extension import native as _native
 from weft.compat.pycsp import _asking, _channels, configuration
 from weft.compat.pycsp._errors import (
