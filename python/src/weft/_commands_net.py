@@ -1,6 +1,7 @@
 """The commands `weft net up`, `weft net ls` and `weft net keys`.
 
-Invariants: those of _commands.py. `weft net up` leaves no server behind, however it ends but by SIGKILL.
+Invariants: those of _commands.py. `weft net up` leaves no server behind, however it ends but by
+SIGKILL.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _stop(number: int, _: FrameType | None) -> None:
 def up(keys: str | None, address: str, as_json: bool) -> int:
     """Start a NATS server where programs meet, until Ctrl-C. Its keys are made if there are none.
 
-    It is for a developer: of the key of the authority, which lies in FOLDER, there is no copy, and no password. The server is `nats-server`
-    from $WEFT_NATS_SERVER, the PATH or ~/go/bin.
+    It is for a developer: of the key of the authority, which lies in FOLDER, there is no copy, and
+    no password. The server is `nats-server` from $WEFT_NATS_SERVER, the PATH or ~/go/bin.
 
     \b
     Examples:
@@ -125,7 +126,8 @@ def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def ls(server: str | None, keys: str | None, as_json: bool) -> int:
-    """List the names of channels: whose they are, where that program is, and which ends others get."""
+    """List the names of channels: whose they are, where that program is, and which ends others
+    get."""
     try:
         with net.join(server, keys=keys, name="weft net ls") as network:
             names = network.names()
@@ -149,7 +151,8 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
 @click.option("--name", help="In the certificate, for people (default: this machine's name).")
 @click.option("--json", "as_json", is_flag=True, help="What was made as JSON on stdout.")
 def keys_command(folder: str, by: str | None, name: str | None, as_json: bool) -> int:
-    """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would a password.
+    """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would
+    a password.
 
     \b
     Example:

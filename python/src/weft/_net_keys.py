@@ -1,11 +1,13 @@
-"""Keys and certificates of programs on a network (WIRE.md 17.1): a folder with a certificate, its key, and the authority that signed it.
+"""Keys and certificates of programs on a network (WIRE.md 17.1): a folder with a certificate, its
+key, and the authority that signed it.
 
     make_keys(folder)               a new authority, and a certificate of it
     make_keys(other, by=folder)     a certificate of the same authority, for another machine
 
     authority.pem  certificate.pem  key.pem        authority-key.pem (only where certificates are made)    server (its URL)
 
-The certificate is good on both sides of a connection. Names in it are for people: who it is says the fingerprint.
+The certificate is good on both sides of a connection. Names in it are for people: who it is says
+the fingerprint.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ CERTIFICATE, KEY, SERVER = "certificate.pem", "key.pem", "server"
 
 
 def folder_of(keys: str | os.PathLike[str] | None) -> Path:
-    """The folder that was given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net."""
+    """The folder that was given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
+    ~/.config/weft/net."""
     if keys is not None:
         return Path(keys)
     if given := os.environ.get("WEFT_NET"):
@@ -123,10 +126,11 @@ def make_keys(
     by: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> Path:
-    """Makes a folder of keys: those of a new authority, or a certificate more of the one in `by`. Returns the folder.
+    """Makes a folder of keys: those of a new authority, or a certificate more of the one in `by`.
+    Returns the folder.
 
-    Only the user may read the keys. Whoever has `authority-key.pem` can make hosts: it stays where it is, other machines get a folder
-    made with `by`.
+    Only the user may read the keys. Whoever has `authority-key.pem` can make hosts: it stays where
+    it is, other machines get a folder made with `by`.
 
     Args:
         folder: is made if it is not there.
@@ -189,7 +193,8 @@ def make_keys(
 
 
 def context(folder: Path, server: bool) -> ssl.SSLContext:
-    """What a side of a TLS 1.3 connection is made with: its certificate, and the other's is asked for.
+    """What a side of a TLS 1.3 connection is made with: its certificate, and the other's is asked
+    for.
 
     Raises:
         BadUse: the folder has no keys, or they do not fit.

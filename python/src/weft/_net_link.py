@@ -1,4 +1,5 @@
-"""Sessions between machines: TLS 1.3 over TCP, and what is said before the session begins (WIRE.md 17.1, 17.2).
+"""Sessions between machines: TLS 1.3 over TCP, and what is said before the session begins (WIRE.md
+17.1, 17.2).
 
     the native link ──its end of a socket pair──► carry() ──► TLS ──► the other machine
                     ◄─────────────────────────────carry()◄──
@@ -6,8 +7,10 @@
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
 
 Invariants
-- A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it. Between the two is the socket pair.
-- At most LARGEST bytes wait here in each direction (and what the two transports hold): who does not read stops who writes.
+- A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it. Between the
+  two is the socket pair.
+- At most LARGEST bytes wait here in each direction (and what the two transports hold): who does not
+  read stops who writes.
 - Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
 """
 
@@ -43,7 +46,8 @@ class Refused(Exception):
 
 
 class Session:
-    """One session with a program on another machine; `connect` and a `Door` make it. Leaving its block ends it, and ends over there die.
+    """One session with a program on another machine; `connect` and a `Door` make it. Leaving its
+    block ends it, and ends over there die.
 
     Attributes:
         host: what the other program calls itself.
@@ -58,18 +62,21 @@ class Session:
         self.trusted = trusted
 
     def give(self, name: str, end: Any) -> None:
-        """Hands an end of a channel to the other program, which takes it by this name; here it is closed.
+        """Hands an end of a channel to the other program, which takes it by this name; here it is
+        closed.
 
         Raises:
-            BadUse: `end` is no end, is closed, or of a channel whose home is elsewhere; a value that waits in the channel cannot go
-                there; the name has a space or is too long; the session was closed.
+            BadUse: `end` is no end, is closed, or of a channel whose home is elsewhere; a value
+                that waits in the channel cannot go there; the name has a space or is too long; the
+                session was closed.
         """
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def take(self, name: str) -> Any:
-        """The end that the other program has given by this name, or will: a Reader or a Writer. Blocks the thread until it has.
+        """The end that the other program has given by this name, or will: a Reader or a Writer.
+        Blocks the thread until it has.
 
         In a coroutine: `await io(session.take)(name)`.
 
@@ -85,7 +92,8 @@ class Session:
         return end
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(session.wait)()`.
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await
+        io(session.wait)()`.
 
         Raises:
             BadUse: the session was closed.
@@ -93,7 +101,8 @@ class Session:
         return str(self._link.wait())
 
     def close(self) -> None:
-        """Ends the session, and waits until the other side has been sent all that was said, for some seconds at most. Again: nothing."""
+        """Ends the session, and waits until the other side has been sent all that was said, for
+        some seconds at most. Again: nothing."""
         self._link.close("the other program has closed the session")
         if not self._carried.done():
             with contextlib.suppress(BadUse):  # the loop has ended
@@ -112,7 +121,7 @@ class Session:
         return f"<session with {self.host}>"
 
 
-# --- bytes ----------------------------------------------------------------------------------------------------------
+# --- bytes ----------------------------------------------------------------------------------------
 
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
@@ -150,7 +159,8 @@ async def _carried(
     here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
 ) -> None:
-    """Until either side has closed: then what it had said before goes to the other, which is closed too."""
+    """Until either side has closed: then what it had said before goes to the other, which is closed
+    too."""
     out = asyncio.ensure_future(_carry(here[0], there[1]))
     back = asyncio.ensure_future(_carry(there[0], here[1]))
     try:
@@ -197,7 +207,7 @@ async def _session(
     return Session(link, host, trusted, carried)
 
 
-# --- who comes, and who is reached ----------------------------------------------------------------------------------
+# --- who comes, and who is reached ----------------------------------------------------------------
 
 
 class Welcome(NamedTuple):
@@ -212,7 +222,8 @@ class Welcome(NamedTuple):
 async def serve(
     tls: ssl.SSLContext, address: str, answer: Callable[[Said], Welcome]
 ) -> asyncio.Server:
-    """Listens. Each connection has a task of its own, so that one who says nothing holds up nobody. `answer` may raise Refused."""
+    """Listens. Each connection has a task of its own, so that one who says nothing holds up nobody.
+    `answer` may raise Refused."""
     host, port = parted(address)
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

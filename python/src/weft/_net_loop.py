@@ -1,11 +1,14 @@
-"""The thread on which everything of `weft.net` waits: an event loop of its own, as long as anybody uses it.
+"""The thread on which everything of `weft.net` waits: an event loop of its own, as long as anybody
+uses it.
 
     use() ──the first──► a thread, with its loop         call(coroutine): runs it there, and waits for what it comes to
       └──────the last lets go: done()──► the thread ends
 
 Invariants
-- `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the parent's.
-- Each user counts as something outside (rule 10.3): somebody may come, so no run concludes that nobody will.
+- `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
+  parent's.
+- Each user counts as something outside (rule 10.3): somebody may come, so no run concludes that
+  nobody will.
 """
 
 from __future__ import annotations
@@ -59,7 +62,8 @@ def use() -> asyncio.AbstractEventLoop:
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
-    """One user less of this loop. When the last has gone the thread ends; who is not on it waits for that. After a fork nothing."""
+    """One user less of this loop. When the last has gone the thread ends; who is not on it waits
+    for that. After a fork nothing."""
     global _loop, _thread, _users
     with _lock:
         if loop is not _loop or _thread is None:

@@ -1,4 +1,5 @@
-"""Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by it (WIRE.md 17.3, 17.4, 17.8).
+"""Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by
+it (WIRE.md 17.3, 17.4, 17.8).
 
     offer() ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
                               ▲                                                                   │ he shows it to the home
@@ -6,8 +7,10 @@
 
 Invariants
 - All of a Network's fields but `_sessions`'s length are the loop's thread's.
-- A ticket is in `_Offer.tickets` from before it is in the entry until it is shown, or MEETING after it was replaced.
-- With the server down nothing here is waited for by a session; what could not be written is written by the next renewal.
+- A ticket is in `_Offer.tickets` from before it is in the entry until it is shown, or MEETING after
+  it was replaced.
+- With the server down nothing here is waited for by a session; what could not be written is written
+  by the next renewal.
 """
 
 from __future__ import annotations
@@ -123,7 +126,7 @@ class Meeting:
         self._bucket: KeyValue | None = None
         self._server: asyncio.Server | None = None
 
-    # --- the server -------------------------------------------------------------------------------------------------
+    # --- the server -------------------------------------------------------------------------------
 
     async def begin(self, address: str) -> None:
         """
@@ -217,7 +220,7 @@ class Meeting:
         with contextlib.suppress(*_LOST, AttributeError):  # the client writes to what it has lost
             await asyncio.wait_for(self._nats.close(), SERVER / 2)
 
-    # --- the home's side --------------------------------------------------------------------------------------------
+    # --- the home's side --------------------------------------------------------------------------
 
     async def offer(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
         if name in self._offers:
@@ -351,7 +354,7 @@ class Meeting:
 
         return _net_link.Welcome(self.host, self.trust, begun, end.retire)
 
-    # --- who comes --------------------------------------------------------------------------------------------------
+    # --- who comes --------------------------------------------------------------------------------
 
     async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
         """A session with the home of the name, which gives the end "end"."""

@@ -1,9 +1,11 @@
-"""A NATS server for a developer, with the keys of a network: what `weft net up` starts (WIRE.md 17).
+"""A NATS server for a developer, with the keys of a network: what `weft net up` starts (WIRE.md
+17).
 
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
                    ──it ends before──► BadUse, with what it said last
 
-Invariant: the server is a child of this program, in a group of its own: Ctrl-C at the terminal reaches this program alone, which ends it.
+Invariant: the server is a child of this program, in a group of its own: Ctrl-C at the terminal
+reaches this program alone, which ends it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _READY = re.compile(r"Listening for client connections on (\S+)")
 
 
 def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
-    """The server's program, and its version: $WEFT_NATS_SERVER, on the PATH, in ~/go/bin, or one of `beside`.
+    """The server's program, and its version: $WEFT_NATS_SERVER, on the PATH, in ~/go/bin, or one of
+    `beside`.
 
     Raises:
         BadUse: there is none, or it is too old.

@@ -1,11 +1,13 @@
-"""Channels between programs on several machines (WIRE.md 17): a channel by name, or a session with a program at an address.
+"""Channels between programs on several machines (WIRE.md 17): a channel by name, or a session with
+a program at an address.
 
     with net.join() as network:                          with net.join() as network:
         network.offer("lab/results", c, writers=True)        results = network.writer("lab/results")
 
-The ends are ordinary ones, in every backend. Programs meet at a NATS server (`weft net up` starts one for a developer) and are joined directly,
-by TLS 1.3 with certificates on both sides. Values are None, bool, int, float, str, bytes, lists and dicts, unless both sides say `trust=True`:
-then they are pickled, and each can make the other run anything. `pip install 'weft[net]'`.
+The ends are ordinary ones, in every backend. Programs meet at a NATS server (`weft net up` starts
+one for a developer) and are joined directly, by TLS 1.3 with certificates on both sides. Values are
+None, bool, int, float, str, bytes, lists and dicts, unless both sides say `trust=True`: then they
+are pickled, and each can make the other run anything. `pip install 'weft[net]'`.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def _called(name: str | None) -> str:
 
 
 class Door:
-    """Where programs of the same network come to have a session with this one; `listen` makes it. Leaving its block closes it.
+    """Where programs of the same network come to have a session with this one; `listen` makes it.
+    Leaving its block closes it.
 
     Attributes:
         address: "HOST:PORT".
@@ -144,7 +147,8 @@ def listen(
     Args:
         address: "HOST:PORT" to listen at; port 0: a free one. Other machines reach "0.0.0.0:PORT".
         keys: the folder with the certificate (`make_keys`); None: $WEFT_NET, or ~/.config/weft/net.
-        trust: values are pickled, with each program that says so as well: it can make this one run anything.
+        trust: values are pickled, with each program that says so as well: it can make this one run
+            anything.
         name: what this program calls itself; None: the machine, and the number of its OS process.
 
     Raises:
@@ -162,11 +166,13 @@ def connect(
     name: str | None = None,
     fingerprint: str | None = None,
 ) -> Session:
-    """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine: `await io(net.connect)(address)`.
+    """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine:
+    `await io(net.connect)(address)`.
 
     Args:
         address, keys, trust, name: as `listen` has them.
-        fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any of the same network will do.
+        fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any of the same
+            network will do.
 
     Raises:
         BadUse: there are no keys; the other side's certificate is not right, or it refuses ours.
@@ -184,7 +190,8 @@ def connect(
 
 
 class Network:
-    """This program as one of a network; `join` makes it. Leaving its block leaves the network: sessions end, and ends over there die.
+    """This program as one of a network; `join` makes it. Leaving its block leaves the network:
+    sessions end, and ends over there die.
 
     What blocks the thread is for coroutines `await io(network.writer)(name)`.
 
@@ -222,10 +229,11 @@ class Network:
     def offer(
         self, name: str, channel: Any, *, readers: bool = False, writers: bool = False
     ) -> None:
-        """Gives the channel a name, by which other programs get ends of it; this program is its home. Blocks the thread.
+        """Gives the channel a name, by which other programs get ends of it; this program is its
+        home. Blocks the thread.
 
-        Each program that asks gets an end of its own. The channel ends as ever: when the last end of a side has gone. So who wants it to
-        stay while nobody is there keeps an end of that side.
+        Each program that asks gets an end of its own. The channel ends as ever: when the last end
+        of a side has gone. So who wants it to stay while nobody is there keeps an end of that side.
 
         Args:
             name: letters, digits, - and _, in parts with / or . between.
@@ -233,7 +241,8 @@ class Network:
             readers, writers: which ends others get; at least one of them.
 
         Raises:
-            BadUse: the name is taken, or none; neither side is given; that is no channel of this program's; the server does not answer.
+            BadUse: the name is taken, or none; neither side is given; that is no channel of this
+                program's; the server does not answer.
         """
         if not isinstance(channel, _native.Channel):
             raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
@@ -242,7 +251,8 @@ class Network:
         self._call(self._meeting.offer(checked(name), channel, bool(readers), bool(writers)))
 
     def withdraw(self, name: str) -> None:
-        """Nobody gets ends by this name any more, which is free. Ends that were given stay. Blocks the thread.
+        """Nobody gets ends by this name any more, which is free. Ends that were given stay. Blocks
+        the thread.
 
         Raises:
             BadUse: this program does not offer it.
@@ -250,14 +260,15 @@ class Network:
         self._call(self._meeting.withdraw(checked(name)))
 
     def reader(self, name: str, *, patience: float = 10.0) -> Any:
-        """A Reader of the channel with this name, whose home is elsewhere. Blocks the thread until somebody offers it.
+        """A Reader of the channel with this name, whose home is elsewhere. Blocks the thread until
+        somebody offers it.
 
         Args:
             patience: seconds to wait for the name.
 
         Raises:
-            BadUse: nobody offers it, or no readers of it; it is this program's; the home refuses, or is another one than was announced;
-                the server does not answer.
+            BadUse: nobody offers it, or no readers of it; it is this program's; the home refuses,
+                or is another one than was announced; the server does not answer.
             ConnectionError: the home does not answer.
             PeerDied: the home died meanwhile.
         """
@@ -293,7 +304,8 @@ class Network:
         return _net_loop.call(self._loop, what)
 
     def close(self) -> None:
-        """Leaves the network: lets go of its names, and ends its sessions. A second time: nothing."""
+        """Leaves the network: lets go of its names, and ends its sessions. A second time:
+        nothing."""
         _open.discard(self)
         if self._closed:
             return
@@ -329,12 +341,15 @@ def join(
     trust: bool = False,
     name: str | None = None,
 ) -> Network:
-    """Makes this program one of the network whose programs meet at a NATS server. Blocks the thread; in a coroutine: `await io(net.join)()`.
+    """Makes this program one of the network whose programs meet at a NATS server. Blocks the
+    thread; in a coroutine: `await io(net.join)()`.
 
     Args:
-        server: its URL, "nats://HOST:PORT"; None: that which `weft net up` has noted beside the keys.
+        server: its URL, "nats://HOST:PORT"; None: that which `weft net up` has noted beside the
+            keys.
         keys, trust, name: as `listen` has them.
-        address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is for programs on one machine.
+        address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
+            for programs on one machine.
 
     Raises:
         BadUse: there are no keys; the server does not answer, or refuses them; that is no address.

@@ -1,7 +1,9 @@
-"""Questions to the program where a channel lives, and their answers: over two channels, one question at a time.
+"""Questions to the program where a channel lives, and their answers: over two channels, one
+question at a time.
 
 Invariants
-- Each question has a number, which its answer has too: who was cancelled as it waited leaves an answer that nobody takes for its own.
+- Each question has a number, which its answer has too: who was cancelled as it waited leaves an
+  answer that nobody takes for its own.
 - Who answers waits for nobody: `answers` has a buffer without a bound.
 """
 
@@ -21,7 +23,8 @@ def channels() -> tuple[Any, Any]:
 
 
 class Turn:
-    """One at a time, and who waits lets the other greenlets of its thread go on: a token in a buffer."""
+    """One at a time, and who waits lets the other greenlets of its thread go on: a token in a
+    buffer."""
 
     def __init__(self) -> None:
         token: Any = threads.Channel("turn", capacity=1)
