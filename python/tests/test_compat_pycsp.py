@@ -8,12 +8,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from compat_networks import implementations, load
 
-from weft.compat.pycsp import current
+from weft.compat.pycsp import _remote, current
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nobody_listens_afterwards() -> Iterator[None]:
+    """While other programs may come no run's virtual time goes on (rule 10.3)."""
+    yield
+    _remote.shut()
 
 
 def numbers(p: Any, count: int, end: str = "retire") -> Any:

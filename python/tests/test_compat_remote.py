@@ -13,6 +13,7 @@ import compat_remote_there as there
 import pytest
 from compat_networks import implementations, load
 
+from weft import coroutines
 from weft.compat.pycsp import _remote
 
 THERE = Path(there.__file__)
@@ -281,3 +282,21 @@ def test_a_network_that_waits_for_another_program_alone_is_no_deadlock(threads: 
 
     p.Parallel(writes(-channel))
     assert child.communicate()[0] == "[0, 2, 4]\n"
+
+
+def test_after_shutdown_nobody_comes_and_virtual_time_goes_on(p: Any) -> None:  # rule 10.3
+    channel = p.Channel("kept")
+    address = channel.address
+    with socket.socket() as taken, pytest.raises(OSError, match="in use"):
+        taken.bind(("127.0.0.1", address[1]))
+    p.shutdown()
+    p.shutdown()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", address[1]))
+
+    @coroutines.process
+    async def sleeps() -> float:
+        await coroutines.sleep(1000)
+        return coroutines.now()
+
+    assert coroutines.run(sleeps(), clock="virtual") == pytest.approx(1000)

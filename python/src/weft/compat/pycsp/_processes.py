@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import sys
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -334,7 +335,8 @@ class Implementation:
                     self._backend.sleep(0.001)
 
     def shutdown(self) -> None:
-        """Waits for what the main program has spawned. A program that does not call it waits at its end.
+        """Waits for what the main program has spawned; then other programs find no channel here any more. A program that does not call
+        it does the same at its end.
 
         Raises:
             what failed in them; Deadlock; InfoException: called by a process.
@@ -344,6 +346,8 @@ class Implementation:
                 "shutdown in a process: call it once, at the end of the main program"
             )
         _main.leave()
+        if remote := sys.modules.get("weft.compat.pycsp._remote"):  # else nobody was ever there
+            remote.shut()
 
     @staticmethod
     def current_process_id() -> str:

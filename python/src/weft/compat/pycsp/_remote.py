@@ -32,7 +32,7 @@ from weft.compat.pycsp._errors import (
 )
 from weft.errors import BadUse, ChannelEnd, PeerDied
 
-__all__ = ["Address", "FarChannel", "bound", "here", "listen"]
+__all__ = ["Address", "FarChannel", "bound", "here", "listen", "shut"]
 
 Address = tuple[str, int]
 
@@ -337,11 +337,15 @@ class FarChannel(_channels.Channel):
         return ChannelLostException(self.address, "the program of the channel has ended:")
 
 
-def _at_exit() -> None:
+def shut() -> None:
+    """Nobody is served or connected to any more: far channels are lost. What comes later begins anew, at another address."""
+    global _home
     for line in list(_lines.values()):
         line.close()
-    if _home is not None:
-        _home.close()
+    with _making:
+        home, _home = _home, None
+    if home is not None:
+        home.close()
 
 
-threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it waits for threads
+threading._register_atexit(shut)  # type: ignore[attr-defined]  # before it waits for threads
