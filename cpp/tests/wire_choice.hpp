@@ -47,6 +47,11 @@ class Spanning final : public w::FarOp {
     lasts_ = true;
     return *this;
   }
+  // Whoever waits goes on as soon as it is told, and then there is no choice any more.
+  Spanning& goes_at_once() {
+    goes_ = true;
+    return *this;
+  }
   // `first`: asked first.
   Spanning& begin(w::Space& s, std::uint32_t first = 0) {
     space_ = s.shared_from_this();
@@ -83,12 +88,15 @@ class Spanning final : public w::FarOp {
     guards_.push_back(std::move(g));
     return *this;
   }
-  void over() noexcept override { is_over = true, ++times; }
+  void over() noexcept override {
+    is_over = true, ++times;
+    if (goes_) span_.reset();
+  }
   std::shared_ptr<w::Space> space_;
   std::vector<w::Span::Guard> guards_;
   std::vector<std::unique_ptr<w::Room>> rooms_;
   std::optional<w::Span> span_;
-  bool looks_ = false, lasts_ = false, timed_ = false;
+  bool looks_ = false, lasts_ = false, timed_ = false, goes_ = false;
 };
 
 // Two homes and two places, each place with a session to each home; everybody has been greeted.

@@ -251,6 +251,30 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "wire 5.9: a home that is asked after the timer came may decide at once, and then the choice "
+    "is gone: nothing of it is looked at any more") {
+  for (const bool here : {true, false}) {
+    CAPTURE(here);
+    Square s;
+    Channel<int> c, d{buffer(1)};
+    const auto rc = s.a0.give(c.reader());
+    Reader<int> mine = d.reader();
+    const auto rd = here ? 0 : s.a1.give(d.reader());
+    s.settle();
+    Writer<int> wc = c.writer(), wd = d.writer();
+    wd(7);
+    Spanning x;
+    x.read(s.a0.at_party, rc);
+    here ? x.read(std::move(mine)) : x.read(s.a1.at_party, rd);
+    x.goes_at_once().begin(*s.p[0]);
+    x.look_once();
+    s.settle();
+    REQUIRE((x.is_over && x.times == 1 && x.ok()));
+    CHECK((x.outcome.guard == 1 && x.value() == 7));
+  }
+}
+
+TEST_CASE(
     "wire 5.11: that the channel of a guard that is off has retired is no outcome, also if its "
     "retirement would be one (rules 5.2, 5.6)") {
   Square s;

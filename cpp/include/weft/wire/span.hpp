@@ -15,7 +15,7 @@
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
 //  2 whole_.over() is called once, when no part can be heard of any more; not if begin() says that
-//    it is over.
+//    it is over. Nothing of this is touched after it: whoever waits goes on, and destroys it.
 #pragma once
 #include <memory>
 #include <vector>
@@ -110,7 +110,8 @@ class Span {
   const std::uint32_t first_;
   const Kept kept_;
   const bool looks_;
-  bool late_ = false;  // look_once(): no attempt is waited for
+  bool late_ = false;            // look_once(): no attempt is waited for
+  bool* over_within_ = nullptr;  // of the attempt that go_on() is in after that: it is over
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Seat> seats_;
   Part* trying_ = nullptr;

@@ -192,8 +192,17 @@ WEFT_IMPL void Span::go_on() {
     for (std::uint32_t i = 0; i < n; ++i)
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
         trying_writes_ |= guards_[i].writes && !guards_[i].off;
+    if (!late_) return p.attempt(first, count);
+    // It may be over in there, and then whoever waits for it has perhaps destroyed it.
+    bool over = false;
+    bool* const outer = std::exchange(over_within_, &over);
     p.attempt(first, count);
-    if (late_ && trying_ == &p && !making_) p.stop_trying();
+    if (over) {
+      if (outer) *outer = true;
+      return;
+    }
+    over_within_ = outer;
+    if (trying_ == &p && !making_) p.stop_trying();
   };
   // In the order of the guards, neighbours of one home at once.
   while (asked_ < n) {
@@ -224,6 +233,7 @@ WEFT_IMPL void Span::end(const Outcome& how, Part* at) {
     if (p.get() != at) p->gone();
   whole_.outcome = how;
   whole_.word_ = Word::over;
+  if (over_within_) *over_within_ = true;
   if (!silently_) whole_.over();
 }
 
