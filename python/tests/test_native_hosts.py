@@ -489,7 +489,7 @@ def test_a_deadlock_names_it(host: Any) -> None:  # rules 10.1, 16.8
 def test_bad_use_is_told_here_and_at_once(crashing: Any, host: Any) -> None:  # rule 16.8
     c = Channel("c")
     w = c.writer()
-    with pytest.raises(BadUse, match=r"on='cloud'.*on='thread', on='process'.*Hosts"):
+    with pytest.raises(BadUse, match=r"on='cloud'.*on='thread', on='pool', on='process'.*Hosts"):
         crashing.pid(w, on="cloud")
     with pytest.raises(BadUse, match="no such backend"):
         crashing.pid(w, on=7)
