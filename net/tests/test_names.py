@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import shutil
 import signal
 from pathlib import Path
@@ -376,3 +377,50 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
             assert [n.host for n in other.names()] == ["new"]
         with pytest.raises(BadUse, match="not offered by this program"):
             network.withdraw("c")
+
+
+def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
+    """As by a renewal that was cancelled with its message under way. wire 17.3"""
+    with joined(server, keys) as network:
+        network.offer("lab/again", th.Channel("c"), writers=True)
+        look, looks = network._meeting._there, []
+
+        async def there(names: Any, name: str) -> Any:
+            found = await look(names, name)
+            looks.append(found)
+            if len(looks) == 1:
+                await names.put(name, (await names.get(name)).value)
+            return found
+
+        monkeypatch.setattr(network._meeting, "_there", there)
+        network.withdraw("lab/again")
+        assert len(looks) == 2
+        assert network.names() == []
+
+
+def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
+    """Its link reads on a thread of its own: what it had not read would be lost. wire 17.9"""
+    done: queue.Queue[str] = queue.Queue()
+
+    class Ending:
+        def __init__(self) -> None:
+            self._carried = asyncio.get_running_loop().create_future()
+
+        def wait(self) -> str:
+            done.put("heard out")
+            return "it was over"
+
+        def close(self) -> None:
+            done.put("closed")
+
+    with joined(server, keys) as network:
+
+        async def keeps() -> None:
+            session = Ending()
+            network._keep(session)  # type: ignore[arg-type]
+            assert network._sessions == {session}
+            session._carried.set_result(None)
+
+        on_loop(network, keeps())
+        assert [done.get(timeout=10), done.get(timeout=10)] == ["heard out", "closed"]
+        assert network._sessions == set()

@@ -22,5 +22,4 @@ def test_the_home_and_who_writes_to_it(server, tmp_path):
         for text in (home, writer)
     ]
     printed = [child.communicate()[0] for child in children]
-    assert [child.returncode for child in children] == [0, 0]
-    assert printed == ["0\n1\n4\n", ""]
+    assert (printed, [child.returncode for child in children]) == (["0\n1\n4\n", ""], [0, 0])

@@ -1,15 +1,15 @@
 """Sessions between machines: TLS 1.3 over TCP, and what is said before the session begins (WIRE.md
 17.1, 17.2).
 
-    the native link ──its end of a socket pair──► carry() ──► TLS ──► the other machine
-                    ◄─────────────────────────────carry()◄──
+    the native link ──its end of a socket pair──► _carry_out() ──► TLS ──► the other machine
+                    ◄─────────────────────────────_carry_back()◄──
 
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
 
 Invariants
 - A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it. Between the
   two is the socket pair.
-- At most LARGEST bytes wait here in each direction (and what the two transports hold): who does not
+- At most LARGEST bytes wait here in each direction (and what the connection's transport holds): who does not
   read stops who writes.
 - Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
 """
@@ -34,6 +34,7 @@ __all__ = ["Refused", "Session", "Welcome", "joined", "parted", "reach", "serve"
 
 MAGIC, MOST = b"WEFTNET1", 4096
 LARGEST = 1 << 18  # bytes
+PIECE = struct.Struct("<I")  # before each piece of a session's bytes: its length
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
 SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
 UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
@@ -139,11 +140,35 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
             own.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
+    """Until the link has closed; then the other side is told that this was all."""
+    loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
-        while data := await reader.read(LARGEST):
-            writer.write(data)
-            await writer.drain()
+        try:
+            while data := await loop.sock_recv(link, LARGEST):
+                there.write(PIECE.pack(len(data)) + data)
+                await there.drain()
+        finally:  # also when the link was closed with something unread, which is an error here
+            there.write(PIECE.pack(0))
+        await there.drain()
+
+
+async def _carry_back(there: asyncio.StreamReader, link: socket.socket) -> None:
+    """Until the other side has said all, or its connection has ended. What comes for a link that
+    has closed is still read: to close with bytes unread resets the connection, and that may take
+    with it what we have sent last."""
+    loop = asyncio.get_running_loop()
+    listens = True
+    with contextlib.suppress(OSError, EOFError):
+        while size := PIECE.unpack(await there.readexactly(PIECE.size))[0]:
+            if size > LARGEST:
+                return
+            data = await there.readexactly(size)
+            if listens:
+                try:
+                    await loop.sock_sendall(link, data)
+                except OSError:
+                    listens = False
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
@@ -156,19 +181,23 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 async def _carried(
-    here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    link: socket.socket, there: tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ) -> None:
-    """Until either side has closed: then what it had said before goes to the other, which is closed
-    too."""
-    out = asyncio.ensure_future(_carry(here[0], there[1]))
-    back = asyncio.ensure_future(_carry(there[0], here[1]))
+    """Until both sides have said all, or the connection has ended. Who closes first stays until
+    the other side has heard everything, and has said so (17.9)."""
+    link.setblocking(False)
+    out = asyncio.ensure_future(_carry_out(link, there[1]))
+    back = asyncio.ensure_future(_carry_back(there[0], link))
     try:
         await asyncio.wait({out, back}, return_when=asyncio.FIRST_COMPLETED)
+        if not back.done():
+            await asyncio.wait({back}, timeout=GREETING / 2)
     finally:
         out.cancel()
         back.cancel()
-        await asyncio.gather(_close(there[1]), _close(here[1]), return_exceptions=True)
+        await asyncio.gather(out, back, return_exceptions=True)
+        link.close()
+        await _close(there[1])
 
 
 def _pack(said: Said) -> bytes:
@@ -197,8 +226,7 @@ async def _session(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, trusted: bool
 ) -> Session:
     ours, theirs = socket.socketpair()
-    here = await asyncio.open_connection(sock=ours, limit=LARGEST)
-    carried = asyncio.ensure_future(_carried(here, (reader, writer)))
+    carried = asyncio.ensure_future(_carried(ours, (reader, writer)))
     loop = _net_loop.use()  # as long as it lasts
     carried.add_done_callback(lambda _: _net_loop.done(loop))
     link = _native._Link(

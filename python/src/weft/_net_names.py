@@ -41,6 +41,7 @@ __all__ = ["Meeting", "Named"]
 
 BUCKET = "weft_names"
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
+WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
 BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
@@ -318,9 +319,17 @@ class Meeting:
     async def _let_go(self, offer: _Offer) -> None:
         names = await self._names()
         async with offer.writing:
-            there = await self._there(names, offer.name)
-            if there is not None and there[1].get("home") == self.home:
-                await names.delete(offer.name, last=there[0])
+            while there := await self._there(names, offer.name):
+                if there[1].get("home") != self.home:
+                    return
+                try:
+                    await names.delete(offer.name, last=there[0])
+                    return
+                except js_errors.BadRequestError as error:
+                    # It was written once more, perhaps by a renewal of ours that was cancelled
+                    # with its message under way.
+                    if error.err_code not in WRONG_LAST:
+                        raise
 
     def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
         name, side = said.get("name"), said.get("side")

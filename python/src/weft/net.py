@@ -216,13 +216,19 @@ class Network:
         _open.add(self)
 
     def _keep(self, session: Session) -> None:
-        """On the loop's thread. It is let go of when it is over."""
+        """On the loop's thread. It is let go of when it is over: not before the link, on its own
+        thread, has seen all that was said. What it had not read yet would be lost."""
         self._sessions.add(session)
+
+        def let_go() -> None:
+            with contextlib.suppress(BadUse):  # it was closed meanwhile
+                session.wait()
+            session.close()
 
         def over(_: object) -> None:
             self._sessions.discard(session)
             with contextlib.suppress(RuntimeError):  # the loop ends
-                self._loop.run_in_executor(None, session.close)
+                self._loop.run_in_executor(None, let_go)
 
         session._carried.add_done_callback(over)
 

@@ -1,0 +1,183 @@
+"""How a session's bytes are carried, and how they end (WIRE.md 17.9): two carriers over TCP, and
+links that are only sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from typing import Any
+
+import pytest
+
+from weft import _net_link
+from weft._net_link import _carried
+
+HEARD = 5.0  # seconds until a test that hangs fails
+
+
+async def over_tcp() -> tuple[Any, Any]:
+    """The two ends of a connection, each with its reader and writer."""
+    came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda *both: came.set_result(both), "127.0.0.1", 0)
+    there = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    server.close()
+    return there, await came
+
+
+async def with_a_link(end: Any) -> tuple[asyncio.Task[None], socket.socket]:
+    """A carrier for that end of a connection, and the link's side of its socket pair."""
+    ours, link = socket.socketpair()
+    link.setblocking(False)
+    return asyncio.ensure_future(_carried(ours, end)), link
+
+
+async def both() -> tuple[Any, Any]:
+    one, other = await over_tcp()
+    return await with_a_link(one), await with_a_link(other)
+
+
+async def sends(link: socket.socket, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(link, data)
+
+
+async def pours(link: socket.socket) -> None:
+    """Sends without end."""
+    with contextlib.suppress(OSError):
+        while True:
+            await sends(link, b"y" * (1 << 18))
+            await asyncio.sleep(0)
+
+
+async def heard(link: socket.socket, most: int = 1 << 30) -> bytes:
+    """What it is told until the end, or until that many bytes have come."""
+    data = b""
+    with contextlib.suppress(ConnectionResetError):  # what we have sent was not read: also an end
+        while len(data) < most and (more := await recv(link)):
+            data += more
+    return data
+
+
+async def recv(link: socket.socket) -> bytes:
+    return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(link, 1 << 16), HEARD)
+
+
+def test_what_was_said_before_the_end_arrives_whatever_comes_against_it():  # wire 17.9
+    async def once(last: bytes) -> None:
+        (leaves, a), (stays, b) = await both()
+        against = asyncio.ensure_future(pours(b))
+        await sends(a, last)
+        a.close()
+        assert await heard(b) == last
+        b.close()
+        await asyncio.wait_for(asyncio.gather(leaves, stays), HEARD)
+        await against
+
+    async def often() -> None:
+        for i in range(60):
+            await once(bytes(i % 7) + b"x" * (i * i))
+
+    asyncio.run(often())
+
+
+def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wire 17.9
+    async def network() -> None:
+        (leaves, a), (stays, b) = await both()
+        await sends(b, b"never read")
+        await asyncio.get_running_loop().sock_recv(a, 1)  # the rest has come too
+        await sends(a, b"last")
+        a.close()
+        assert await heard(b) == b"last"
+        b.close()
+        await asyncio.wait_for(asyncio.gather(leaves, stays), HEARD)
+
+    asyncio.run(network())
+
+
+def test_more_than_one_piece_and_both_directions():  # wire 17.9
+    async def network() -> None:
+        (first, a), (second, b) = await both()
+        data = bytes(range(256)) * 4096
+        sent = asyncio.gather(sends(a, data), sends(b, data))
+        assert await heard(b, len(data)) == data
+        assert await heard(a, len(data)) == data
+        await sent
+        a.close()
+        assert await heard(b) == b""
+        b.close()
+        await asyncio.wait_for(asyncio.gather(first, second), HEARD)
+
+    asyncio.run(network())
+
+
+def test_both_leave_at_once():  # wire 17.9
+    async def network() -> None:
+        (first, a), (second, b) = await both()
+        a.close()
+        b.close()
+        await asyncio.wait_for(asyncio.gather(first, second), HEARD)
+
+    asyncio.run(network())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(struct.pack("<I", _net_link.LARGEST + 1) + b"z" * 100, id="too long a piece"),
+        pytest.param(struct.pack("<I", 2**32 - 1), id="the longest that can be said"),
+        pytest.param(b"\1\0", id="half a length"),
+        pytest.param(struct.pack("<I", 9) + b"four", id="half a piece"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 17.9
+    async def network() -> None:
+        one, (reader, writer) = await over_tcp()
+        carrier, link = await with_a_link(one)
+        writer.write(struct.pack("<I", 5) + b"whole" + said)
+        writer.write_eof()
+        assert await heard(link) == b"whole"
+        await asyncio.wait_for(carrier, HEARD)
+        assert await asyncio.wait_for(reader.read(), HEARD) == struct.pack("<I", 0)
+        writer.close()
+        link.close()
+
+    asyncio.run(network())
+
+
+def test_who_has_said_all_stays_until_the_other_has():  # wire 17.9
+    async def network() -> None:
+        one, (reader, writer) = await over_tcp()
+        carrier, link = await with_a_link(one)
+        await sends(link, b"last")
+        link.close()
+        last = struct.pack("<I", 4) + b"last" + struct.pack("<I", 0)
+        assert await asyncio.wait_for(reader.readexactly(len(last)), HEARD) == last
+        for _ in range(40):  # more than the system takes from who is not read
+            writer.write(struct.pack("<I", 200_000) + bytes(200_000))
+            await asyncio.wait_for(writer.drain(), HEARD)
+        assert not carrier.done()
+        writer.write(struct.pack("<I", 0))
+        assert await asyncio.wait_for(reader.read(), HEARD) == b""  # an end, and no reset
+        await asyncio.wait_for(carrier, HEARD)
+        writer.close()
+
+    asyncio.run(network())
+
+
+def test_a_peer_that_never_says_all_is_left_in_time(monkeypatch):  # wire 17.9
+    monkeypatch.setattr(_net_link, "GREETING", 0.2)
+
+    async def network() -> None:
+        one, (reader, writer) = await over_tcp()
+        carrier, link = await with_a_link(one)
+        await sends(link, b"last")
+        link.close()
+        assert await asyncio.wait_for(reader.read(-1), HEARD) == (
+            struct.pack("<I", 4) + b"last" + struct.pack("<I", 0)
+        )
+        await asyncio.wait_for(carrier, HEARD)
+        writer.close()
+
+    asyncio.run(network())
