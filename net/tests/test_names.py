@@ -399,7 +399,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """Its link reads on a thread of its own: what it had not read would be lost. wire 17.9"""
+    """Its link reads on a thread of its own: what it had not read would be lost. wire 17.13"""
     done: queue.Queue[str] = queue.Queue()
 
     class Ending:

@@ -1,4 +1,4 @@
-"""How a session's bytes are carried, and how they end (WIRE.md 17.9): two carriers over TCP, and
+"""How a session's bytes are carried, and how they end (WIRE.md 17.13): two carriers over TCP, and
 links that are only sockets."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def recv(link: socket.socket) -> bytes:
     return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(link, 1 << 16), HEARD)
 
 
-def test_what_was_said_before_the_end_arrives_whatever_comes_against_it():  # wire 17.9
+def test_what_was_said_before_the_end_arrives_whatever_comes_against_it():  # wire 17.13
     async def once(last: bytes) -> None:
         (leaves, a), (stays, b) = await both()
         against = asyncio.ensure_future(pours(b))
@@ -81,7 +81,7 @@ def test_what_was_said_before_the_end_arrives_whatever_comes_against_it():  # wi
     asyncio.run(often())
 
 
-def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wire 17.9
+def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wire 17.13
     async def network() -> None:
         (leaves, a), (stays, b) = await both()
         await sends(b, b"never read")
@@ -95,7 +95,7 @@ def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wi
     asyncio.run(network())
 
 
-def test_more_than_one_piece_and_both_directions():  # wire 17.9
+def test_more_than_one_piece_and_both_directions():  # wire 17.13
     async def network() -> None:
         (first, a), (second, b) = await both()
         data = bytes(range(256)) * 4096
@@ -111,7 +111,7 @@ def test_more_than_one_piece_and_both_directions():  # wire 17.9
     asyncio.run(network())
 
 
-def test_both_leave_at_once():  # wire 17.9
+def test_both_leave_at_once():  # wire 17.13
     async def network() -> None:
         (first, a), (second, b) = await both()
         a.close()
@@ -131,7 +131,7 @@ def test_both_leave_at_once():  # wire 17.9
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 17.9
+def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 17.13
     async def network() -> None:
         one, (reader, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
@@ -146,7 +146,7 @@ def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 
     asyncio.run(network())
 
 
-def test_who_has_said_all_stays_until_the_other_has():  # wire 17.9
+def test_who_has_said_all_stays_until_the_other_has():  # wire 17.13
     async def network() -> None:
         one, (reader, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
@@ -166,7 +166,7 @@ def test_who_has_said_all_stays_until_the_other_has():  # wire 17.9
     asyncio.run(network())
 
 
-def test_a_peer_that_never_says_all_is_left_in_time(monkeypatch):  # wire 17.9
+def test_a_peer_that_never_says_all_is_left_in_time(monkeypatch):  # wire 17.13
     monkeypatch.setattr(_net_link, "GREETING", 0.2)
 
     async def network() -> None:

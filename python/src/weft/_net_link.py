@@ -184,7 +184,7 @@ async def _carried(
     link: socket.socket, there: tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ) -> None:
     """Until both sides have said all, or the connection has ended. Who closes first stays until
-    the other side has heard everything, and has said so (17.9)."""
+    the other side has heard everything, and has said so (17.13)."""
     link.setblocking(False)
     out = asyncio.ensure_future(_carry_out(link, there[1]))
     back = asyncio.ensure_future(_carry_back(there[0], link))
