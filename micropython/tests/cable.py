@@ -2,7 +2,9 @@
 
 Invariants
 - The PC's end is a pseudo-terminal, `device`; it is there until `plug_out_pc`, whether a program has it open or not.
-- Only the thread reads and writes the two ends; another thread changes them under the lock, and wakes it.
+- Only the thread reads, writes and closes the two ends; another thread changes which they are under the lock, leaves those of before
+  in `gone`, and wakes it. Nobody else may close one: the thread could be about to wait at it, and its number be another's by then.
+- The thread never waits for the PC with the lock: what a device that nobody reads has no room for is lost.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class Cable:
         self.woken, self.wake = os.pipe()
         self.board = board
         self.pc, self.kept = -1, -1
+        self.gone: list[int] = []  # to be closed
         self.cut = False  # nothing gets through
         self.faults: Spoiler | None = None
         self.carried = 0  # bytes from the PC
@@ -57,6 +60,7 @@ class Cable:
     def plug_in_pc(self) -> None:
         pc, kept = os.openpty()
         tty.setraw(kept)
+        os.set_blocking(pc, False)
         with self.lock:
             self.pc, self.kept, self.device = pc, kept, os.ttyname(kept)
         self.changed()
@@ -64,8 +68,7 @@ class Cable:
     def plug_out_pc(self) -> None:
         """The device is gone: as of USB that is pulled."""
         with self.lock:
-            os.close(self.kept)
-            os.close(self.pc)
+            self.gone += [self.kept, self.pc]
             self.pc = self.kept = -1
         self.changed()
 
@@ -73,13 +76,15 @@ class Cable:
         """Another board, or the same after it was reset."""
         with self.lock:
             if self.board is not None:
-                os.close(self.board)
+                self.gone.append(self.board)
             self.board = board
         self.changed()
 
     def carry(self) -> None:
         while True:
             with self.lock:
+                while self.gone:
+                    os.close(self.gone.pop())
                 if self.closed:
                     return
                 ends = [fd for fd in (self.pc, self.board) if fd is not None and fd >= 0]
