@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints instructions an operation, exact and the same
-in every run (the emulator's clock is one nanosecond an instruction). BOARD: board-pure, board-natmod or board-native."""
+in every run (the emulator's clock is one nanosecond an instruction). BOARD: board-pure, board-natmod or board-native.
+`on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of asyncio at a rescheduling future, wait in a heap of so many KB, each at
+a channel of its own."""
 
 import re
 import sys
@@ -12,18 +14,32 @@ sys.path.insert(0, str(HERE.parents[1]))
 from micropython.tests import board  # noqa: E402
 
 SAMPLES, PER = 4, 50
-PROGRAM = "import sys\nsys.argv[:] = {argv!r}\nimport on_device\n"
+PROGRAM = "import sys\nsys.argv[:] = {argv!r}\nimport {module}\n"
+
+
+def measured(where: str, *argv: str, heap: int = 0) -> str:
+    """What a program of this folder says on the board."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = folder / "measure.py"
+        program.write_text(PROGRAM.format(argv=[*argv], module=argv[0].removesuffix(".py")))
+        return board.run(where, program, folder, HERE / argv[0], HERE / "baselines.py", heap=heap)
+
+
+def fits(where: str, what: str, kb: int) -> str:
+    """How many wait in a heap of so many KB."""
+    try:
+        said = measured(where, "room_on_device.py", what, heap=kb * 1024)
+    except AssertionError as e:
+        if "MemoryError" in str(e):
+            return "does not load"
+        raise
+    return re.search(rf"^{what}: (.*)$", said, re.M)[1]
 
 
 def instructions(where: str, bench: str, way: str) -> list[int]:
     """An operation's, in each of SAMPLES stretches of PER."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        program = folder / "measure.py"
-        program.write_text(
-            PROGRAM.format(argv=["on_device.py", bench, way, str(SAMPLES), str(PER)])
-        )
-        said = board.run(where, program, folder, HERE / "on_device.py", HERE / "baselines.py")
+    said = measured(where, "on_device.py", bench, way, str(SAMPLES), str(PER))
     found = re.search(r"^ns (.*)$", said, re.M)
     assert found, said
     return [round(float(v)) for v in found[1].split()]
@@ -34,6 +50,10 @@ def main() -> int:
         print(__doc__)
         return 2
     where, bench, *ways = sys.argv[1:]
+    if bench == "room":
+        for kb in map(int, ways):
+            print(f"{kb} KB {where}: {fits(where, 'parked', kb)}; asyncio {fits(where, 'tasks', kb)}")
+        return 0
     for way in ways:
         figures = instructions(where, bench, way)
         print(f"{bench} {way} {where}: {min(figures):,} to {max(figures):,}")

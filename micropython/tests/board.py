@@ -69,8 +69,11 @@ def package() -> dict[str, bytes]:
     }
 
 
-def run(board: str, program: Path, folder: Path, *more: Path) -> str:
-    """What the program prints; `more` are modules that it imports. An error if it does not come to its end."""
+def run(board: str, program: Path, folder: Path, *more: Path, heap: int = 0) -> str:
+    """What the program prints; `more` are modules that it imports. An error if it does not come to its end.
+
+    heap: its bytes, if not the 140 KB that the firmware has (firmware/port/main.c).
+    """
     firmware, natmod = FIRMWARE[board]
     files = package()
     files["program.mpy"] = compiled(program)
@@ -88,6 +91,7 @@ def run(board: str, program: Path, folder: Path, *more: Path) -> str:
             *MACHINE,
             *("-serial", "stdio"),
             *("-device", f"loader,file={disk},addr=0x21000000,force-raw=on"),
+            *("-device", f"loader,addr=0x21fffffc,data={heap},data-len=4"),
             *("-kernel", tiers.MADE / firmware),
         ],
         capture_output=True,

@@ -47,6 +47,7 @@ def over(proc):
 
 def enter(proc, n):
     proc.watchers = proc.watchers + (n,)
+    proc.watch = proc.watch or 1
 
 
 def leave(proc, n):
@@ -67,12 +68,12 @@ def tell(proc):
         if n.alt.live:
             n.alt.v = ended(proc)
             n.alt.commit(n)
-    return proc.watch and any([by is None or not by.done for by in proc.watching])
+    return proc.watch == 2 and any([by is None or not by.done for by in proc.watching])
 
 
 def watched(process):
     """The same process: if it fails while one who asked for its end lives, that is theirs and not its group's (7.11)."""
     if process.begun or process.k:
         raise BadUse("watched: process %s was started before" % process.path)
-    process.watch = True
+    process.watch = 2
     return process

@@ -133,6 +133,7 @@ class Thread(_proc.Process):
                 value = self.fn(*self.args, **self.kw)
             except BaseException as e:
                 error = e
+        self.args, self.kw = (), self.NO_NAMES
         with lock:
             threads -= own  # before the party is told: the next network may begin at once
             _proc.finish(self, value, error)

@@ -7,7 +7,7 @@ Invariants
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
-from builtins import isinstance
+from builtins import dict, hasattr, int, isinstance, len, list, set, tuple
 
 from . import _chan
 from . import _core as core
@@ -15,6 +15,7 @@ from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
 from .errors import BadUse, Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
+_roomy = 0  # for how many there is room in the core's queue, at least
 _run = None
 dead = None  # under threads: the deadlock that was found
 WRAPS = ()  # weft.threads: its ends, around the core's
@@ -27,7 +28,7 @@ class Process:
     flight = None  # the last Cancelled that was on its way to it, while it is in a limit
     watchers = ()  # Nodes of selects that wait for its end
     watching = ()  # who asked for its end; None is ordinary code
-    watch = False  # its failure is its watchers'
+    watch = 0  # 1: somebody waits for its end, or has; 2: its failure is its watchers'
     groups = 0  # how many blocks of a Group it is in
 
     # A process that waits pays for each field that it has: these it gets when they differ.
@@ -43,22 +44,23 @@ class Process:
         self.ends = []
         hold(self.ends, args)
         if kw:
-            hold(self.ends, kw)
+            hold(self.ends, kw.values())
 
     def named(self, name):
         self.given = name
         return self
 
-    @property
-    def name(self):
-        return self.given or name_of(self.fn)
+    # No properties: a class that has one is asked for each field that is set, which makes a process twice as dear.
+    def __getattr__(self, what):
+        if what == "name":
+            return self.given or name_of(self.fn)
+        if what == "done":  # no field: there may be no memory for one when a process ends
+            return self.ends == ()
+        if what == "path":
+            return self._path()
+        raise AttributeError(what)
 
-    @property
-    def done(self):  # no field: there may be no memory for one when a process ends
-        return self.ends == ()
-
-    @property
-    def path(self):
+    def _path(self):
         if self.party is None:
             return self.name
         alike = [k for k in self.party.kids if k.name == self.name]
@@ -69,22 +71,27 @@ class Process:
         return "<process %s>" % self.path
 
     def start(self, party):
+        global _roomy
         if self.begun or self.k:
             raise BadUse("process %s was started before: make another" % self.path)
+        kw = self.kw
         try:
-            g = self.fn(*self.args, **self.kw)
+            g = self.fn(*self.args, **kw) if kw else self.fn(*self.args)
             if not hasattr(g, "send"):
                 raise BadUse("%s is no coroutine: write async def" % self.name)
             k = core.Proc(self)
             k.start(shell(g) if shell else g)
-            core.room(len(_all) + 4)
+            n = len(_all) + 4
+            if n > _roomy:  # of the pure core's queue, which never shrinks
+                core.room(n)
+                _roomy = n
             _all.append(self)
         except MemoryError:
             raise NoRoom(
                 "no memory for process %s; those that run can still be stopped" % self.name
             )
         del self.args  # the coroutine has them; the fields that follow take their place
-        if self.kw:
+        if kw:
             self.kw = self.NO_NAMES
         self.k = k
         self.party = party
@@ -156,9 +163,12 @@ def name_of(fn):
     return getattr(fn, "__name__", "process")
 
 
+_KINDS = (list, tuple, set, dict)
+
+
 def hold(ends, things):
     """The ends in arguments, and in the containers among them (2.3)."""
-    for x in things.values() if isinstance(things, dict) else things:
+    for x in things:
         kind = x.__class__  # much quicker than isinstance
         if kind in WRAPS:
             x = x._end
@@ -166,20 +176,19 @@ def hold(ends, things):
         if kind in ENDS:
             x.h += 1
             ends.append(x)
-        elif kind is not int and isinstance(x, (list, tuple, set, dict)):
-            hold(ends, x)
+        elif kind is not int and isinstance(x, _KINDS):
+            hold(ends, x.values() if isinstance(x, dict) else x)
 
 
 def let_go(proc, error):
     ends, proc.ends = proc.ends, ()
-    kept = proc.result
     for end in ends:
         end.h -= 1
         if end.x:
             continue
-        if isinstance(error, Poisoned):
+        if error is not None and isinstance(error, Poisoned):
             end.c.x.poison(error.strength)
-        if end.h <= 0 and end is not kept:
+        if end.h <= 0 and end is not proc.result:
             shut(end, False, "its process %s has ended" % proc.name)
 
 
@@ -207,19 +216,28 @@ def finish(proc, value, error):
         proc.result = value
     if error is not None:
         proc.error = error
-    if proc.args:
-        proc.args = ()
-    if proc.kw:
-        proc.kw = proc.NO_NAMES
     let_go(proc, error)
-    if proc in _all:
-        _all.remove(proc)
+    forget(proc)
     theirs = False
-    if proc.watchers or proc.watch:
+    if proc.watch:
         from ._ended import tell
 
         theirs = tell(proc)
     proc.party.over(proc, None if error is None or theirs or quiet(error) else error)
+
+
+def forget(proc):
+    """Takes it off `_all`, from whichever end it is nearer to: `remove` asks each that is before it whether it is its equal."""
+    i, j = 0, len(_all) - 1
+    while i <= j:
+        if _all[j] is proc:
+            del _all[j]
+            return
+        if _all[i] is proc:
+            del _all[i]
+            return
+        i += 1
+        j -= 1
 
 
 def quiet(error):
@@ -319,20 +337,16 @@ class Party:
 
     def verdict(self, also=None):
         """Raises what failed (7.2); else the results in order."""
-        wrong, results = [], []
-        for k in self.kids:
-            results.append(k.result)
-            if k.fault is not None:
-                wrong.append(k.fault)
-        if also is not None:
-            wrong.append(also)
-        if wrong:
-            if len(wrong) == 1:
-                raise wrong[0]
-            from .errors import Failures
+        if self.failed or also is not None:
+            wrong = [k.fault for k in self.kids if k.fault is not None]
+            if also is not None:
+                wrong.append(also)
+            if len(wrong) > 1:
+                from .errors import Failures
 
-            raise Failures(wrong)
-        return results
+                raise Failures(wrong)
+            raise wrong[0]
+        return [k.result for k in self.kids]
 
 
 async def Parallel(*processes):
