@@ -63,6 +63,8 @@ def look(x):
         for k in x.__mro__:
             code = getattr(vars(k).get("__init__"), "__code__", None)
             members.update((n, None) for n in (code.co_names if code else ()) if n not in members)
+            code = getattr(vars(k).get("__getattr__"), "__code__", None)  # that answers to these names
+            members.update((n, None) for n in (code.co_consts if code else ()) if isinstance(n, str))
         members["__init__"] = shape(x)
     return members
 

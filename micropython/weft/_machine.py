@@ -151,6 +151,9 @@ class Thread(_proc.Process):
         self.wake()
         self.poke()
 
+    def __next__(self):  # the natmod resumes by this where it can; and what a Process has not is an error (__getattr__)
+        self.send(None)
+
     def wake(self):
         """It goes on once it is poked: that may come without the lock, which it wants first of all."""
         global running
