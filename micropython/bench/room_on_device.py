@@ -1,5 +1,7 @@
 """What fits, and what a line of those that wait costs: room_on_device.py WHAT [N]; prints `WHAT: figure`.
 
+pieces: bytes of each piece of a process that waits at a channel of its own, in whole blocks of the collector.
+
 parked, tasks: most processes of Weft, or tasks of asyncio at a future of the thesis's, that wait in this heap, each with its channel.
 threads N: most threads with stacks of N bytes. list N, deque N: µs for N elements appended, taken from the front, and filtered."""
 
@@ -41,6 +43,33 @@ def parked():
     except Exception:  # there may be no room for the report of it
         pass
     print("parked:", counted[0])
+
+
+def pieces():
+    from weft import _core as core
+    from weft.coroutines import Channel, process
+
+    async def waits(source):
+        await source
+
+    c, made = Channel("c"), process(waits)
+    for name, make in (
+        ("coroutine", lambda: waits(c)),
+        ("core.Proc", lambda: core.Proc(None)),
+        ("core.Chan", lambda: core.Chan(None)),
+        ("reader end", lambda: core.Rd(c.k)),
+        ("writer end", lambda: core.Wr(c.k)),
+        ("Channel", lambda: Channel("c")),
+        ("Process", lambda: made(c)),
+    ):
+        kept = [None] * 50
+        kept[0] = make()
+        gc.collect()
+        before = gc.mem_alloc()
+        for i in range(1, len(kept)):
+            kept[i] = make()
+        gc.collect()
+        print("%s: %d" % (name, round((gc.mem_alloc() - before) / (len(kept) - 1))))
 
 
 def tasks():
@@ -135,4 +164,4 @@ def line():
     print("%s: %s" % (what, " ".join(said)))
 
 
-{"parked": parked, "tasks": tasks, "threads": threads}.get(what, line)()
+{"parked": parked, "pieces": pieces, "tasks": tasks, "threads": threads}.get(what, line)()

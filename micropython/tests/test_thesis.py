@@ -7,7 +7,9 @@ import functools
 
 import pytest
 
-from micropython.bench.on_board import instructions
+from micropython.bench.on_board import fits, instructions, measured
+
+from . import board
 
 
 @functools.cache
@@ -63,3 +65,25 @@ def test_the_two_futures_cross_below_one_waiter() -> None:
 def test_a_standing_alternative_costs_the_same_for_twenty_channels_as_for_five() -> None:
     five, twenty = [least("board-pure", f"stressedalt{n}x2", "standing") for n in (5, 20)]
     assert twenty <= 1.3 * five
+
+
+@pytest.mark.parametrize(("where", "most"), [("board-pure", 1.0), ("board-native", 0.6)])
+def test_a_parallel_delta_costs_no_more_than_the_rescheduling_futures(
+    where: str, most: float
+) -> None:
+    """Two processes are started for each value; the futures' are tasks, by `gather`."""
+    assert 0 < ratio(where, "parallel", "await", "rescheduling") <= most
+
+
+def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
+    small, large = (int(fits("board-native", "parked", kb)) for kb in (64, 128))
+    assert 100 < small < large
+    assert fits("board-pure", "parked", 20) == "does not load"
+
+
+def test_the_pieces_of_a_process_that_waits() -> None:
+    """What RESULTS.md adds up: 144 bytes of the core's own, natively."""
+    told = board.figures(measured("board-native", "room_on_device.py", "pieces"))
+    own = ("coroutine", "core.Proc", "core.Chan", "reader end", "writer end")
+    assert sum(told[name] for name in own) == 144
+    assert told["Process"] + told["Channel"] < 200

@@ -73,7 +73,7 @@ def tell(proc):
 
 def watched(process):
     """The same process: if it fails while one who asked for its end lives, that is theirs and not its group's (7.11)."""
-    if process.begun or process.k:
+    if process.done or process.k:
         raise BadUse("watched: process %s was started before" % process.path)
     process.watch = 2
     return process

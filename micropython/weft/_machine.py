@@ -62,7 +62,7 @@ class Thread(_proc.Process):
         global running
         if not on:
             mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
-        if self.begun or self.k:
+        if self.done or self.k:
             raise BadUse("process %s was started before: make another" % self.path)
         try:
             self.sem = allocate_lock()

@@ -7,7 +7,7 @@ Invariants
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
-from builtins import dict, hasattr, int, isinstance, len, list, set, tuple
+from builtins import hasattr, int, isinstance, len
 
 from . import _chan
 from . import _core as core
@@ -33,7 +33,7 @@ class Process:
 
     # A process that waits pays for each field that it has: these it gets when they differ.
     k = party = result = error = rots = fault = given = None
-    begun = asked = False  # begun: of one that never will; another has its `k` then
+    asked = False
     args = ()
     kw = NO_NAMES = {}
 
@@ -52,27 +52,25 @@ class Process:
 
     # No properties: a class that has one is asked for each field that is set, which makes a process twice as dear.
     def __getattr__(self, what):
-        if what == "name":
-            return self.given or name_of(self.fn)
         if what == "done":  # no field: there may be no memory for one when a process ends
             return self.ends == ()
-        if what == "path":
-            return self._path()
-        raise AttributeError(what)
-
-    def _path(self):
+        name = self.given or name_of(self.fn)
+        if what == "name":
+            return name
+        if what != "path":
+            raise AttributeError(what)
         if self.party is None:
-            return self.name
-        alike = [k for k in self.party.kids if k.name == self.name]
+            return name
+        alike = [k for k in self.party.kids if k.name == name]
         which = "[%d]" % alike.index(self) if len(alike) > 1 else ""
-        return self.party.path() + "/" + self.name + which
+        return self.party.path() + "/" + name + which
 
     def __repr__(self):
         return "<process %s>" % self.path
 
     def start(self, party):
         global _roomy
-        if self.begun or self.k:
+        if self.k or self.ends == ():  # or it never will
             raise BadUse("process %s was started before: make another" % self.path)
         kw = self.kw
         try:
@@ -217,27 +215,22 @@ def finish(proc, value, error):
     if error is not None:
         proc.error = error
     let_go(proc, error)
-    forget(proc)
+    # Off `_all`, from whichever end it is nearer to: `remove` asks each that is before it whether it is its equal.
+    i, j = 0, len(_all)
+    while i < j:
+        j -= 1
+        if _all[j] is proc:
+            i = j
+        if _all[i] is proc:
+            del _all[i]
+            break
+        i += 1
     theirs = False
     if proc.watch:
         from ._ended import tell
 
         theirs = tell(proc)
     proc.party.over(proc, None if error is None or theirs or quiet(error) else error)
-
-
-def forget(proc):
-    """Takes it off `_all`, from whichever end it is nearer to: `remove` asks each that is before it whether it is its equal."""
-    i, j = 0, len(_all) - 1
-    while i <= j:
-        if _all[j] is proc:
-            del _all[j]
-            return
-        if _all[i] is proc:
-            del _all[i]
-            return
-        i += 1
-        j -= 1
 
 
 def quiet(error):
@@ -380,8 +373,7 @@ async def Parallel(*processes):
 def never(ps):
     """They will not be started: what they hold is let go."""
     for x in ps:
-        if not (x.begun or x.k):
-            x.begun = True
+        if not x.k:
             let_go(x, None)
 
 
