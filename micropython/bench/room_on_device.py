@@ -55,8 +55,8 @@ def pieces():
     c, made = Channel("c"), process(waits)
     for name, make in (
         ("coroutine", lambda: waits(c)),
-        ("core.Proc", lambda: core.Proc(None)),
-        ("core.Chan", lambda: core.Chan(None)),
+        ("Proc", lambda: core.Proc(None)),
+        ("Chan", lambda: core.Chan(None)),
         ("reader end", lambda: core.Rd(c.k)),
         ("writer end", lambda: core.Wr(c.k)),
         ("Channel", lambda: Channel("c")),

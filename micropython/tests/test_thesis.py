@@ -84,6 +84,6 @@ def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
 def test_the_pieces_of_a_process_that_waits() -> None:
     """What RESULTS.md adds up: 144 bytes of the core's own, natively."""
     told = board.figures(measured("board-native", "room_on_device.py", "pieces"))
-    own = ("coroutine", "core.Proc", "core.Chan", "reader end", "writer end")
+    own = ("coroutine", "Proc", "Chan", "reader end", "writer end")
     assert sum(told[name] for name in own) == 144
     assert told["Process"] + told["Channel"] < 200
