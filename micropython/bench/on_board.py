@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints instructions an operation, exact and the same
 in every run (the emulator's clock is one nanosecond an instruction). BOARD: board-pure, board-natmod or board-native.
-`on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of asyncio at a rescheduling future, wait in a heap of so many KB, each at
-a channel of its own; `on_board.py BOARD pieces bytes` of what such a process is made of."""
+`on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of asyncio at a rescheduling future, wait in a heap of so
+many KB, each at a channel of its own; `on_board.py BOARD pieces bytes` of what such a process is made of."""
 
 import re
 import sys
@@ -52,7 +52,9 @@ def main() -> int:
     where, bench, *ways = sys.argv[1:]
     if bench == "room":
         for kb in map(int, ways):
-            print(f"{kb} KB {where}: {fits(where, 'parked', kb)}; asyncio {fits(where, 'tasks', kb)}")
+            print(
+                f"{kb} KB {where}: {fits(where, 'parked', kb)}; asyncio {fits(where, 'tasks', kb)}"
+            )
         return 0
     if bench == "pieces":
         print(measured(where, "room_on_device.py", "pieces"), end="")

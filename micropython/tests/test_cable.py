@@ -56,7 +56,8 @@ def carries(line: cable.Cable, board: socket.socket) -> None:
         os.write(pc, b"down")
         assert board.recv(4, socket.MSG_WAITALL) == b"down"
         got = b""
-        while b"up" not in got:  # a device that is full loses it, and then there is something to read
+        # A device that is full loses it, and then there is something to read.
+        while b"up" not in got:
             board.sendall(b"up")
             got += os.read(pc, 1000)
     finally:

@@ -151,7 +151,8 @@ class Thread(_proc.Process):
         self.wake()
         self.poke()
 
-    def __next__(self):  # the natmod resumes by this where it can; and what a Process has not is an error (__getattr__)
+    # The natmod resumes by this where it can; and what a Process has not is an error (__getattr__).
+    def __next__(self):
         self.send(None)
 
     def wake(self):
