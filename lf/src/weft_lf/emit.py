@@ -29,6 +29,7 @@ from weft_lf.model import (
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
+from weft_lf.programs import program
 from weft_lf.schedule import planned
 from weft_lf.ticks import HOST, Tick
 from weft_lf.timers import Timers
@@ -516,7 +517,7 @@ class Emitter:
         else:
             lines += [*self.fills.plain(), *self.helpers, *self.fills.static(fixed_alone=True)]
             lines += ["void weft_rx_wire(void) {", *self.fills.statements(), "}"]
-        lines += self.program()
+        lines += program(self)
         guard = "WEFT_LF_" + re.sub(r"\W", "_", self.model.program.name).upper() + "_H"
         shared = [
             f"#ifndef {guard}",
@@ -616,64 +617,6 @@ class Emitter:
     def workers(self) -> int:
         """Threads that share a level; enclaves have one each."""
         return 1 if self.layout.enclaves.count > 1 else self.model.program.config.threads
-
-    def enclave(self, number: int) -> list[str]:
-        """The members of a weft_rx_program."""
-        counts = self.layout.counts
-        parts = [f'.name = "{self.model.program.name}"', f".count = {counts[number]}"]
-        if number:
-            parts += [f".first = {sum(counts[:number])}", f".core = {min(number, 255)}"]
-        if number in self.timers.ranges:
-            parts += [f".first_range = {self.timers.ranges[number]}", ".ranges = 1"]
-        if self.schedule is not None:
-            parts += [f".slots = {len(self.schedule.slots)}", f".loop = {self.schedule.loop}"]
-        for what in ("startup", "shutdown"):
-            text, numbers = self.ends[what, number]
-            if numbers:
-                parts.append(f".{what} = {text.format(*numbers)}")
-        if self.level_count:
-            parts.append(f".levels = {self.level_count}")
-        if self.starts[number]:
-            parts.append(f".start = lf_start_{number}")
-        return parts
-
-    def program(self) -> list[str]:
-        config, layout = self.model.program.config, self.layout
-        self.starts[0] = [*self.start, *self.starts[0]]
-        lines, programs = [], []
-        for number, start in enumerate(self.starts):
-            if start:
-                lines += [f"static void lf_start_{number}(void) {{", *start, "}"]
-            programs.append(f"{{{', '.join(self.enclave(number))}}}")
-        links = layout.enclaves.links()
-        if links:
-            rows = ", ".join(f"{{{a}, {b}, {ns}LL}}" for a, b, ns in links)
-            lines.append(f"const weft_rx_link weft_rx_links[] = {{{rows}}};")
-        table = ", ".join(programs)
-        lines.append(f"WEFT_RX_TABLE weft_rx_program weft_rx_programs[] = {{{table}}};")
-        lines.append('#include "weft_mcu/reactors_run.h"')
-        options = [f".timeout_ns = {-1 if config.timeout is None else config.timeout}"]
-        if config.fast:
-            options.append(".fast = true")
-        if config.keepalive is not None:
-            options.append(".keepalive = true" if config.keepalive else ".no_keepalive = true")
-        given = f"(weft_rx_options){{{', '.join(options)}}}"
-        if self.options.device:
-            lines += [
-                *['#include "pico/stdlib.h"'] * self.options.sdk,
-                "int main(void) {",
-                *["  stdio_init_all();"] * self.options.sdk,
-                f"  const weft_rx_options options = {given[17:]};",
-                "  return weft_rx_run(&options);",
-                "}",
-            ]
-        else:
-            lines += [
-                "int main(int argc, char **argv) {",
-                f"  return weft_rx_main(argc, argv, {given});",
-                "}",
-            ]
-        return lines
 
 
 def cls_param(made: Instance, name: str) -> bool:

@@ -1,0 +1,205 @@
+"""Programs that start processes of the operating system: how they are started, what a child has of its parent, its output and its end.
+
+Everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from test_processes import TIMEOUT, nobody_is_left, program  # noqa: F401
+
+HELLO = """
+from weft.processes import *
+
+@process
+def hello(out):
+    out.write("hello")
+
+@process
+def world(inp):
+    return inp.read() + " world"
+
+c = Channel("c")
+print(Parallel(hello(c.writer()), world(c.reader()))[1])
+"""
+
+
+def test_a_script_without_a_guard(tmp_path: Path) -> None:
+    result = program(tmp_path, HELLO)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
+
+
+def test_a_script_with_a_guard(tmp_path: Path) -> None:
+    head, _, tail = HELLO.partition("c = Channel")
+    guarded = head + 'if __name__ == "__main__":\n' + textwrap.indent("c = Channel" + tail, "    ")
+    result = program(tmp_path, guarded)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
+
+
+def test_a_module_by_its_name(tmp_path: Path) -> None:
+    result = program(tmp_path, HELLO, "-m", "program")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
+
+
+def test_what_the_child_has_as_its_parent_has_it(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        import os, sys
+        from weft.processes import *
+
+        @process
+        def there():
+            return os.getpid(), sys.argv, os.getcwd(), sys.stdin.read(), __name__, sys.flags.optimize
+
+        os.chdir("/")
+        pid, argv, cwd, stdin, name, optimize = run(there())
+        print(pid != os.getpid(), argv == sys.argv, cwd, repr(stdin), name, optimize)
+        """,
+        "-O",
+        str(tmp_path / "program.py"),
+        "more",
+        input="for the parent",
+    )
+    assert result.stdout == "True True / '' __mp_main__ 1\n", result.stderr
+
+
+def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        from weft.processes import *
+
+        @process
+        def hello():
+            return "hello"
+
+        with Group() as g:
+            g.start(hello())
+        """,
+    )
+    assert result.returncode == 1
+    assert 'below `if __name__ == "__main__":`' in result.stderr
+
+
+def test_a_module_that_starts_os_processes_when_it_is_imported(tmp_path: Path) -> None:
+    """Its functions cannot go to one: each would import it, and so start more of them, without end."""
+    (tmp_path / "beside.py").write_text(
+        HELLO.replace(
+            "c = Channel",
+            """import os
+depth = os.environ["DEPTH"] = os.environ.get("DEPTH", "") + "x"
+if len(depth) > 3:  # so that this test ends where nothing refuses it
+    raise SystemExit(3)
+c = Channel""",
+        ),
+        encoding="utf-8",
+    )
+    result = program(tmp_path, "import beside")
+    assert result.returncode == 1
+    assert "imports the module 'beside' for a function of it" in result.stderr
+    assert 'below `if __name__ == "__main__":`' in result.stderr
+    assert "SystemExit" not in result.stderr
+
+
+def test_a_module_that_runs_threads_when_it_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(
+        textwrap.dedent(
+            """
+            from weft import processes, threads
+
+            @threads.process
+            def two():
+                return 2
+
+            TWO = threads.run(two())
+
+            @processes.process
+            def there():
+                return TWO
+            """
+        ),
+        encoding="utf-8",
+    )
+    result = program(
+        tmp_path,
+        """
+        if __name__ == "__main__":
+            from beside import there
+            from weft.processes import run
+            print(run(there()))
+        """,
+    )
+    assert (result.returncode, result.stdout) == (0, "2\n"), result.stderr
+
+
+def test_output_is_not_lost(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        import sys
+        from weft.processes import *
+
+        @process
+        def speaks():
+            print("said there")
+            print("and complained", file=sys.stderr)
+
+        run(speaks())
+        """,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (
+        0,
+        "said there\n",
+        "and complained\n",
+    )
+
+
+def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import os, signal
+            from weft.processes import *
+
+            @process
+            def computes(ready):
+                ready.write(os.getpid())
+                while True:
+                    pass
+
+            @process
+            def tells(inp):
+                print(inp.read(), flush=True)
+
+            c = Channel("c")
+            import weft.threads as th
+
+            @th.process
+            def killer(inp):
+                print(inp.read(), flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            Parallel(computes(c.writer()), killer(c.reader()))
+            """
+        ),
+        encoding="utf-8",
+    )
+    result = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=TIMEOUT
+    )
+    assert result.returncode == -signal.SIGKILL
+    pid = int(result.stdout)
+    descriptor = os.pidfd_open(pid) if Path(f"/proc/{pid}").exists() else -1
+    if descriptor >= 0:  # it is given two seconds
+        import select as selecting
+
+        assert selecting.select([descriptor], [], [], TIMEOUT)[0]
+        os.close(descriptor)
