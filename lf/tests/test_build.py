@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,28 @@ def test_lines_of_the_generated_file_are_its_own(write: Write) -> None:
 def test_the_same_text_each_time(write: Write) -> None:
     path = write(HELLO)
     assert emit(model(path), Options()) == emit(model(path), Options())
+
+
+def test_the_same_text_from_every_interpreter() -> None:
+    """Whose sets of names have another order each time."""
+    path = next((HERE / "programs").rglob("WriteTwoBanks.lf"))
+    code = (
+        f"import sys; sys.path.insert(0, {str(HERE.parent / 'src')!r}); from pathlib import Path\n"
+    )
+    code += "from weft_lf.load import load; from weft_lf.elaborate import elaborate\n"
+    code += f"from weft_lf.emit import emit; print(emit(elaborate(load(Path({str(path)!r}))))[0])"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }
+    assert len(texts) == 1
+    assert "writetwobanks_b_ref" in texts.pop()
 
 
 def test_options_of_a_program(write: Write) -> None:

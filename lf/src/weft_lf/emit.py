@@ -114,7 +114,7 @@ class Emitter:
                 if size or name == "pointers":
                     fills.array(f"lf_{name}_{kind.name}", c, size)
         for cls, uses in layout.uses.items():
-            for child in uses.banks & set(uses.children):
+            for child in (c for c in uses.children if c in uses.banks):
                 fills.array(f"lf_{cls.key}_{child}_refs", f"struct {cls.key}_{child}_ref", 0)
         if layout.modes:
             fills.array("lf_modes", "weft_rx_mode", len(layout.modes))
