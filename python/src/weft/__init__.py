@@ -1,8 +1,9 @@
 """Weft: processes and channels that run everywhere.
 
-`weft.coroutines`, `weft.threads`, `weft.greenlets` and `weft.processes` export the same names: what is awaited in the first is
-called in the others. `weft` itself exports the names of the chosen backend: by :func:`use`, by
-`WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing was chosen.
+`weft.coroutines`, `weft.threads`, `weft.greenlets` and `weft.processes` export the same names: what
+is awaited in the first is called in the others. `weft` itself exports the names of the chosen
+backend: by :func:`use`, by `WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing
+was chosen.
 """
 
 from __future__ import annotations

@@ -48,11 +48,12 @@ def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> 
 
 
 def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
-    """`process` and n - 1 more like it: the same function with the same arguments, which share their ends.
+    """`process` and n - 1 more like it: the same function with the same arguments, which share
+    their ends.
 
     Args:
-        body: what the process will run: a coroutine that has not begun, whose frame has the arguments; of a thread
-            process (function, arguments, keywords).
+        body: what the process will run: a coroutine that has not begun, whose frame has the
+            arguments; of a thread process (function, arguments, keywords).
     Raises:
         BadUse: the arguments cannot be told.
     """
@@ -75,7 +76,9 @@ def _own_code(coroutine: Any) -> Any:
 
 
 def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dict[str, Any]]:
-    """What a coroutine function was called with: its parameters are the variables of a frame that has not begun."""
+    """What a coroutine function was called with: its parameters are the variables of a frame that
+    has not begun.
+    """
     code: types.CodeType = coroutine.cr_code
     if getattr(function, "__code__", None) != code:
         raise BadUse(

@@ -4,8 +4,9 @@ Loaded when an operation or a network first meets a running loop; the rules are 
 
 Invariants
 - A loop's Link is made once, lives as long as the loop, and is woken through its reader.
-- A cancellation that found its operation committed is owed: it is asked for again in the loop's next turn, unless
-  somebody took it back meanwhile (`uncancel`, as `asyncio.timeout` and `TaskGroup` do).
+- A cancellation that found its operation committed is owed: it is asked for again in the loop's
+  next turn, unless somebody took it back meanwhile (`uncancel`, as `asyncio.timeout` and
+  `TaskGroup` do).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def running_loops() -> list[Any]:
 
 
 def _lives(loop: Any, identity: int) -> bool:
-    """Whether the task of that identity has not ended. (One that the collector has found is in no list any more.)"""
+    """Whether the task of that identity has not ended. (One that the collector has found is in no
+    list any more.)
+    """
     return not loop.is_closed() and any(
         id(task) == identity and not task.done() for task in asyncio.all_tasks(loop)
     )
@@ -75,8 +78,10 @@ def _is_look(handle: Any) -> bool:
 
 
 def _alone(loop: Any) -> bool | None:
-    """Whether nothing but networks of Weft could ever run on the loop: no task but those that wait for a network, no
-    timer, no callback, no socket. False if the loop does not show this; None if only callbacks that run next are left."""
+    """Whether nothing but networks of Weft could ever run on the loop: no task but those that wait
+    for a network, no timer, no callback, no socket. False if the loop does not show this; None if
+    only callbacks that run next are left.
+    """
     try:
         if loop._signal_handlers:
             return False
@@ -150,12 +155,14 @@ def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
 
 
 class _Saying:
-    """While tasks of the main thread's loop wait for networks, Ctrl-C says where their processes are, and then does what it did.
+    """While tasks of the main thread's loop wait for networks, Ctrl-C says where their processes
+    are, and then does what it did.
 
     Only in place of asyncio's handler and Python's default: a program's own is its own (rule 6.7).
 
-    A waiting may end on another thread than it began on (a task that its loop dropped is collected there), where no handler
-    can be set: then the loop's next turn, the next waiting or the next Ctrl-C takes ours away, whichever is first.
+    A waiting may end on another thread than it began on (a task that its loop dropped is collected
+    there), where no handler can be set: then the loop's next turn, the next waiting or the next
+    Ctrl-C takes ours away, whichever is first.
     """
 
     def __init__(self) -> None:
@@ -310,9 +317,10 @@ async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
 class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
     """What `asyncio.current_task()` gives in a process of a guest.
 
-    It behaves as an `asyncio.Task` towards those who use one: `asyncio.timeout`, `TaskGroup`, libraries that ask for the
-    current task. Cancelling it raises `asyncio.CancelledError` in the process, at what it awaits; the process that this
-    leaves has ended quietly. It is done when the process has ended.
+    It behaves as an `asyncio.Task` towards those who use one: `asyncio.timeout`, `TaskGroup`,
+    libraries that ask for the current task. Cancelling it raises `asyncio.CancelledError` in the
+    process, at what it awaits; the process that this leaves has ended quietly. It is done when the
+    process has ended.
     """
 
     def __init__(self, process: Any, loop: Any) -> None:
@@ -395,8 +403,9 @@ _EXPIRED = "a timeout of Weft has expired"  # in 3.10 this tells our request fro
 
 
 class TaskLimit:
-    """The limit of a `timeout` in a task. It cancels the task; its own request is known by the task's count of requests,
-    in Python 3.10 by its message."""
+    """The limit of a `timeout` in a task. It cancels the task; its own request is known by the
+    task's count of requests, in Python 3.10 by its message.
+    """
 
     def __init__(self) -> None:
         self._task: Any = None

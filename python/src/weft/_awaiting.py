@@ -1,4 +1,6 @@
-"""Composition where operations are awaited: of coroutines, on Weft's scheduler and in asyncio tasks."""
+"""Composition where operations are awaited: of coroutines, on Weft's scheduler and in asyncio
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ __all__ = ["Parallel", "Sequence", "Spawn"]
 
 
 def Parallel(*processes: Any) -> Any:
-    """Awaited: starts the processes in order, waits for all, gives their results in order (rule 7.1).
+    """Awaited: starts the processes in order, waits for all, gives their results in order (rule
+    7.1).
 
-    In an asyncio task they run inside its loop (rule 13): cancelling the task cancels them and waits for them.
+    In an asyncio task they run inside its loop (rule 13): cancelling the task cancels them and
+    waits for them.
 
     Raises:
-        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled; BadUse.
+        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled;
+        BadUse.
     """
     where = _native.where()
     if where == 0:

@@ -1,9 +1,9 @@
-"""What `weft bench` measures where no checkout is: CommsTime on Weft's coroutines against asyncio.Queue(1), in one
-run.
+"""What `weft bench` measures where no checkout is: CommsTime on Weft's coroutines against
+asyncio.Queue(1), in one run.
 
-CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta → consumer. A
-round is four communications. The two take turns, and the smaller of each one's times counts: what is measured is
-the program, not what else the machine does.
+CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
+consumer. A round is four communications. The two take turns, and the smaller of each one's times
+counts: what is measured is the program, not what else the machine does.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ def Parallel(*processes: Any) -> list[Any]:
     In ordinary code it is an outermost run, as :func:`run`.
 
     Raises:
-        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled; Deadlock; BadUse.
+        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled;
+        Deadlock; BadUse.
     """
     stop_at_run(*processes)
     _native.must_block("Parallel")

@@ -1,4 +1,6 @@
-"""Values that go to a board, or to a program on another machine that is not trusted: CBOR (WIRE.md 12.8). Imported by who makes such links."""
+"""Values that go to a board, or to a program on another machine that is not trusted: CBOR (WIRE.md
+12.8). Imported by who makes such links.
+"""
 
 from __future__ import annotations
 

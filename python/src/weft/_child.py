@@ -1,11 +1,14 @@
-"""The child's side of a host: what runs in an OS process that weft.processes has started. See _host.py.
+"""The child's side of a host: what runs in an OS process that weft.processes has started. See
+_host.py.
 
     main(): "jobs" is taken ──preparation──► the main module is imported, the initializer is called ──a call──► it runs as a process
             ──► its result or failure is written ──► the next call … until "jobs" retires or the parent dies
 
-A host that stays warm runs each call on a thread of its own, any other its one call on the main thread.
+A host that stays warm runs each call on a thread of its own, any other its one call on the main
+thread.
 
-The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what stands below is the parent's business.
+The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
+stands below is the parent's business.
 """
 
 from __future__ import annotations
@@ -91,7 +94,9 @@ def _obey(orders: Any, process: Any) -> None:
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
-    """The function as a process that is cancelled when the parent says so. While it runs, its run knows what is done."""
+    """The function as a process that is cancelled when the parent says so. While it runs, its run
+    knows what is done.
+    """
 
     def begin() -> None:
         me = _native.current_process()
@@ -181,7 +186,8 @@ def _set_up(prepared: dict[str, Any]) -> None:
 
 
 def _breakpoint(*args: Any, **keywords: Any) -> Any:
-    """breakpoint(): the debugger at the terminal, for the standard input is empty. PYTHONBREAKPOINT is obeyed.
+    """breakpoint(): the debugger at the terminal, for the standard input is empty. PYTHONBREAKPOINT
+    is obeyed.
 
     Raises:
         BadUse: there is no terminal.
@@ -239,7 +245,9 @@ def _serve_beside(
 
 
 def _see_ends_off() -> None:
-    """Ends that were sent on, and whose homes have not said so, would die with this process (WIRE.md 7.4)."""
+    """Ends that were sent on, and whose homes have not said so, would die with this process
+    (WIRE.md 7.4).
+    """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
         time.sleep(0.001)  # nobody tells: it is a round trip, and rare

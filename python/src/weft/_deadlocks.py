@@ -1,12 +1,13 @@
 """Partial deadlock: processes that nothing that can still run will ever wake (rules 10.5, 14.3).
 
-From the facts of one moment (python/native/partial.cpp) the processes that may go on are found, as a least fixed
-point (cpp/include/weft/runtime/going_on.hpp):
+From the facts of one moment (python/native/partial.cpp) the processes that may go on are found, as
+a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 
 - who runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go on;
-- who waits at a channel may go on if a process that may go on holds an end of it, if an end of it is held by nobody
-  that is known (a local variable, a value under way, another thread), or if its other side never had an end; a guard
-  that is silent, since its channel has retired, counts for nothing;
+- who waits at a channel may go on if a process that may go on holds an end of it, if an end of it
+  is held by nobody that is known (a local variable, a value under way, another thread), or if its
+  other side never had an end; a guard that is silent, since its channel has retired, counts for
+  nothing;
 - who waits at a barrier may go on if any process elsewhere may;
 - who waits for its children may go on if all of them may.
 
@@ -67,7 +68,8 @@ class PartialDeadlock:
     """What :func:`deadlocks` found; false if nothing.
 
     Attributes:
-        processes: the stuck processes, by path. Those that wait for stuck children only are not among them.
+        processes: the stuck processes, by path. Those that wait for stuck children only are not
+            among them.
     """
 
     def __init__(self, processes: list[Stuck], ids: frozenset[int]) -> None:
@@ -122,9 +124,11 @@ def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[S
 
 
 def deadlocks() -> PartialDeadlock:
-    """The processes, of all runs of this program, that are stuck at this moment; from any thread or process.
+    """The processes, of all runs of this program, that are stuck at this moment; from any thread or
+    process.
 
-    It goes by the ends that processes hold by their arguments: see docs/observing.md for what it cannot see.
+    It goes by the ends that processes hold by their arguments: see docs/observing.md for what it
+    cannot see.
     """
     rows: list[Stuck] = []
     ids: set[int] = set()
@@ -137,7 +141,9 @@ def deadlocks() -> PartialDeadlock:
 
 
 class _IdleCheck:
-    """Looks whenever a scheduler or a thread process falls idle; reports processes that were not reported before."""
+    """Looks whenever a scheduler or a thread process falls idle; reports processes that were not
+    reported before.
+    """
 
     def __init__(self, action: Action) -> None:
         self._action = action
@@ -166,7 +172,8 @@ def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
     """While the block runs, looks for partial deadlocks whenever an executor falls idle.
 
     Args:
-        action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and raises Deadlock.
+        action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and
+            raises Deadlock.
     Raises:
         BadUse: there is no such action.
     """

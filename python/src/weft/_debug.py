@@ -1,8 +1,8 @@
 """Debug mode: it detects objects that were changed after they were sent (rules 9.2, 14.5).
 
-From the beginning of a write on its object belongs to the receiver. Whoever has it may change it, so a change alone is
-no proof; what is reported is a change at a time when nobody was allowed to make one, or that only the sender can have
-made:
+From the beginning of a write on its object belongs to the receiver. Whoever has it may change it,
+so a change alone is no proof; what is reported is a change at a time when nobody was allowed to
+make one, or that only the sender can have made:
 
     begin of the write ──── under way ────► the reader goes on: from here on it may change the object
            │                                     compared here (1)
@@ -10,13 +10,15 @@ made:
                                                  compared here: while under way (2); and, where every process runs on
                                                  this one thread, also later (3), for only the sender ran in between
 
-A fingerprint is a hash of the object's pickle (buffers, such as those of numpy arrays, are hashed in place). What
-cannot be pickled, or gives two pickles in a row that differ, is not watched.
+A fingerprint is a hash of the object's pickle (buffers, such as those of numpy arrays, are hashed
+in place). What cannot be pickled, or gives two pickles in a row that differ, is not watched.
 
 Invariants
-- The last `_KEPT` objects that each process sent are watched for (3), and kept alive for it. When a process receives
-  anything mutable, or its children end, its list is cleared: an object may have come back.
-- Processes, channels, ends, functions, classes and modules inside an object are compared by identity.
+- The last `_KEPT` objects that each process sent are watched for (3), and kept alive for it. When a
+  process receives anything mutable, or its children end, its list is cleared: an object may have
+  come back.
+- Processes, channels, ends, functions, classes and modules inside an object are compared by
+  identity.
 """
 
 from __future__ import annotations
@@ -84,7 +86,9 @@ class Changed(NamedTuple):
 
 @functools.cache
 def _hasher() -> Callable[[Any], bytes]:
-    """The function that hashes a value's pickle. Made when needed, so that a program that does not debug imports nothing for it."""
+    """The function that hashes a value's pickle. Made when needed, so that a program that does not
+    debug imports nothing for it.
+    """
     import hashlib
     import pickle
 
@@ -328,14 +332,15 @@ _present: Debug | None = None
 
 
 def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug | None:
-    """Turns the debug mode on or off: it detects objects that were changed after they were sent (rule 9.2), and names
-    each process that the end of a channel left, with its line, in a warning to the logger `weft` (rule 3.5).
+    """Turns the debug mode on or off: it detects objects that were changed after they were sent
+    (rule 9.2), and names each process that the end of a channel left, with its line, in a warning
+    to the logger `weft` (rule 3.5).
 
-    An array that is lent to a native component (rule 16.6) is summed when it is lent, and again when the component takes it, gives it on
-    and, if it only reads it, gives it back.
+    An array that is lent to a native component (rule 16.6) is summed when it is lent, and again
+    when the component takes it, gives it on and, if it only reads it, gives it back.
 
-    It pickles every mutable object that is sent, twice, and again when it is taken and around every operation of its
-    sender. `WEFT_DEBUG=1` in the environment turns it on at the start.
+    It pickles every mutable object that is sent, twice, and again when it is taken and around every
+    operation of its sender. `WEFT_DEBUG=1` in the environment turns it on at the start.
 
     Args:
         report: called with a :class:`Changed`; a WeftWarning at the line of the write if None.

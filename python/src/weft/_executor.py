@@ -1,17 +1,19 @@
-"""weft.processes.Executor: calls with futures over OS processes, as concurrent.futures.ProcessPoolExecutor has them.
+"""weft.processes.Executor: calls with futures over OS processes, as
+concurrent.futures.ProcessPoolExecutor has them.
 
     submit() ──waits in `_State`──► a feeder's batch: its calls run ──► their host computes them in order ──► the futures have results
                                           └─the host dies──► all that is under way and waits: BrokenProcessPool
 
-Each host has a feeder: a thread with a small network, which writes batches to its host and reads results. Calls that take less than a
-millisecond go many at a time, as many as take some two together; one that takes longer goes alone. A host sends what it has after two
-milliseconds, so no result waits for a batch.
+Each host has a feeder: a thread with a small network, which writes batches to its host and reads
+results. Calls that take less than a millisecond go many at a time, as many as take some two
+together; one that takes longer goes alone. A host sends what it has after two milliseconds, so no
+result waits for a batch.
 
 Invariants (of `_State.lock`)
 - A call is in `waiting`, or in the batch of one feeder, or over.
 - Once `broken` is set nothing is waiting, and nothing comes.
-- An OS process is started without the lock, for that runs the user's code (rule 12.1); it is counted in `starting` until its feeder is
-  in `feeders`.
+- An OS process is started without the lock, for that runs the user's code (rule 12.1); it is
+  counted in `starting` until its feeder is in `feeders`.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class _State:
         self.hosts: set[_host.Host] = set()
 
     def take(self, most: int) -> list[_Call]:
-        """Calls to run, at most so many, and not those that others could begin; waits for one. None: there are no more."""
+        """Calls to run, at most so many, and not those that others could begin; waits for one.
+        None: there are no more.
+        """
         batch: list[_Call] = []
         with self.lock:
             while not batch:
@@ -93,7 +97,8 @@ class _State:
             feeder.join()
 
     def start(self, call: _Call) -> None:
-        """One more OS process with its feeder, for a call that waits; without the lock. If none can be started nobody hears of the call.
+        """One more OS process with its feeder, for a call that waits; without the lock. If none can
+        be started nobody hears of the call.
 
         Raises:
             what Host() raises, unless another feeder has the call already.
@@ -324,7 +329,8 @@ class Executor(_Executor):
 
     Args:
         max_workers: how many processes; the number of CPUs that this one may use.
-        mp_context: of multiprocessing. If its way to start is forkserver, it is here; else each process is a fresh interpreter.
+        mp_context: of multiprocessing. If its way to start is forkserver, it is here; else each
+            process is a fresh interpreter.
         initializer, initargs: called in each process before anything else.
         max_tasks_per_child: calls after which a process makes place for a fresh one.
         preload: modules that each process imports first.
@@ -403,7 +409,8 @@ class Executor(_Executor):
         timeout: float | None = None,
         chunksize: int = 1,
     ) -> Any:
-        """As Executor.map. Calls that are short go many at a time of themselves; `chunksize` is looked at by nobody.
+        """As Executor.map. Calls that are short go many at a time of themselves; `chunksize` is
+        looked at by nobody.
 
         Raises:
             ValueError: chunksize is less than 1.
@@ -413,7 +420,8 @@ class Executor(_Executor):
         return super().map(fn, *iterables, timeout=timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more calls; waits for those that there are, and for the processes. A second time: nothing more.
+        """No more calls; waits for those that there are, and for the processes. A second time:
+        nothing more.
 
         In the child of a fork, nothing: they are the parent's.
         """

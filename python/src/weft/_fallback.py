@@ -1,12 +1,14 @@
 """Weft without its extension module: coroutines and threads in pure Python.
 
-The build copies the package for MicroPython into the folder _pure; the folder _without has the modules `weft.coroutines`,
-`weft.threads` and `weft.errors` that stand on it. weft/__init__.py calls `take_over` if there is no extension module.
+The build copies the package for MicroPython into the folder _pure; the folder _without has the
+modules `weft.coroutines`, `weft.threads` and `weft.errors` that stand on it. weft/__init__.py calls
+`take_over` if there is no extension module.
 
 Invariants
-- `take_over` runs before any other module of weft is imported. It puts _without before the package's own folder; nothing
-  else decides which of the two a module is.
-- `weft.errors` is imported before the rest of _pure, so that several failures are an exception group here too (rule 7.2).
+- `take_over` runs before any other module of weft is imported. It puts _without before the
+  package's own folder; nothing else decides which of the two a module is.
+- `weft.errors` is imported before the rest of _pure, so that several failures are an exception
+  group here too (rule 7.2).
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ NAMES = (
 
 
 def take_over(path: list[str]) -> None:
-    """Makes the modules in _without those of the package, and says so in one line, unless WEFT_PURE asked for it."""
+    """Makes the modules in _without those of the package, and says so in one line, unless WEFT_PURE
+    asked for it.
+    """
     path.insert(0, str(Path(__file__).with_name("_without")))
     if os.environ.get("WEFT_PURE", "") in ("", "0"):
         print(
@@ -78,7 +82,8 @@ def pure(name: str = "") -> ModuleType:
 def not_here(module: str, name: str) -> Any:
     """What `__getattr__` of a module in _without raises.
 
-    An ImportError for what the module has with the extension: `from … import` hides what an AttributeError says.
+    An ImportError for what the module has with the extension: `from … import` hides what an
+    AttributeError says.
     """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -13,9 +13,11 @@ _native.need_greenlets()  # an ImportError that says what to install, if the pac
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
+    """Make a function a process: called, it returns a Process that holds the ends in its arguments,
+    not started.
 
-    A `def` runs as a greenlet on the scheduler of its network, an `async def` as a coroutine process there.
+    A `def` runs as a greenlet on the scheduler of its network, an `async def` as a coroutine
+    process there.
 
     Raises:
         BadUse: it is no function, a generator, or a process already.

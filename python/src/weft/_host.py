@@ -1,4 +1,5 @@
-"""One OS process that runs processes of this program: how it is started, told what to do, and missed when it dies.
+"""One OS process that runs processes of this program: how it is started, told what to do, and
+missed when it dies.
 
     parent: Host() ──"jobs" handed over──► child: weft._child.main()
             call() ──the call, its ends, "orders", "result"──► runs it ──what it returned, or a failure──► call() returns or raises
@@ -7,7 +8,8 @@
 
 Everything goes through channels of the wire. The child ends when its parent does, or lets go of it.
 
-Invariant: a call's ends were handed over before the child is told of it; one that it is never told of, it is told to let go of.
+Invariant: a call's ends were handed over before the child is told of it; one that it is never told
+of, it is told to let go of.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Setting(NamedTuple):
 
 
 class Attempt:
-    """A call that is supervised (_supervisor.py). What it says of the ends: see SupervisedPort in native/far.hpp."""
+    """A call that is supervised (_supervisor.py). What it says of the ends: see SupervisedPort in
+    native/far.hpp.
+    """
 
     def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
         self.last = last  #: nobody is started in its place
@@ -91,7 +95,9 @@ _COUNTERS = Path("/proc/vmstat")  # Linux
 
 
 def _killed_for_memory() -> int:
-    """How many processes the system has killed for want of memory since it began; 0 where it does not say."""
+    """How many processes the system has killed for want of memory since it began; 0 where it does
+    not say.
+    """
     with contextlib.suppress(OSError):
         for line in _COUNTERS.read_text(encoding="ascii").splitlines():
             if line.startswith("oom_kill "):
@@ -108,7 +114,9 @@ def _name() -> str:
 
 
 def _over_memory(ours: socket.socket) -> Any:
-    """A link in shared memory over this socket; None where the system has none, or there are many already: then over the socket itself."""
+    """A link in shared memory over this socket; None where the system has none, or there are many
+    already: then over the socket itself.
+    """
     try:
         return _native._Link(os.dup(ours.fileno()), _name(), True)
     except BadUse:
@@ -138,8 +146,8 @@ class Host:
     """An OS process of its own (see _start.py); closed, it ends.
 
     Raises:
-        BadUse: the initializer cannot be sent; the main module, or one with a function to be called, is being imported by another OS
-            process; start="fork", and other threads live.
+        BadUse: the initializer cannot be sent; the main module, or one with a function to be
+            called, is being imported by another OS process; start="fork", and other threads live.
         OSError: the system starts no process.
     """
 
@@ -223,7 +231,9 @@ class Host:
             return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
-        """Has the child retire the ends of a call that it will not hear of. When this returns, it has."""
+        """Has the child retire the ends of a call that it will not hear of. When this returns, it
+        has.
+        """
         # It takes the second one once it is done with the first.
         for job in ((None, names), (None, ())):
             while True:
@@ -238,11 +248,12 @@ class Host:
         keywords: dict[str, Any],
         attempt: Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with it.
+        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with
+        it.
 
         Raises:
-            what it raised, its traceback as the cause; Cancelled, once that has ended it; ProcessDied; BadUse, if something
-            in the call cannot go there.
+            what it raised, its traceback as the cause; Cancelled, once that has ended it;
+            ProcessDied; BadUse, if something in the call cannot go there.
         """
         if os.getpid() != self._maker:
             raise BadUse(
@@ -352,7 +363,9 @@ class Host:
         self._child.kill()
 
     def close(self) -> None:
-        """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the parent's."""
+        """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the
+        parent's.
+        """
         if os.getpid() != self._maker:
             return
         if self._member is None:  # it was not joined, or not wholly: it goes when its sockets do

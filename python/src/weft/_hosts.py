@@ -1,12 +1,16 @@
-"""Hosts: OS processes that stay, and run many processes of a program, one after another and at once.
+"""Hosts: OS processes that stay, and run many processes of a program, one after another and at
+once.
 
     Hosts(n) ──started at once──► call(): the host with the fewest calls ──it dies──► ProcessDied; the next call gets a new one
                                                                         └─max_tasks calls──► no more for it; it goes with its last
 
 Invariants (of `_lock`)
-- A place has at most one host for new calls. One that was replaced is let go of by whoever has its last call.
-- A host's `running` counts the calls that have been promised it; a place's `coming` those that wait for its next host.
-- A host is started outside the lock, by the one thread that its place's `starter` names: code of the user's runs then (rule 12.1).
+- A place has at most one host for new calls. One that was replaced is let go of by whoever has its
+  last call.
+- A host's `running` counts the calls that have been promised it; a place's `coming` those that wait
+  for its next host.
+- A host is started outside the lock, by the one thread that its place's `starter` names: code of
+  the user's runs then (rule 12.1).
 """
 
 from __future__ import annotations
@@ -60,22 +64,27 @@ def seconds(what: str, value: Any) -> None:
 
 
 class Hosts:
-    """OS processes that stay warm and run many processes: `worker.on(hosts)(…)`, `worker(…).on(hosts[0])`.
+    """OS processes that stay warm and run many processes: `worker.on(hosts)(…)`,
+    `worker(…).on(hosts[0])`.
 
     Args:
         n: how many; the number of CPUs that this process may use.
         preload: modules that each imports first.
-        initializer, initargs: called in each before anything else; if it raises, so does every call there.
+        initializer, initargs: called in each before anything else; if it raises, so does every call
+            there.
         affinity: for each host the CPUs on which it may run, in turn; or "spread": one CPU each.
         memory_limit: bytes of address space of each (RLIMIT_AS).
         nice: added to the niceness of each.
         max_tasks: calls after which a host makes place for a fresh one.
-        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and its like); None: what the environment says.
+        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and its like); None: what the
+            environment says.
         restarts: how often in all a place gets a new host in place of one that died; None: always.
-        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a program that has imported what is to be preloaded, which
-            takes some milliseconds; it has read the environment when its server began. "fork": a copy of this program, with all that it
-            has in memory; only while it has one thread, and none is started again.
-        backoff: seconds before the second start in succession that follows a death; doubled each time, at most 10.
+        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a program that has
+            imported what is to be preloaded, which takes some milliseconds; it has read the
+            environment when its server began. "fork": a copy of this program, with all that it has
+            in memory; only while it has one thread, and none is started again.
+        backoff: seconds before the second start in succession that follows a death; doubled each
+            time, at most 10.
     Raises:
         BadUse: an argument that makes no sense.
         OSError: the system starts no process.
@@ -180,7 +189,8 @@ class Hosts:
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all of them, and waits until they have ended: when what runs there is over. A second time: nothing.
+        """Lets go of all of them, and waits until they have ended: when what runs there is over. A
+        second time: nothing.
 
         One that a call starts meanwhile is ended by that call, which is refused.
         """
@@ -299,7 +309,9 @@ class Hosts:
 
 
 class OneHost:
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one in its place."""
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one in
+    its place.
+    """
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of

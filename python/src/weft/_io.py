@@ -1,7 +1,8 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
-Invariant: a thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends. There are at
-most LIMIT (one more for each start that was interrupted); calls beyond that wait their turn, first come, first served.
+Invariant: a thread of the pool either runs a call or is idle; one that has been idle for IDLE
+seconds ends. There are at most LIMIT (one more for each start that was interrupted); calls beyond
+that wait their turn, first come, first served.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def _submit(call: Any) -> None:
 def _man() -> None:
     """Start a thread if more calls wait than threads are idle.
 
-    Whoever adds a call asks after adding it, whoever is idle no longer asks after saying so: one of them sees both.
+    Whoever adds a call asks after adding it, whoever is idle no longer asks after saying so: one of
+    them sees both.
     """
     if _waiting.qsize() > _idle.qsize() and _took(_permits):
         _start()
@@ -124,14 +126,16 @@ _native._set_pool(_submit)
 
 
 def io(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that blocks one that any process may call: meanwhile it alone waits (rule 7.9).
+    """Make a function that blocks one that any process may call: meanwhile it alone waits (rule
+    7.9).
 
-    In a coroutine process the call is awaited, in a greenlet process it is called; both run it on a thread of a pool.
-    A thread process and ordinary code simply call it. In an asyncio task the call is awaited, on a thread of asyncio's.
+    In a coroutine process the call is awaited, in a greenlet process it is called; both run it on a
+    thread of a pool. A thread process and ordinary code simply call it. In an asyncio task the call
+    is awaited, on a thread of asyncio's.
 
     Raises:
-        BadUse: it is no plain function.
-        The call raises what the function raises; Cancelled: then the process waits no longer, but the function goes on.
+        BadUse: it is no plain function. The call raises what the function raises; Cancelled: then
+            the process waits no longer, but the function goes on.
     """
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(

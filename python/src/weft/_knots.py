@@ -1,7 +1,8 @@
-"""The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2). See _rounds.py.
+"""The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2).
+See _rounds.py.
 
-A channel has one name in all spaces: its home, and its place there. A process that waits for a host's call is no line of its own:
-the processes of that call are told in its place, by its path.
+A channel has one name in all spaces: its home, and its place there. A process that waits for a
+host's call is no line of its own: the processes of that call are told in its place, by its path.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ class _Network:
         return waiters[node].path
 
     def _look_for_unknown(self, s: Any, lent: Any, waited: dict[Hashable, str]) -> None:
-        """Ends of a channel where somebody waits, open in this space and held by nobody that is known."""
+        """Ends of a channel where somebody waits, open in this space and held by nobody that is
+        known.
+        """
         free: dict[Hashable, int] = {}  # channels, and how many such ends
         for _, raw_places in s.facts:
             for key, raw in raw_places.items():
@@ -159,7 +162,9 @@ class _Network:
 
 
 def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
-    """A smallest set of nodes whose edges stay inside: of the strongly connected components (Tarjan 1972) that nothing leaves."""
+    """A smallest set of nodes whose edges stay inside: of the strongly connected components (Tarjan
+    1972) that nothing leaves.
+    """
     order: dict[_Node, int] = {}
     low: dict[_Node, int] = {}
     stack: list[_Node] = []
@@ -235,7 +240,9 @@ _told: set[str] = set()
 
 
 def tell(spaces: list[Any]) -> None:
-    """At the root: nothing of the network will move by itself. A deadlock, or a standstill if a thread may hold an end (rule 10.6)."""
+    """At the root: nothing of the network will move by itself. A deadlock, or a standstill if a
+    thread may hold an end (rule 10.6).
+    """
     text, knot, shown, unknown = report(spaces)
     if not shown:
         return

@@ -1,7 +1,9 @@
-"""Who left by the end of a channel, and which guards fell silent: what ends quietly is named (rules 3.5, 4.3, 5.6).
+"""Who left by the end of a channel, and which guards fell silent: what ends quietly is named (rules
+3.5, 4.3, 5.6).
 
-A process that `Retired` or `Poisoned` leaves has ended quietly, and that may be a mistake: a single `read` where a loop
-was meant, a network that closes from the wrong side. A loop that ends with its channel does not count, and is not named.
+A process that `Retired` or `Poisoned` leaves has ended quietly, and that may be a mistake: a single
+`read` where a loop was meant, a network that closes from the wrong side. A loop that ends with its
+channel does not count, and is not named.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def is_quiet(error: BaseException) -> bool:
 
 
 def place_of(error: BaseException) -> tuple[str, int]:
-    """Where the operation that raised it was called: the innermost line that is not of this package."""
+    """Where the operation that raised it was called: the innermost line that is not of this
+    package.
+    """
     at: TracebackType | None = error.__traceback__
     file, line = "?", 0
     while at is not None:

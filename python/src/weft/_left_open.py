@@ -1,5 +1,6 @@
-"""What a Deadlock says of ends that no process had been given. Such an end keeps the readers or writers on the other
-side waiting, since somebody might still use it (rules 2.2, 10.2)."""
+"""What a Deadlock says of ends that no process had been given. Such an end keeps the readers or
+writers on the other side waiting, since somebody might still use it (rules 2.2, 10.2).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ _LINES = 8  # of channels, and of places in one line
 
 
 def sentences(left: list[tuple[str, Any, str, int]]) -> str:
-    """A line for each of (name of the channel, channel, "reader" or "writer", how many such ends are open now)."""
+    """A line for each of (name of the channel, channel, "reader" or "writer", how many such ends
+    are open now).
+    """
     told = list({(id(c), side): (name, c, side, n) for name, c, side, n in left if n}.values())
     objects = _objects() if told else []
     try:
@@ -39,11 +42,12 @@ def _sentence(name: str, channel: Any, side: str, n: int, objects: list[Any]) ->
 
 
 def _objects() -> list[Any]:
-    """All that the collector knows, and the variables of the functions that run, which it does not see.
+    """All that the collector knows, and the variables of the functions that run, which it does not
+    see.
 
-    Whoever has this list empties it before anything else runs. It keeps everything, main greenlets of threads too: as a
-    thread ends, greenlet frees that although it is kept if it does not find by what, as while the collector takes apart
-    the cycle in which that is.
+    Whoever has this list empties it before anything else runs. It keeps everything, main greenlets
+    of threads too: as a thread ends, greenlet frees that although it is kept if it does not find by
+    what, as while the collector takes apart the cycle in which that is.
     """
     objects: list[Any] = gc.get_objects()
     frames = list(sys._current_frames().values())

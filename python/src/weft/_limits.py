@@ -1,7 +1,8 @@
 """Timeouts as scopes (rule 7.12): `timeout`, `deadline`, `move_on_after`.
 
-One class for all who may run here. What asks is a limit: in a process, a thread or ordinary code the runtime's, in a task
-of asyncio one of its loop's timers; both have enter, leave, move and expired.
+One class for all who may run here. What asks is a limit: in a process, a thread or ordinary code
+the runtime's, in a task of asyncio one of its loop's timers; both have enter, leave, move and
+expired.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def _time(name: str, when: float | None) -> float | None:
 
 
 class Timeout:
-    """A time limit on the operations of a block: made by `timeout`, `deadline` or `move_on_after`, entered once.
+    """A time limit on the operations of a block: made by `timeout`, `deadline` or `move_on_after`,
+    entered once.
 
     `async with` in a coroutine process and in an asyncio task, `with` elsewhere.
     """
@@ -49,7 +51,8 @@ class Timeout:
         return self._limit is not None and bool(self._limit.expired)
 
     def reschedule(self, seconds: float | None) -> None:
-        """Sets another time: `seconds` from now; ``None``: never. A request that was not met is taken back.
+        """Sets another time: `seconds` from now; ``None``: never. A request that was not met is
+        taken back.
 
         Raises:
             BadUse: outside the block, in another process, or the block has met its request already.
@@ -106,16 +109,19 @@ class Timeout:
 
 
 def timeout(seconds: float | None) -> Timeout:
-    """A block that takes at most so long: ``async with timeout(2.0):``, in threads and greenlets ``with timeout(2.0):``.
+    """A block that takes at most so long: ``async with timeout(2.0):``, in threads and greenlets
+    ``with timeout(2.0):``.
 
-    When the time has come, the operation of Weft in which the block waits, or its next one, is withdrawn (rule 6), and the
-    block ends with TimeoutError. What had committed is delivered. A computation is not ended.
+    When the time has come, the operation of Weft in which the block waits, or its next one, is
+    withdrawn (rule 6), and the block ends with TimeoutError. What had committed is delivered. A
+    computation is not ended.
 
     Args:
-        seconds: of the run's clock, from the entering on; 0 or less ends the block at its first operation, None never.
+        seconds: of the run's clock, from the entering on; 0 or less ends the block at its first
+            operation, None never.
     Raises:
-        TimeoutError: at the block's end, if it was this timeout that ended it. BadUse: nan; entered twice; left out of order or
-        in another process.
+        TimeoutError: at the block's end, if it was this timeout that ended it. BadUse: nan; entered
+            twice; left out of order or in another process.
     """
     return Timeout("timeout", seconds, True, False)
 
@@ -126,7 +132,9 @@ def deadline(time: float | None) -> Timeout:
 
 
 def move_on_after(seconds: float | None) -> Timeout:
-    """As `timeout`, but the block just ends: nothing is raised, and `.expired` says whether it was cut short."""
+    """As `timeout`, but the block just ends: nothing is raised, and `.expired` says whether it was
+    cut short.
+    """
     return Timeout("move_on_after", seconds, True, True)
 
 

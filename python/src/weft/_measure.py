@@ -2,8 +2,8 @@
 
 Invariants
 - Channels of one name (born in one line of the program) share a row.
-- A channel is kept alive while it is measured; those that nobody else refers to are folded into their row from time
-  to time, so that a program that makes many does not grow.
+- A channel is kept alive while it is measured; those that nobody else refers to are folded into
+  their row from time to time, so that a program that makes many does not grow.
 """
 
 from __future__ import annotations
@@ -211,7 +211,9 @@ class Measurement:
 
 @contextlib.contextmanager
 def measuring() -> Iterator[Measurement]:
-    """Measures every channel used in the block (rule 14.4): `with measuring() as m: run(…)`, then `m.table()`, `m.json()`."""
+    """Measures every channel used in the block (rule 14.4): `with measuring() as m: run(…)`, then
+    `m.table()`, `m.json()`.
+    """
     m = Measurement()
     _observers.add(m._event)
     try:

@@ -1,9 +1,11 @@
 """Those who observe a run: one function for the extension module to call, whoever listens.
 
 Invariants
-- With nobody listening the extension module has no observer, and an operation costs what it costs without this.
-- Observers are called in the order in which they were added, with (what, process, operation, target, detail);
-  python/native/observe.hpp says what these are. `process` is None for a thread that is none.
+- With nobody listening the extension module has no observer, and an operation costs what it costs
+  without this.
+- Observers are called in the order in which they were added, with (what, process, operation,
+  target, detail); python/native/observe.hpp says what these are. `process` is None for a thread
+  that is none.
 - A child of a fork observes nothing.
 """
 

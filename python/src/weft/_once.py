@@ -1,4 +1,6 @@
-"""An awaitable made of a coroutine that says what went wrong when somebody else awaits or steps it too (rule 11.1)."""
+"""An awaitable made of a coroutine that says what went wrong when somebody else awaits or steps it
+too (rule 11.1).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from weft.errors import BadUse
 
 
 class Once(Coroutine[Any, Any, Any]):
-    """Awaits `inner`, once. To asyncio it is a coroutine, as `inner` is: a task may step it in place of awaiting it."""
+    """Awaits `inner`, once. To asyncio it is a coroutine, as `inner` is: a task may step it in
+    place of awaiting it.
+    """
 
     __slots__ = ("_awaited", "_inner", "_name")
 

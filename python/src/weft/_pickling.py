@@ -1,6 +1,8 @@
-"""How values, functions and exceptions get from one OS process to another: by pickle 5, functions by name where the other can import them.
+"""How values, functions and exceptions get from one OS process to another: by pickle 5, functions
+by name where the other can import them.
 
-A value is pickled by its writer and rebuilt by its reader, so that an object that cannot be pickled is an error at the write.
+A value is pickled by its writer and rebuilt by its reader, so that an object that cannot be pickled
+is an error at the write.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 class _Aside:
-    """What a pickler puts aside, the ends of channels above all: `take` says under which name the other finds one."""
+    """What a pickler puts aside, the ends of channels above all: `take` says under which name the
+    other finds one.
+    """
 
     _take: (
         Callable[[Any], str] | None
@@ -71,7 +75,9 @@ _pickler: Any = _Ends
 
 
 def send_main_by_value() -> None:
-    """From now on what the main module defines goes by value, if cloudpickle is installed: nobody can import it."""
+    """From now on what the main module defines goes by value, if cloudpickle is installed: nobody
+    can import it.
+    """
     global _pickler
     try:
         import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -167,7 +173,9 @@ def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> B
 
 
 def name_of(function: Any) -> Name | None:
-    """Where another OS process finds the function that `@process` decorated; None: it is nobody's global name."""
+    """Where another OS process finds the function that `@process` decorated; None: it is nobody's
+    global name.
+    """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or "<" in name or (module == "__main__" and main_is_typed()):
         return None
@@ -178,7 +186,9 @@ def name_of(function: Any) -> Name | None:
 
 
 def main_is_typed() -> bool:
-    """Is the main module none that could be imported: an interactive interpreter, a notebook, `python -c`, the standard input?"""
+    """Is the main module none that could be imported: an interactive interpreter, a notebook,
+    `python -c`, the standard input?
+    """
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
     if getattr(sys, "frozen", False):  # its children are the same executable
@@ -248,7 +258,8 @@ Packed = bytes | tuple[bytes, list[Any]]  # with the shared arrays among the arg
 def dump_call(
     function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]
 ) -> Packed:
-    """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other and returns its name there.
+    """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other
+    and returns its name there.
 
     Raises:
         BadUse: something in it cannot be pickled, or the function can be neither imported nor sent.
@@ -292,7 +303,9 @@ def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception that was raised in another OS process: the cause of that exception here."""
+    """The traceback of an exception that was raised in another OS process: the cause of that
+    exception here.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -303,7 +316,9 @@ class RemoteTraceback(Exception):
 
 
 def _stayed(end: str) -> None:
-    """What an end in an exception is where that is raised: who met it had it, and nobody else gets it."""
+    """What an end in an exception is where that is raised: who met it had it, and nobody else gets
+    it.
+    """
 
 
 class Failure:

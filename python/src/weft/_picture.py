@@ -1,13 +1,16 @@
-"""A trace as a picture (SVG): a line for each process, an arrow for each value that one hands to another.
+"""A trace as a picture (SVG): a line for each process, an arrow for each value that one hands to
+another.
 
     ───  runs or may run     ╌╌╌  waits     ●  begins or ends     │▼  a value     ✕  its channel has ended
 
 Invariants
-- The horizontal axis counts the events of the trace, not time: so the same program gives the same picture, and nothing is too
-  close to be seen. Times stand in the titles that a browser shows when one points at a line.
-- The n-th write that committed on a channel belongs to the n-th read: channels serve in order (rules 1.2, 1.3). If the write
-  was over before the read began there is a buffer between them, and the arrow is slanted; else they met, at the earlier
-  of their two lines in the trace: the other side had waited, and hears of it later.
+- The horizontal axis counts the events of the trace, not time: so the same program gives the same
+  picture, and nothing is too close to be seen. Times stand in the titles that a browser shows when
+  one points at a line.
+- The n-th write that committed on a channel belongs to the n-th read: channels serve in order
+  (rules 1.2, 1.3). If the write was over before the read began there is a buffer between them, and
+  the arrow is slanted; else they met, at the earlier of their two lines in the trace: the other
+  side had waited, and hears of it later.
 """
 
 from __future__ import annotations

@@ -20,10 +20,12 @@ _ELSEWHERE = ("coroutines", "greenlets", "threads")
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
+    """Make a function a process: called, it returns a Process that holds the ends in its arguments,
+    not started.
 
-    It runs in an interpreter of its own, in a process of the operating system; an `async def` as a coroutine process
-    there. The ends among its arguments go with it, the other arguments, its result and what it raises by pickle.
+    It runs in an interpreter of its own, in a process of the operating system; an `async def` as a
+    coroutine process there. The ends among its arguments go with it, the other arguments, its
+    result and what it raises by pickle.
 
     Raises:
         BadUse: it is no function, a generator, or a process already.
@@ -42,7 +44,8 @@ def _away(function: Any, call: Any) -> Any:
 
 
 def away_to(function: Any, where: Any) -> Any:
-    """The function, called in another OS process: one of its own ("processes", weft.processes), or one of `where`.
+    """The function, called in another OS process: one of its own ("processes", weft.processes), or
+    one of `where`.
 
     Raises:
         BadUse: there are no such hosts.

@@ -3,12 +3,13 @@
     a run of some space stands still ──standing()──► its parent, and on to the root ──a round: all are asked──► somebody can go on: later
         │ all wait ──a second round: nothing has moved──► the root declares the deadlock, and its runs raise it
 
-A space is one OS process; the root is the one that no host is. Questions go by a socket of their own, beside the wire, so that
-they move none of its counters.
+A space is one OS process; the root is the one that no host is. Questions go by a socket of their
+own, beside the wire, so that they move none of its counters.
 
 Invariants
-- The second round begins after the first is over. So between the two all spaces stood still at once if none has sent or taken a
-  frame, and no frame was under way if each pair has taken what the other sent: then nobody will ever be woken.
+- The second round begins after the first is over. So between the two all spaces stood still at once
+  if none has sent or taken a frame, and no frame was under way if each pair has taken what the
+  other sent: then nobody will ever be woken.
 - A space whose calls or threads may yet do something says that it does not wait.
 """
 
@@ -87,7 +88,9 @@ _asking = threading.Lock()  # who reads the members' sockets
 
 
 class Member:
-    """A host of this space, as who is asked. An answer says to which question it is: of one that nobody waits for it is passed over."""
+    """A host of this space, as who is asked. An answer says to which question it is: of one that
+    nobody waits for it is passed over.
+    """
 
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
@@ -163,8 +166,9 @@ def at_work(change: int) -> None:
 
 
 def asks_for_calls(jobs: Any) -> None:
-    """A host's own loop reads here from now on. While it waits, and its parent knows of that, it is not at work: then whoever gives it
-    a call is seen, before the loop itself is."""
+    """A host's own loop reads here from now on. While it waits, and its parent knows of that, it is
+    not at work: then whoever gives it a call is seen, before the loop itself is.
+    """
     global _jobs
     _jobs = jobs
 
@@ -224,7 +228,9 @@ def answer(by: socket.socket) -> None:
 
 
 def where_elsewhere(patience: float) -> list[str]:
-    """Where the processes of all hosts are (rule 6.7). It may be called by a signal's handler, in the middle of anything."""
+    """Where the processes of all hosts are (rule 6.7). It may be called by a signal's handler, in
+    the middle of anything.
+    """
     said: list[str] = []
     if not _asking.acquire(timeout=patience):
         return said

@@ -1,13 +1,15 @@
-"""What an OS process says beside its channels: its standard error, its logging and its warnings. All of it goes on to its parent.
+"""What an OS process says beside its channels: its standard error, its logging and its warnings.
+All of it goes on to its parent.
 
     child:  standard error ──a pipe──► parent: its own standard error; the last of it is kept, for ProcessDied
             a record, a warning ──a socket, one a datagram──► parent: the logger of that name; its filters and showwarning
 
 Invariants
-- Heard.take() empties both on whichever thread; what it finds is passed on in order. So all that was said before something arrived
-  by a channel has been passed on once take() has returned.
-- Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one thread at a time. A take() on
-  another waits for that thread, at most PATIENCE: what runs there may wait for what the other holds, a handler's own lock for one.
+- Heard.take() empties both on whichever thread; what it finds is passed on in order. So all that
+  was said before something arrived by a channel has been passed on once take() has returned.
+- Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
+  thread at a time. A take() on another waits for that thread, at most PATIENCE: what runs there may
+  wait for what the other holds, a handler's own lock for one.
 - A pipe is read until nobody has it: also a program that the child started, and that lives longer.
 """
 

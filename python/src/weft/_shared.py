@@ -52,8 +52,10 @@ _debug._from_environment()
 
 
 def left_by(error: BaseException, processes: Any) -> None:
-    """For the processes that a Sequence did not reach. After a cancellation they have ended without having run (rules
-    2.3, 6.5); after a failure they can still be started, and dropping them gives no warning."""
+    """For the processes that a Sequence did not reach. After a cancellation they have ended without
+    having run (rules 2.3, 6.5); after a failure they can still be started, and dropping them gives
+    no warning.
+    """
     for p in processes:
         if isinstance(error, Cancelled):
             p._never_run()
@@ -93,9 +95,11 @@ def process_of(function: Any, plain: str) -> Any:
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
+    """Make a function a process: called, it returns a Process that holds the ends in its arguments,
+    not started.
 
-    An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread of its own.
+    An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread
+    of its own.
 
     Raises:
         BadUse: it is no function, a generator, or a process already.
@@ -116,7 +120,9 @@ def check_clock(clock: str) -> bool:
 
 
 def linked() -> bool:
-    """Whether there are other OS processes of this program; _rounds.py, which is imported with the first, knows."""
+    """Whether there are other OS processes of this program; _rounds.py, which is imported with the
+    first, knows.
+    """
     return False
 
 
@@ -132,7 +138,9 @@ imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
 
 
 def stop_at_run(*processes: Any) -> None:
-    """Called before a network of ordinary code starts: stops it in a main module that is only being imported."""
+    """Called before a network of ordinary code starts: stops it in a main module that is only being
+    imported.
+    """
     if at_run is not None and _native.where() == 0:
         for p in _native.flatten(*processes):
             p._give_up()  # type: ignore[attr-defined]
@@ -148,19 +156,24 @@ def run(
     watchdog: float | None = None,
     partial: Action | None = None,
 ) -> Any:
-    """Run a network to its end: the result of the one process, or the list of results if there are several.
+    """Run a network to its end: the result of the one process, or the list of results if there are
+    several.
 
     Args:
         first, others: processes, or iterables of them.
-        clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
-        host: "weft", its own scheduler; or "asyncio": inside `asyncio.run`, so that processes may await what
-            asyncio has (rule 13). For another loop, await `run_async` in it.
+        clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule
+            8.6).
+        host: "weft", its own scheduler; or "asyncio": inside `asyncio.run`, so that processes may
+            await what asyncio has (rule 13). For another loop, await `run_async` in it.
         trace: a file to which everything that happens is written (:func:`tracing`).
-        watchdog: seconds after which a process that has not returned to its scheduler is named (:func:`watchdog`).
-        partial: "warn" or "raise" when processes are stuck for ever while others go on (:func:`watching_deadlocks`).
+        watchdog: seconds after which a process that has not returned to its scheduler is named
+            (:func:`watchdog`).
+        partial: "warn" or "raise" when processes are stuck for ever while others go on
+            (:func:`watching_deadlocks`).
     Raises:
-        what failed in it (several: an ExceptionGroup); of exactly one process also the Retired, Poisoned or Cancelled
-        that left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt once the network was cancelled.
+        what failed in it (several: an ExceptionGroup); of exactly one process also the Retired,
+        Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt once the
+        network was cancelled.
     """
     if host not in ("weft", "asyncio"):
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
@@ -189,15 +202,17 @@ def run(
 
 
 async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """Awaited in an asyncio task: runs a network inside the running loop (rule 13); what `run` gives.
+    """Awaited in an asyncio task: runs a network inside the running loop (rule 13); what `run`
+    gives.
 
     Args:
         first, others: processes, or iterables of them.
-        clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing else is on the loop.
+        clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing
+            else is on the loop.
     Raises:
-        what failed in it (several: an ExceptionGroup); of exactly one process also what left it quietly (rule 7.1);
-        asyncio.CancelledError once all have ended, if the task was cancelled; Deadlock, if nothing else on the loop
-        could wake anybody; BadUse.
+        what failed in it (several: an ExceptionGroup); of exactly one process also what left it
+        quietly (rule 7.1); asyncio.CancelledError once all have ended, if the task was cancelled;
+        Deadlock, if nothing else on the loop could wake anybody; BadUse.
     """
     virtual = check_clock(clock)
     if _native.where() != 4:
@@ -213,7 +228,8 @@ def poison(*ends: Any, strength: int = 1) -> None:
     """Poison every end or channel given (rule 4).
 
     Raises:
-        BadUse: one of them is neither; then none is poisoned. Or an end is closed, or the strength not from 1 to 255.
+        BadUse: one of them is neither; then none is poisoned. Or an end is closed, or the strength
+            not from 1 to 255.
     """
     _check_each("poison", "channels and ends of channels", ends)
     for end in ends:

@@ -1,8 +1,8 @@
 """A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven.
 
-Told once a run for the same places, as a warning of the logger ``weft``. From the facts of one moment
-(python/native/partial.cpp); who notices it is said in cpp/include/weft/runtime/run.hpp. Of ordinary code that waits outside
-any run (python/native/caller.cpp): once for each of its lines.
+Told once a run for the same places, as a warning of the logger ``weft``. From the facts of one
+moment (python/native/partial.cpp); who notices it is said in cpp/include/weft/runtime/run.hpp. Of
+ordinary code that waits outside any run (python/native/caller.cpp): once for each of its lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _logger = logging.getLogger("weft")
 
 
 def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], seconds: float) -> str:
-    """What is told: who waits where, and what might still wake it. `others`: threads that are no processes."""
+    """What is told: who waits where, and what might still wake it. `others`: threads that are no
+    processes.
+    """
     paths = {w.id: w.path for w in waiters}
     waiting = sorted(
         (w for w in waiters if w.state == "places"), key=lambda w: (w.path, w.operation, w.id)
@@ -83,7 +85,8 @@ _alone: set[tuple[str, str, int]] = set()  #: operations and lines that were tol
 
 
 def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
-    """Ordinary code waits outside any run, on the thread that calls. True: it is too early to say; ask again.
+    """Ordinary code waits outside any run, on the thread that calls. True: it is too early to say;
+    ask again.
 
     Args:
         places: the names of what it waits at, each with a space before it.

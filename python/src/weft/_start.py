@@ -1,10 +1,13 @@
-"""How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of one that has imported what is preloaded; "fork", a copy of
-this program. Of a frozen program the executable itself, which goes into freeze_support().
+"""How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of one that has
+imported what is preloaded; "fork", a copy of this program. Of a frozen program the executable
+itself, which goes into freeze_support().
 
 Invariants
-- Whatever the way, the child runs weft._child.main() with the same descriptors, nothing as its standard input and `errors` as its
-  standard error, and has this program's environment but for what its setting changes.
-- A fork happens while this program has one thread, so nothing in the copy waits for one that is not there.
+- Whatever the way, the child runs weft._child.main() with the same descriptors, nothing as its
+  standard input and `errors` as its standard error, and has this program's environment but for what
+  its setting changes.
+- A fork happens while this program has one thread, so nothing in the copy waits for one that is not
+  there.
 """
 
 from __future__ import annotations
@@ -160,7 +163,9 @@ def _dress(errors: int) -> None:
 
 
 def _other_numbers() -> None:
-    """A copy is not to draw the numbers that its original draws: Python's own generator knows of a fork, numpy's does not."""
+    """A copy is not to draw the numbers that its original draws: Python's own generator knows of a
+    fork, numpy's does not.
+    """
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -280,10 +285,12 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
 
 
 def freeze_support() -> None:
-    """First thing below `if __name__ == "__main__":` in a program that is to be frozen, by PyInstaller for example.
+    """First thing below `if __name__ == "__main__":` in a program that is to be frozen, by
+    PyInstaller for example.
 
-    In an OS process that the frozen program started it does what that is there for, and ends it; elsewhere nothing.
-    multiprocessing.freeze_support() will do too, where it works: Python's own does nothing but on Windows.
+    In an OS process that the frozen program started it does what that is there for, and ends it;
+    elsewhere nothing. multiprocessing.freeze_support() will do too, where it works: Python's own
+    does nothing but on Windows.
     """
     if getattr(sys, "frozen", False):
         spawn.freeze_support()

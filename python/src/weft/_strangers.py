@@ -1,9 +1,10 @@
-"""Waits until threads that are no processes have ended; then a run that stood still because of them looks again (rule 10.3).
+"""Waits until threads that are no processes have ended; then a run that stood still because of them
+looks again (rule 10.3).
 
 Invariants
 - One at a time is waited for: while any of them lives, no run concludes anything.
-- The main thread is not, for the interpreter ends with it; nor are threads that `threading` has not started, for
-  nobody hears of their ends.
+- The main thread is not, for the interpreter ends with it; nor are threads that `threading` has not
+  started, for nobody hears of their ends.
 """
 
 from __future__ import annotations
@@ -44,5 +45,7 @@ def _wait() -> None:
 
 
 def watch() -> None:
-    """What the extension module calls, on a thread of its own, when a run stands still for such a thread."""
+    """What the extension module calls, on a thread of its own, when a run stands still for such a
+    thread.
+    """
     threading.Thread(target=_wait, name="weft strangers", daemon=True).start()

@@ -1,6 +1,8 @@
-"""Stub files of native components, for type checkers and editors: what a component declares, as Python's annotations say it.
+"""Stub files of native components, for type checkers and editors: what a component declares, as
+Python's annotations say it.
 
-Invariant: a stub says what the component's module has, in the names of `weft.coroutines`; it is written from the module alone.
+Invariant: a stub says what the component's module has, in the names of `weft.coroutines`; it is
+written from the module alone.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ def _docstring(text: str, indent: str = "    ") -> list[str]:
 
 
 def _aggregate(cls: type) -> list[str]:
-    """It is imported if another module can; a class of the program itself, or within something, is written out."""
+    """It is imported if another module can; a class of the program itself, or within something, is
+    written out.
+    """
     if cls.__module__ not in ("weft.native", "__main__") and "." not in cls.__qualname__:
         return [f"from {cls.__module__} import {cls.__qualname__} as {cls.__name__}", ""]
     if dataclasses.is_dataclass(cls):

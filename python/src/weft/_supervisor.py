@@ -4,9 +4,11 @@
             └─its OS process dies──► back-off ──► the next attempt … the last: its death is raised
 
 Invariants
-- Who supervises holds the call's ends during all attempts but the last, and an attempt's death is none of theirs: see
-  SupervisedPort in native/far.hpp. The last attempt has the ends alone, as a call that nobody supervises.
-- A value that was in hand has gone back, or is in the attempt's list, before the attempt's death is known here.
+- Who supervises holds the call's ends during all attempts but the last, and an attempt's death is
+  none of theirs: see SupervisedPort in native/far.hpp. The last attempt has the ends alone, as a
+  call that nobody supervises.
+- A value that was in hand has gone back, or is in the attempt's list, before the attempt's death is
+  known here.
 """
 
 from __future__ import annotations
@@ -34,21 +36,25 @@ def _unpacked(value: Any) -> Any:
 
 
 class Supervisor:
-    """Where processes run that are started again when their OS process dies: `worker.on(Supervisor(restarts=3))(…)`.
+    """Where processes run that are started again when their OS process dies:
+    `worker.on(Supervisor(restarts=3))(…)`.
 
-    A process there has an OS process of its own, or runs on `hosts`. Its ends stay open until it has ended for good, so nobody on the
-    other side of a channel learns of a death before that. It begins anew each time, with the same arguments.
+    A process there has an OS process of its own, or runs on `hosts`. Its ends stay open until it
+    has ended for good, so nobody on the other side of a channel learns of a death before that. It
+    begins anew each time, with the same arguments.
 
-    A value in whose block (`with reader.extended() as value:`) the worker died is the next to be read, before what was written
-    later; or it is reported. A plain read has taken its value: that is lost with the worker. So a job may be done twice, if the worker
-    died between its work and the end of the block, and none is lost.
+    A value in whose block (`with reader.extended() as value:`) the worker died is the next to be
+    read, before what was written later; or it is reported. A plain read has taken its value: that
+    is lost with the worker. So a job may be done twice, if the worker died between its work and the
+    end of the block, and none is lost.
 
     Args:
         hosts: Hosts, or one of them; None: an OS process of its own for each attempt.
         restarts: how often a process is started again; None: always.
         backoff: seconds before the first of them; doubled each time, at most 10.
-        report: called with the ProcessDied and the list of values that were in hand, in place of giving them back; also for the last
-            death. A value that cannot be unpickled here is in the list as the error that says why. What it raises ends the supervision.
+        report: called with the ProcessDied and the list of values that were in hand, in place of
+            giving them back; also for the last death. A value that cannot be unpickled here is in
+            the list as the error that says why. What it raises ends the supervision.
     Raises:
         BadUse: an argument that makes no sense.
     """

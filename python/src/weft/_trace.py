@@ -2,8 +2,8 @@
 
 Invariants
 - One line is one JSON object; the first says which version of the schema it is.
-- Lines are written in whole blocks. What is not written yet is written when the trace ends, however it ends, and at
-  the interpreter's exit; a killed program loses at most the last block.
+- Lines are written in whole blocks. What is not written yet is written when the trace ends, however
+  it ends, and at the interpreter's exit; a killed program loses at most the last block.
 - Reading takes a file whose last line is cut off.
 """
 
@@ -158,7 +158,8 @@ def _place_of_outcome(operation: str | None, target: Any, detail: Any, what: str
 
 @contextlib.contextmanager
 def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What happens in the block is written to the file `path`, as JSON lines (rule 14.6; docs/observing.md).
+    """What happens in the block is written to the file `path`, as JSON lines (rule 14.6;
+    docs/observing.md).
 
     The file is complete when the block is left, however it is left.
 
@@ -292,7 +293,9 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
 
 
 def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The trace in the Trace Event Format (a "JSON object", complete events), as Perfetto and chrome://tracing read it."""
+    """The trace in the Trace Event Format (a "JSON object", complete events), as Perfetto and
+    chrome://tracing read it.
+    """
     out: list[dict[str, Any]] = []
     paths: dict[int, str] = {}
     started: dict[int, float] = {}

@@ -1,8 +1,8 @@
 """The watchdog: it names a process that hogs its scheduler (rules 7.7, 14.1).
 
-A helper thread looks, twice within the limit, at what every scheduler runs. A process that began its present step
-(from one operation that parks to the next) longer than `limit` ago has kept all others of its scheduler waiting; it
-is reported once for that step.
+A helper thread looks, twice within the limit, at what every scheduler runs. A process that began
+its present step (from one operation that parks to the next) longer than `limit` ago has kept all
+others of its scheduler waiting; it is reported once for that step.
 """
 
 from __future__ import annotations
@@ -113,11 +113,13 @@ def _hog(process: Any, seconds: float, thread: int) -> Hog:
 
 
 def watchdog(limit: float = 0.1, report: Callable[[Hog], object] | None = None) -> Watchdog:
-    """Names, while its block runs, every coroutine process that keeps its scheduler longer than `limit` seconds.
+    """Names, while its block runs, every coroutine process that keeps its scheduler longer than
+    `limit` seconds.
 
     Args:
         limit: seconds from one return to the scheduler to the next.
-        report: called on the watchdog's thread with a :class:`Hog`, once for each incident; a WeftWarning if None.
+        report: called on the watchdog's thread with a :class:`Hog`, once for each incident; a
+            WeftWarning if None.
     Raises:
         BadUse: the limit is not longer than 0.
     """

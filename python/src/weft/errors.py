@@ -28,11 +28,15 @@ __all__ = [
 
 
 class WeftWarning(RuntimeWarning):
-    """What an observer noticed: a process that hogs its scheduler, a partial deadlock, a changed object (rule 14)."""
+    """What an observer noticed: a process that hogs its scheduler, a partial deadlock, a changed
+    object (rule 14).
+    """
 
 
 class WeftError(Exception):
-    """The base of the errors of Weft. :class:`Cancelled` is none: ``except Exception`` shall not swallow it."""
+    """The base of the errors of Weft. :class:`Cancelled` is none: ``except Exception`` shall not
+    swallow it.
+    """
 
 
 class ChannelEnd(WeftError):
@@ -40,10 +44,12 @@ class ChannelEnd(WeftError):
 
     Attributes:
         channel: the channel.
-        guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a plain operation.
+        guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a
+            plain operation.
         value: what a write meant to write and did not (rules 3.3, 4.2); ``None`` for a read.
-        met: whether an operation raised it (rule 3.5): only then is a process that it leaves a quiet one. False: it was
-            raised by asking for a new end of the channel (rule 2.5), or made by the program. Raised again, it keeps it.
+        met: whether an operation raised it (rule 3.5): only then is a process that it leaves a
+            quiet one. False: it was raised by asking for a new end of the channel (rule 2.5), or
+            made by the program. Raised again, it keeps it.
     """
 
     # Most have neither, and a process ends by such an exception: what need not be stored is not.
@@ -73,7 +79,9 @@ class ChannelEnd(WeftError):
 
 
 class Retired(ChannelEnd):
-    """The other side has retired: the quiet end (rule 3). A process that it leaves has ended quietly, if an operation met it."""
+    """The other side has retired: the quiet end (rule 3). A process that it leaves has ended
+    quietly, if an operation met it.
+    """
 
 
 class Poisoned(ChannelEnd):
@@ -100,22 +108,26 @@ class PeerDied(ChannelEnd):
     """The other side was killed (rule 4.5). Not quiet: a process that it leaves has failed.
 
     Attributes:
-        in_doubt: of a write to a channel whose home is another OS process: its value may have been taken (WIRE.md 8.1).
+        in_doubt: of a write to a channel whose home is another OS process: its value may have been
+            taken (WIRE.md 8.1).
     """
 
     in_doubt = False
 
 
 class ProcessDied(WeftError):
-    """An OS process ended without having said how its process did: it was killed, crashed, or left by os._exit().
+    """An OS process ended without having said how its process did: it was killed, crashed, or left
+    by os._exit().
 
     Attributes:
         process: the name of the process that ran in it.
         pid: its number.
         signal: the number of the signal that ended it; ``None``: none did.
         status: its exit status; ``None``: a signal ended it.
-        stack: where its threads were when it crashed, as faulthandler writes it; empty: it was ended from outside, or ended itself.
-        out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes for want of memory: probably this one.
+        stack: where its threads were when it crashed, as faulthandler writes it; empty: it was
+            ended from outside, or ended itself.
+        out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes
+            for want of memory: probably this one.
         stderr: the last lines of what it had written to its standard error.
     """
 
@@ -163,7 +175,9 @@ class ProcessDied(WeftError):
 
 
 class Cancelled(BaseException):
-    """This process was asked to end (rule 6). Nothing was lost: a withdrawn write's value is in ``value``."""
+    """This process was asked to end (rule 6). Nothing was lost: a withdrawn write's value is in
+    ``value``.
+    """
 
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
@@ -172,7 +186,9 @@ class Cancelled(BaseException):
 
 
 class BadUse(WeftError):
-    """Weft was used as it cannot be used (rule 11); nothing was changed. The message says what to do."""
+    """Weft was used as it cannot be used (rule 11); nothing was changed. The message says what to
+    do.
+    """
 
 
 class BlockedProcess(NamedTuple):
@@ -197,7 +213,8 @@ class Deadlock(WeftError):
 
     Attributes:
         report: the whole text.
-        knot: the paths of a smallest set of processes each of which waits only for processes in the set.
+        knot: the paths of a smallest set of processes each of which waits only for processes in the
+            set.
         processes: every blocked process.
     """
 

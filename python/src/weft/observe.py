@@ -1,4 +1,6 @@
-"""What is there to see a network at work (docs/observing.md). All of it costs nothing while it is off."""
+"""What is there to see a network at work (docs/observing.md). All of it costs nothing while it is
+off.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Channels that lead to a program on a board, over a serial line: USB, a UART, a pseudo-terminal, TCP (WIRE.md 12.6).
+"""Channels that lead to a program on a board, over a serial line: USB, a UART, a pseudo-terminal,
+TCP (WIRE.md 12.6).
 
     with serial.connect("/dev/ttyACM0", baud=115200) as board:
         board.give("leds", leds.reader())
 
-The channel is an ordinary one, in every backend. Its values are packed as CBOR: `pip install 'weft[serial]'`. On the board is
-micropython/weft/link.py, or another program that keeps WIRE.md.
+The channel is an ordinary one, in every backend. Its values are packed as CBOR: `pip install
+'weft[serial]'`. On the board is micropython/weft/link.py, or another program that keeps WIRE.md.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def _close_all() -> None:
 
 
 class Board:
-    """One session with a board; `connect` makes it. Leaving its block ends it, and the ends on the board die."""
+    """One session with a board; `connect` makes it. Leaving its block ends it, and the ends on the
+    board die.
+    """
 
     def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
         self._where = where
@@ -51,18 +54,21 @@ class Board:
         _open.add(self)
 
     def give(self, name: str, end: Any) -> None:
-        """Hands an end of a channel to the board, which asks for it by this name; here it is closed. Before the board is there, or after.
+        """Hands an end of a channel to the board, which asks for it by this name; here it is
+        closed. Before the board is there, or after.
 
         Raises:
-            BadUse: `end` is no end, is closed, or of a channel that leads to other OS processes; a value that waits in the
-                channel cannot go to a board; the name has a space or is too long; the link is closed.
+            BadUse: `end` is no end, is closed, or of a channel that leads to other OS processes; a
+                value that waits in the channel cannot go to a board; the name has a space or is too
+                long; the link is closed.
         """
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(board.wait)()`.
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await
+        io(board.wait)()`.
 
         Raises:
             BadUse: the link is closed.
@@ -70,7 +76,9 @@ class Board:
         return self._link.wait()
 
     def close(self) -> None:
-        """Ends the session, and waits until the board has been told, for 0.6 seconds at most. Closed twice: nothing."""
+        """Ends the session, and waits until the board has been told, for 0.6 seconds at most.
+        Closed twice: nothing.
+        """
         _open.discard(self)
         self._link.close("the program on the PC has closed the link")
 
@@ -85,7 +93,9 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """After how many ms what is not acknowledged goes again: never sooner than a window of packets takes both ways."""
+    """After how many ms what is not acknowledged goes again: never sooner than a window of packets
+    takes both ways.
+    """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 
 
@@ -95,12 +105,15 @@ def connect(
     baud: int = 115200,
     lease: float = 3.0,
 ) -> Board:
-    """A session with the board at the other end of a line. Returns at once, whether it is there yet or not.
+    """A session with the board at the other end of a line. Returns at once, whether it is there yet
+    or not.
 
     Args:
-        line: the path of a serial device, or a connected socket or the descriptor of an open line, of which a copy is used.
+        line: the path of a serial device, or a connected socket or the descriptor of an open line,
+            of which a copy is used.
         baud: bits a second, of a device that has a speed; 0 leaves it as it is.
-        lease: seconds without a sign of life after which the board has died; 0: only the end of the line says so.
+        lease: seconds without a sign of life after which the board has died; 0: only the end of the
+            line says so.
 
     Raises:
         OSError: there is no such device, or it is in use.

@@ -1,16 +1,17 @@
 """One source for both styles: a program written with `await` becomes the one that calls.
 
-Coroutine processes await what thread and greenlet processes call, and the names are the same. So the program for
-those is the coroutine program without `async` and `await`, and nobody needs to write both. `weft run FILE --on threads` does
-this to FILE if FILE can only mean that (`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
+Coroutine processes await what thread and greenlet processes call, and the names are the same. So
+the program for those is the coroutine program without `async` and `await`, and nobody needs to
+write both. `weft run FILE --on threads` does this to FILE if FILE can only mean that
+(`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
 
 Invariants
-- Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point at the right
-  place.
-- Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous comprehensions lose the
-  word.
-- What was awaited is never dropped: if a call of a function that is not of this file gives a coroutine, which now
-  nobody awaits, that is BadUse (`called`).
+- Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point
+  at the right place.
+- Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous
+  comprehensions lose the word.
+- What was awaited is never dropped: if a call of a function that is not of this file gives a
+  coroutine, which now nobody awaits, that is BadUse (`called`).
 """
 
 from __future__ import annotations
@@ -109,10 +110,12 @@ class _From(ast.NodeTransformer):
 
 
 def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
-    """Compiles a program written with `await` for a backend: for threads and greenlets without its `async` and `await`.
+    """Compiles a program written with `await` for a backend: for threads and greenlets without its
+    `async` and `await`.
 
     Args:
-        backend: "coroutines", "greenlets", "processes" or "threads". `from weft import …` gives this backend's names.
+        backend: "coroutines", "greenlets", "processes" or "threads". `from weft import …` gives
+            this backend's names.
         source: the text of a module.
         filename: what errors and reports call it.
     Raises:
@@ -145,7 +148,8 @@ def called(backend: str, value: Any) -> Any:
 
 
 class Beside:
-    """Finds the modules in a program's folder, and compiles those that await as the program was compiled.
+    """Finds the modules in a program's folder, and compiles those that await as the program was
+    compiled.
 
     While it is on `sys.meta_path`, what `import` finds there means the backend too.
     """
@@ -182,7 +186,9 @@ class Beside:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles for a backend, and keeps no bytecode, which would be found by those who run the module as it is."""
+    """Compiles for a backend, and keeps no bytecode, which would be found by those who run the
+    module as it is.
+    """
 
     def __init__(self, name: str, path: str, backend: str) -> None:
         super().__init__(name, path)
@@ -193,7 +199,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def is_for_any_backend(source: str | bytes) -> bool:
-    """Whether a program awaits, and means by it nothing but Weft: it imports `weft` itself and no event loop.
+    """Whether a program awaits, and means by it nothing but Weft: it imports `weft` itself and no
+    event loop.
 
     Raises:
         SyntaxError: `source` is not Python.

@@ -1,13 +1,13 @@
 """Files and commands as processes (docs/toolkit.md).
 
-All are thread processes: what blocks in the operating system blocks its own thread, so they may stand in a network of
-coroutines, on the same channels, and no scheduler waits for them.
+All are thread processes: what blocks in the operating system blocks its own thread, so they may
+stand in a network of coroutines, on the same channels, and no scheduler waits for them.
 
 Invariants of :func:`command`
-- The child is reaped before the process ends, however it ends: terminated, and killed if it has not gone in `grace`
-  seconds.
-- Nothing waits in the system without being woken by `_Wake` when the process is to end: every wait is a poll() of what
-  is waited for and of the wake-up pipe.
+- The child is reaped before the process ends, however it ends: terminated, and killed if it has not
+  gone in `grace` seconds.
+- Nothing waits in the system without being woken by `_Wake` when the process is to end: every wait
+  is a poll() of what is waited for and of the wake-up pipe.
 
     command ─┬─ _guard   waits at a channel of its own: a cancellation of the network finds it there, and it wakes the rest
              ├─ _feed    values ──► the child's stdin
@@ -68,7 +68,8 @@ def write_file(
     encoding: str = "utf-8",
     newlines: bool = True,
 ) -> int:
-    """Writes the values of a channel to a file, each as a line, until it retires; its result is how many.
+    """Writes the values of a channel to a file, each as a line, until it retires; its result is how
+    many.
 
     What was read before a poison or a cancellation is in the file.
 
@@ -143,7 +144,9 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
 
 
 def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
-    """The child reads no more, so neither do we; unless a poison ended it, which is to spread to those who write."""
+    """The child reads no more, so neither do we; unless a poison ended it, which is to spread to
+    those who write.
+    """
     if wake.poison is None:
         source.retire()
 
@@ -218,14 +221,16 @@ def command(
     env: dict[str, str] | None = None,
     grace: float = 2.0,
 ) -> int:
-    """Runs a command with channels for its streams; its result is the exit status (of a signal: its number, negative).
+    """Runs a command with channels for its streams; its result is the exit status (of a signal: its
+    number, negative).
 
-    Each value from `stdin` is a line for the command, each of its lines a value for `stdout` or `stderr`; with
-    mode="bytes" they are bytes as they come. When `stdin` retires the command reads the end of its input. Of a stream
-    without a channel: no input; the other two are this program's own.
+    Each value from `stdin` is a line for the command, each of its lines a value for `stdout` or
+    `stderr`; with mode="bytes" they are bytes as they come. When `stdin` retires the command reads
+    the end of its input. Of a stream without a channel: no input; the other two are this program's
+    own.
 
-    When this process is cancelled or one of its channels poisoned, the command is terminated, killed if it has not
-    gone in `grace` seconds, and reaped.
+    When this process is cancelled or one of its channels poisoned, the command is terminated,
+    killed if it has not gone in `grace` seconds, and reaped.
 
     Raises:
         OSError: there is no such command.
