@@ -30,8 +30,7 @@ sys.path.insert(0, str(BENCH))
 from harness import runner  # noqa: E402
 from harness.build import Program  # noqa: E402
 from harness.grid import Experiment, Found, measure, number, plot, table  # noqa: E402
-from harness.machine import commit, machine  # noqa: E402
-from harness.page import filled  # noqa: E402
+from harness.page import filled, provenance  # noqa: E402
 
 PAGE = BENCH / "PYCSP.md"
 PLOTS = BENCH / "plots"
@@ -131,15 +130,6 @@ def text_of(e: Experiment, found: Found) -> str:
     return "\n".join(filter(None, parts))
 
 
-def provenance(full: bool) -> str:
-    """On what machine, at which commit, by which command."""
-    facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
-    command = f"./run pycsp{' --full' if full else ''} --write"
-    return (
-        f"`{command}` at commit {commit(BENCH.parent)}; Python {sys.version.split()[0]}; {facts}."
-    )
-
-
 def write(e: Experiment, found: Found, said: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
     """Puts an experiment into the page, and its picture beside it.
 
@@ -190,7 +180,9 @@ def main(argv: Sequence[str]) -> int:
     out = BENCH.parent / "out/pycsp"
     out.mkdir(parents=True, exist_ok=True)
     tables = []
-    said = provenance(options.full)  # before the first run is the machine's load
+    said = provenance(
+        f"./run pycsp{' --full' if options.full else ''} --write"
+    )  # before the first run is the machine's load
     for e in chosen:
         found = run(e, 1 if options.quick else 3)
         (out / f"{e.name}.json").write_text(

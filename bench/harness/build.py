@@ -51,6 +51,19 @@ class Program:
     env: dict[str, str]
 
 
+def need(what: str) -> None:
+    """Looks for `module:NAME`, `header:NAME` or a program. Raises Missing, which says what to install."""
+    kind, _, name = what.rpartition(":")
+    if kind == "module":
+        if importlib.util.find_spec(name) is None:
+            raise Missing(f"the Python module {name} is not installed (pip install {name})")
+    elif kind == "header":
+        if not any((Path(root) / name).exists() for root in ("/usr/include", "/usr/local/include")):
+            raise Missing(f"{name} is not here (apt-get install {HEADERS.get(name, name)})")
+    elif shutil.which(name) is None:
+        raise Missing(f"{name} is not installed (apt-get install {PACKAGES.get(name, name)})")
+
+
 class Builder:
     """Builds candidates of `bench` into `build`; configures each CMake folder and builds each target once."""
 
@@ -64,8 +77,8 @@ class Builder:
 
     def program(self, candidate: Candidate) -> Program:
         """The candidate, built. Raises Missing or Broken."""
-        for need in candidate.needs:
-            self._need(need)
+        for what in candidate.needs:
+            need(what)
         if not (self._bench / candidate.source).exists():
             raise Broken(f"bench/{candidate.source} does not exist")
         make = {
@@ -94,26 +107,13 @@ class Builder:
             },
         )
 
-    def _need(self, need: str) -> None:
-        kind, _, name = need.rpartition(":")
-        if kind == "module":
-            if importlib.util.find_spec(name) is None:
-                raise Missing(f"the Python module {name} is not installed (pip install {name})")
-        elif kind == "header":
-            if not any(
-                (Path(root) / name).exists() for root in ("/usr/include", "/usr/local/include")
-            ):
-                raise Missing(f"{name} is not here (apt-get install {HEADERS.get(name, name)})")
-        elif shutil.which(name) is None:
-            raise Missing(f"{name} is not installed (apt-get install {PACKAGES.get(name, name)})")
-
     def _python(self, candidate: Candidate) -> list[str]:
         if not candidate.peer and importlib.util.find_spec("weft") is None:
             raise Broken("the package weft is not installed for this Python (./run demo builds it)")
         return [sys.executable, str(self._bench / candidate.source)]
 
     def _go(self, candidate: Candidate) -> list[str]:
-        self._need("go")
+        need("go")
         key = ("go", candidate.source)
         if key not in self._built:
             output = self._build / "go" / Path(candidate.source).name
@@ -129,7 +129,7 @@ class Builder:
 
     def _rust(self, candidate: Candidate) -> list[str]:
         """A crate with one program; what it depends on was fetched by the set-up, nothing is here."""
-        self._need("cargo")
+        need("cargo")
         key = ("rust", candidate.source)
         if key not in self._built:
             target = self._build / "rust"
@@ -148,7 +148,7 @@ class Builder:
 
     def _java(self, candidate: Candidate) -> list[str]:
         """One source file, compiled against the libraries that the set-up put into .build/bench/java."""
-        self._need("javac")
+        need("javac")
         libraries = sorted((self._build / "java").glob("*.jar"))
         if not libraries:
             raise Missing("its library is not here (./run setup peers)")
@@ -163,8 +163,8 @@ class Builder:
         return ["java", "-cp", path, Path(candidate.source).stem]
 
     def _cpp(self, candidate: Candidate) -> list[str]:
-        self._need(candidate.compiler)
-        self._need("cmake")
+        need(candidate.compiler)
+        need("cmake")
         if not candidate.peer and not (self._bench.parent / "cpp/include/weft/weft.hpp").exists():
             raise Broken("cpp/include/weft/weft.hpp does not exist")
         key = (candidate.compiler, candidate.source)

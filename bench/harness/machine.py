@@ -82,6 +82,7 @@ def commit(root: Path) -> str:
     if found is None or not re.fullmatch(r"[0-9a-f]+", found):
         return "unknown"
     # The report itself is written while benches are run.
-    others = ["--", ".", ":!bench/RESULTS.md", ":!bench/PYCSP.md", ":!bench/plots"]
+    pages = ("RESULTS.md", "PYCSP.md", "THESIS.md", "plots")
+    others = ["--", ".", *(f":!bench/{page}" for page in pages)]
     changed = _first_line(["git", "-C", str(root), "status", "--porcelain", "-uno", *others])
     return found + (" and changes" if changed else "")

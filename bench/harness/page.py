@@ -7,6 +7,11 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+from .machine import commit, machine
+
 
 def filled(text: str, name: str, body: str) -> str:
     """The page with `body` between the marks of this name.
@@ -23,3 +28,10 @@ def filled(text: str, name: str, body: str) -> str:
         raise ValueError(f"what goes between the marks of {name!r} has marks itself")
     before, _, rest = text.partition(begin)
     return before + begin + body.rstrip("\n") + "\n" + end + rest.partition(end)[2]
+
+
+def provenance(command: str) -> str:
+    """By which command it was measured, at which commit, on what machine."""
+    facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
+    root = Path(__file__).resolve().parents[2]
+    return f"`{command}` at commit {commit(root)}; Python {sys.version.split()[0]}; {facts}."

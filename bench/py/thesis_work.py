@@ -1,4 +1,4 @@
-"""The workloads of the thesis on compiled components, in Python, and how its main thread counts (bench/native/THESIS.md)."""
+"""The workloads of the thesis on compiled components, in Python, and how its main thread counts (bench/THESIS.md)."""
 
 import math
 import os

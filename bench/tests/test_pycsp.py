@@ -11,7 +11,7 @@ import pycsp
 from harness import runner
 from harness.build import Program
 from harness.grid import Experiment, Found, measure, number, plot, table
-from harness.page import filled
+from harness.page import filled, provenance
 
 BENCH = Path(pycsp.__file__).resolve().parent
 WEFT = Path(sys.executable).with_name("weft")
@@ -154,7 +154,7 @@ class Page(unittest.TestCase):
             filled(text, e.name, "")
 
     def test_where_and_how_is_told(self):
-        said = pycsp.provenance(True)
+        said = provenance("./run pycsp --full --write")
         self.assertTrue(said.startswith("`./run pycsp --full --write` at commit "))
         for fact in ("cpus ", "load ", "Python 3."):
             self.assertIn(fact, said)
