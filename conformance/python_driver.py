@@ -29,8 +29,8 @@ from .interp import Record
 from .networks import DEFAULT, Net
 from .python_player import Fail, Player, Thunk, drive, drive_awaiting
 
-if not os.environ.get("WEFT_PURE"):  # which has no OS processes
-    from . import host_driver
+if not os.environ.get("WEFT_PURE"):  # which has no OS processes, and no components
+    from . import host_driver, native_driver
 
 
 class Names:
@@ -41,7 +41,9 @@ class Names:
         # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
         self.how = {"host": "asyncio"} if module == "weft.guest" else {}
         self.tasks, self.away = module == "weft.tasks", module == "weft.processes"
+        self.native = module == "weft.native"  # and what no component can do is a thread's
         module = "weft.coroutines" if self.how or self.tasks else module
+        module = "weft.threads" if self.native else module
         self.m = importlib.import_module(module)
         m = self.m
         self.real, self.unit, self.origin = unit > 0, unit or 1, 0.0
@@ -63,6 +65,11 @@ class Names:
         for kind, name in self.errors:
             if isinstance(error, kind):
                 return name
+        if not os.environ.get("WEFT_PURE"):
+            if isinstance(error, native_driver.Said):
+                return error.name
+            if failed := native_driver.behind(error):
+                return failed[0]
         if hasattr(error, "exceptions"):
             return "Group"
         return f"{type(error).__name__}: {error}"  # never what the model says: shown as it is
@@ -209,10 +216,14 @@ class ApartDriver:
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
-        self.away = 0  # processes of its networks that have run in other OS processes
+        self.away = (
+            0  # processes of its networks that have run in other OS processes, or in a component
+        )
 
     def run(self, net: Net, seed: int) -> list[Record]:
         if self.server is None:
+            if "native" in backends_of(self.name):
+                native_driver.component()  # built here, which takes longer than a network may
             self.server = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name, self.name, str(self.seconds)],
                 stdin=subprocess.PIPE,
@@ -262,6 +273,9 @@ def serve(backend: str, seconds: float) -> None:
     the records made so far, and the process ends, for what the network started cannot be stopped."""
     names = names_of(backend)
     away = host_driver.Away() if any(n.away for n in names) else None
+    native = 0
+    if any(n.native for n in names):
+        native_driver.component()
     out = os.fdopen(os.dup(1), "w")
     warnings.simplefilter("ignore")  # of processes that a Sequence never started
     os.dup2(2, 1)  # what the runtime prints is no answer
@@ -282,9 +296,19 @@ def serve(backend: str, seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         if journal is not None:
             journal.close()
-        json.dump({"history": history, "lost": False, "away": away.went if away else 0}, out)
+        native += play.native
+        went = away.went if away else native
+        json.dump({"history": history, "lost": False, "away": went}, out)
         out.write("\n")
         out.flush()
+
+
+def _pid_of(error: BaseException) -> int | None:
+    """The process that failed so."""
+    if (pid := getattr(error, "weft_pid", None)) is not None:
+        return int(pid)
+    failed = None if os.environ.get("WEFT_PURE") else native_driver.behind(error)
+    return failed[1] if failed else None
 
 
 class _Play:
@@ -300,6 +324,8 @@ class _Play:
         asked_for = any(f'"{word}"' in json.dumps(net) for word in ("cancel", "ended"))
         self.made: dict[int, Any] | None = {} if asked_for else None
         self.desks: dict[int, task_driver.Desk] = {}
+        self.native = 0  # processes of a component
+        self.returned: set[int] = set()  # those of them that ended normally
 
     def history(self) -> list[Record]:
         out: list[Any] = ["ok"]
@@ -344,7 +370,7 @@ class _Play:
             if name == "Group" and not hasattr(error, "weft_pid")
             else None
         )
-        failed = [getattr(e, "weft_pid", None) for e in (inner or [error])]
+        failed = [_pid_of(e) for e in (inner or [error])]
         return {"pids": failed} if None not in failed else {}
 
     def make(self, proc: dict[str, Any], slots: list[Any]) -> Any:
@@ -355,6 +381,9 @@ class _Play:
         ]
         pid, body, play = proc["id"], proc["body"], self
         names = self.names_of(pid)
+        if names.native and not native_driver.asks_for(proc):
+            self.native += 1
+            return self.kept(proc, native_driver.process(self, proc, ends))
         if self.goes(proc):
             buffers = any("capacity" in c for c in self.net["channels"])
             return self.kept(proc, self.away.process(self.records, proc, ends, buffers))  # type: ignore[union-attr, arg-type]
@@ -395,6 +424,10 @@ class _Play:
         """The guard (7.11)."""
         assert self.made is not None
         return self.made[pid].ended()
+
+    def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]:
+        """What a composition gave, as the model has it."""
+        return native_driver.results(self.returned, processes, got) if self.native else list(got)
 
     def goes(self, proc: dict[str, Any]) -> bool:
         """Whether a process runs in another OS process."""

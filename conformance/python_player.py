@@ -141,7 +141,7 @@ class Player:
             yield from self.operate(
                 kind,
                 lambda: self.compose(compose, s[1]),
-                shown=lambda r: [list(r)],
+                shown=lambda r: [self.play.results(s[1], r)],
             )
         elif kind == "spawn":
             yield from self.operate(
@@ -298,6 +298,7 @@ class Player:
                     raise Fail
                 return value
 
+            make.value = value  # type: ignore[attr-defined]
             return make
 
         values = [output(k, g) if g["g"] == "out" else None for k, g in enumerate(s[2])]

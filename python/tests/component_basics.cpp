@@ -37,10 +37,14 @@ void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
     full = got.index() == 0;
   }
 }
-// The guard that is chosen by priority, of two that are ready; then a timer; then a loud end.
+// The guard that is chosen by priority, of two that are ready; then a timer, one without
+// time, which is a skip in its place; then a loud end.
 void choices(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::string> out) {
   out.write(select_first(b, a).index() == 0 ? "b" : "a");
   out.write(select(when(false, a), after(1ms)).index() == 1 ? "timer" : "a");
+  out.write(select_first(after(0ms), skip()).index() == 0 ? "no time" : "skip");
+  out.write(select_first(skip(), after(-1ms)).index() == 0 ? "skip" : "no time");
+  out.write(select_first(after(0ms), a).index() == 0 ? "no time" : "a");
   out.write(select_first(when(false, a), skip()).index() == 1 ? "skip" : "a");
   try {
     select(loud(b));

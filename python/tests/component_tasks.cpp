@@ -74,6 +74,8 @@ Task<> patient(Ints in, Log log, std::int64_t ms) {
   co_await log.write("slept until " + std::to_string(now() / 1ms));
   const auto skipped = co_await select_first(in, skip());
   co_await log.write(skipped.index() == 1 ? "nothing there" : "something there");
+  const auto timeless = co_await select_first(after(0ms), skip());
+  co_await log.write(timeless.index() == 0 ? "no time" : "skip");
 }
 Task<> phases(Barrier barrier, Log log, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {

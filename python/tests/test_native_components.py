@@ -207,13 +207,13 @@ def test_outputs_and_preconditions_in_a_component(b):  # rules 5.2, 16.1
     assert through(b, basics().place, range(50)) == list(range(50))
 
 
-def test_priority_timers_and_loud_ends_in_a_component(b):  # rules 5.3, 5.6, 16.1
+def test_priority_timers_and_loud_ends_in_a_component(b):  # rules 5.3, 5.6, 5.7, 16.1
     x, y, c = b.weft.Channel(capacity=1), b.weft.Channel(capacity=1), b.weft.Channel("c")
     keep = x.writer()
     xr, yr = x.reader(), y.reader()
     b.run(b.process(write_all)(x.writer(), [1]), b.process(write_all)(-y, [2]))
     got = b.run(basics().choices(xr, yr, -c), b.process(all_of)(+c))[1]
-    assert got == ["b", "timer", "skip", "retired"]
+    assert got == ["b", "timer", "no time", "skip", "no time", "skip", "retired"]
     keep.retire()
 
 

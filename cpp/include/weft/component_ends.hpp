@@ -304,6 +304,7 @@ struct After {
   std::chrono::nanoseconds span;
   using chosen_type = std::monostate;
   weft_guard guard(std::int64_t now) const noexcept {
+    if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};  // rule 5.7
     return {WEFT_TIMER, 0, 1, 0, now + span.count(), {}};
   }
   std::monostate chosen(weft_guard&) const noexcept { return {}; }
