@@ -28,9 +28,9 @@ pytestmark = pytest.mark.skipif(
     not any(shutil.which(name) for name in ("c++", "g++", "clang++")), reason="no C++ compiler"
 )
 FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
-EACH = 100
+EACH = 50
 # Processes of the networks of each test that were a component's, at least: else it would show nothing.
-WERE = {"native": 200, "native+coroutines": 80, "native+coroutines+greenlets+threads": 40}
+WERE = {"native": 100, "native+coroutines": 40, "native+coroutines+greenlets+threads": 20}
 
 
 @pytest.fixture(scope="module", params=WERE)
@@ -59,7 +59,7 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
         said: list[str] = []
         passed, failed, _ = conform(on, range(EACH), say=said.append, budget=BUDGET)
         assert (passed, failed) == (EACH, 0), "\n".join(said)
-        assert on.away >= 40
+        assert on.away >= 20
     finally:
         on.close()
 
