@@ -128,6 +128,11 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   process_ = thread_ = &t;
+  // Greenlets that were started from less deep lie over this part of the stack while they run
+  // (greenlet.cpp, invariant 3). From the beginning: who needs no lock of the interpreter may meet
+  // this thread as soon as it is enrolled. One for the thread: it is in one operation at a time.
+  static thread_local Value away;
+  if (home_here(t)) slot_ = &away;
 }
 
 Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
@@ -136,16 +141,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     observe_park(*process_, kind);
   if (thread_) {
     if (home_here(*thread_)) {
-      // Greenlets that were started from less deep lie over this part of the stack while they run
-      // (greenlet.cpp, invariant 3).
-      static thread_local Value away;
-      const bool ours = process_->slot == &own_;
-      if (ours) {
-        away.o = own_.take();
-        process_->slot = &away;
-      }
       wait_home(*thread_, kind);
-      if (ours) own_.o = away.take();
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       PyObject* e = told_so(*thread_, kind);
       if (kind.withdraw(*thread_))
