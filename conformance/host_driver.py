@@ -26,7 +26,7 @@ from .interp import Record
 # What a process cannot do from another OS process, and why: one that does runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
-    "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
+    "a barrier beside more": "a choice with a barrier is its home's alone to decide (WIRE.md 4.10): no guard that is off, none whose retirement is told",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }
@@ -61,10 +61,13 @@ def _asked(s: list[Any]) -> set[str]:
     if kind in ("par", "seq", "spawn"):
         return {what for p in (s[1] if kind != "spawn" else [s[1]]) for what in asks_for(p, False)}
     if kind == "select":
-        guards = {"barrier": "a barrier", "ended": "another process"}
-        return {guards[g["g"]] for g in s[2] if g["g"] in guards}
+        more = any(not g.get("pre", True) or g.get("ends") for g in s[2])
+        barrier = more and any(g["g"] == "barrier" for g in s[2])
+        ended = any(g["g"] == "ended" for g in s[2])
+        return ({"a barrier beside more"} if barrier else set()) | (
+            {"another process"} if ended else set()
+        )
     return {
-        **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
         **{k: {"another process"} for k in ("cancel", "ended")},
         "limit": {
             "a limit on an end"
@@ -119,7 +122,12 @@ class Away:
         return Journal(self.file.name)
 
     def process(
-        self, journal: Journal, proc: dict[str, Any], ends: list[Any], buffers: bool
+        self,
+        journal: Journal,
+        proc: dict[str, Any],
+        ends: list[Any],
+        buffers: bool,
+        barriers: list[Any],
     ) -> Any:
         """The process as one that runs in a host: a coroutine there if its number is odd.
 
@@ -129,13 +137,15 @@ class Away:
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
         proc = {**proc, "buffers": buffers}
-        return made(journal.path, proc, self.tick.writer(), *ends).named(f"p{proc['id']}")
+        return made(journal.path, proc, self.tick.writer(), barriers, *ends).named(f"p{proc['id']}")
 
 
 KINDS = ("threads", "greenlets", "coroutines")
 
 
-def _there(path: str, proc: dict[str, Any], tick: Any, kind: str) -> tuple[Any, Journal]:
+def _there(
+    path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], kind: str
+) -> tuple[Any, Journal]:
     from .python_driver import Names, _Play
     from .task_driver import UNIT
 
@@ -177,14 +187,16 @@ def _there(path: str, proc: dict[str, Any], tick: Any, kind: str) -> tuple[Any, 
     kinds = KINDS if kind == "threads" else ("threads", "coroutines")
     by_kind = {k: Names(f"weft.{k}", UNIT) for k in KINDS}
     journal = Journal(path)
-    return There([by_kind[kind]], {"channels": [], "main": proc}, journal), journal
+    play = There([by_kind[kind]], {"channels": [], "main": proc}, journal)
+    play.barriers = barriers
+    return play, journal
 
 
 @process
-def played(path: str, proc: dict[str, Any], tick: Any, *ends: Any) -> Any:
+def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any) -> Any:
     from .python_player import drive
 
-    play, journal = _there(path, proc, tick, "threads")
+    play, journal = _there(path, proc, tick, barriers, "threads")
     try:
         return drive(play, proc, ends)
     finally:
@@ -192,10 +204,12 @@ def played(path: str, proc: dict[str, Any], tick: Any, *ends: Any) -> Any:
 
 
 @process
-async def played_awaiting(path: str, proc: dict[str, Any], tick: Any, *ends: Any) -> Any:
+async def played_awaiting(
+    path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any
+) -> Any:
     from .python_player import drive_awaiting
 
-    play, journal = _there(path, proc, tick, "coroutines")
+    play, journal = _there(path, proc, tick, barriers, "coroutines")
     try:
         return await drive_awaiting(play, proc, ends)
     finally:

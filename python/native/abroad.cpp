@@ -26,13 +26,13 @@ std::vector<Abroad*> ended;  // nobody's, and over: deleted once no frame of the
 // A value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
-  SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full, bool cbor) noexcept
-      : all_(std::move(all)), i_(i), cbor_(cbor) {
+  SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full, Carries what) noexcept
+      : all_(std::move(all)), i_(i), what_(what) {
     full_ = full;
   }
   void* slot() noexcept override { return &all_[i_]; }
   bool load(const wire::Payload& p, wire::Carrier& by) override {
-    all_[i_].o = value_from(cbor_, p, by);
+    all_[i_].o = value_from(what_, p, by);
     if (!all_[i_].o) PyErr_Clear();
     return full_ = all_[i_].o != nullptr;
   }
@@ -43,7 +43,7 @@ class SeatRoom final : public wire::Room {
  private:
   const std::shared_ptr<Value[]> all_;
   const std::size_t i_;
-  const bool cbor_;
+  const Carries what_;
 };
 
 std::shared_ptr<wire::Port> port_of(const Abroad::Seat& s) {
@@ -58,18 +58,27 @@ const std::shared_ptr<Space>& space_of(const std::vector<Abroad::Seat>& seats) {
 
 }  // namespace
 
+bool Abroad::at_barrier(const Seat& s) noexcept {
+  return is_far(s.channel) && side_of(s.channel).is_barrier();
+}
+
 Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone)
     : space_(space_of(seats)), seats_(std::move(seats)), values_(new Value[seats_.size()]) {
+  // Its home decides, whoever else waits: a barrier holds a choice open as an end of a process does.
+  const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
   for (Abroad* a : std::exchange(ended, {})) delete a;
   const Peer* one = nullptr;
-  bool delegated = alone && !looks;
+  bool delegated = barrier || (alone && !looks);
   std::vector<wire::Span::Guard> all;
   rooms_.reserve(seats_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& s = seats_[i];
     const bool has_value = s.writes && !s.off && !s.later;
     if (has_value) values_[i].o = Py_NewRef(s.value);
-    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, has_value, is_board(s.channel)));
+    const Carries what = is_far(s.channel)     ? side_of(s.channel).carries
+                         : is_board(s.channel) ? Carries::cbor
+                                               : Carries::pickle;
+    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, has_value, what));
     delegated = delegated && !s.off;
     if (!is_far(s.channel)) {
       delegated = false;
@@ -85,7 +94,16 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
         {f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends, s.off, s.later});
   }
   guards = offer_;
-  if (!delegated) span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
+  if (!delegated && barrier)
+    refused =
+        "a barrier of another OS process is chosen beside channels that it has made too, and "
+        "beside "
+        "no guard that is off: make the channels there, or wait for the barrier in a process of "
+        "its "
+        "own";
+  else if (!delegated)
+    span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
+  asks_back_ = barrier && looks;
   abroads.push_back(this);
 }
 Abroad::~Abroad() {
@@ -97,7 +115,13 @@ Abroad::~Abroad() {
 
 void Abroad::begin() {
   const Space::Step step(*space_);
+  if (refused) {
+    outcome.status = Status::pending;
+    over_ = true;
+    return;
+  }
   if (span_ ? span_->begin() : ends_[0]->peer->far.begin(*this)) over_ = true;
+  if (asks_back_ && !over_) ends_[0]->peer->far.withdraw(*this);
 }
 void Abroad::withdraw() {
   const Space::Step step(*space_);
@@ -160,8 +184,10 @@ int Choice::check_far(const char* verb) {
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (guards_[i].kind != core::Kind::barrier) continue;
     bad_use(
-        "%s: guard %u is a barrier, and another guard is at a channel whose home is another OS "
-        "process: that is not built yet",
+        "%s: guard %u is a barrier of this OS process, and another guard is at a channel that "
+        "another OS process has made: make both in one, or wait for the barrier in a process of "
+        "its "
+        "own",
         verb, i);
     return -1;
   }
@@ -217,7 +243,14 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   if (seats.empty() && looks) return take_instead();
   bool far = false;
   core::Kinds seen;
-  for (std::uint32_t i = 0; i < n_; ++i) seen.add(guards_[i]);
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    core::Guard g;
+    g.enabled = guards_[i].enabled;
+    g.kind = guards_[i].kind;
+    if (g.kind == core::Kind::input && is_far(channel_of(i)) && side_of(channel_of(i)).is_barrier())
+      g.kind = core::Kind::barrier;
+    seen.add(g);
+  }
   const wire::Span::Kept keep = wire::Span::kept(seen);
   for (std::uint32_t i = 0; i < n_; ++i) {
     core::Guard& g = guards_[i];
@@ -225,6 +258,7 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
                             ? keep.by_inputs_off
                             : g.kind == core::Kind::output && keep.by_outputs_off;
     if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
+    if (is_far(channel_of(i)) && side_of(channel_of(i)).is_barrier()) continue;
     // closed: nobody can switch it on
     if (is_far(channel_of(i)) && !side_of(channel_of(i)).end) continue;
     Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};

@@ -29,6 +29,8 @@ class Abroad final : public wire::FarOp {
     bool later = false;  // an output whose value is made after the commit (rule 5.8)
   };
 
+  static bool at_barrier(const Seat& s) noexcept;
+
   // In the order in which they are preferred; at least one is far. `alone`: nothing but these
   // guards and timers decides.
   Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone);
@@ -68,6 +70,7 @@ class Abroad final : public wire::FarOp {
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false;
+  bool asks_back_ = false;  // it only looks, at a barrier too (WIRE.md 4.10)
   int making_ = -1;
   core::Waker* waiter_ = nullptr;  // the value has been made
 };

@@ -37,6 +37,12 @@ bool spec_of(PyObject* o, Spec& s) noexcept {
   } else {
     return false;
   }
+  if (s.kind == GuardKind::barrier) {
+    if (PyObject* const far = reinterpret_cast<BarrierObject*>(s.target)->far) {
+      s.kind = GuardKind::input;
+      s.target = far;
+    }
+  }
   return true;
 }
 
@@ -479,6 +485,11 @@ int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
       const std::int64_t now = now_ns();
       ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
       t->next = runtime::later(t->next + (ticks - 1) * t->period, t->period);
+    }
+    if (g.kind == core::Kind::barrier &&
+        (standing_ ? standing_->status() : select_->status()) == Status::died) {
+      raise_barrier_died("select", index);
+      return -1;
     }
     *r = s.kind == GuardKind::end ? how_it_ended(proc(s.target)) : Py_NewRef(Py_None);
     return *r ? 1 : -1;

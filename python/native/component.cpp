@@ -209,6 +209,14 @@ int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const s
     Py_XDECREF(what);
     return -1;
   }
+  if (reinterpret_cast<BarrierObject*>(value)->far) {
+    bad_use(
+        "%s: its argument '%s' is a barrier that another OS process has made: a component takes "
+        "one "
+        "that was made here",
+        who.c_str(), p.name);
+    return -1;
+  }
   c.arguments.push_back({static_cast<std::uint32_t>(c.barriers.size()), {0, nullptr}});
   c.barriers.push_back(reinterpret_cast<BarrierObject*>(Py_NewRef(value)));
   return 0;

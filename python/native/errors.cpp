@@ -112,8 +112,31 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
   return nullptr;
 }
 
+PyObject* raise_barrier_died(const char* verb, int guard) {
+  const ProcessBase* p = this_process();
+  PyObject* text = to_str((p ? runtime::path_of(*p) + ": " : std::string()) + verb +
+                          " at a barrier: an OS process that had it, or has made it, has died");
+  PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
+  if (text && index) {
+    PyObject* const args[] = {text, Py_None, index};
+    if (PyObject* e = PyObject_Vectorcall(errors.PeerDied, args, std::size(args), nullptr)) {
+      PyErr_SetObject(errors.PeerDied, e);
+      Py_DECREF(e);
+    }
+  }
+  Py_XDECREF(text);
+  Py_XDECREF(index);
+  return nullptr;
+}
+
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
                     bool met) {
+  if (is_far_barrier(c)) {
+    const char* const what = guard < 0 ? "sync" : verb;
+    if (s != Status::retired) return raise_barrier_died(what, guard);
+    return bad_use("%s on a barrier with nobody enrolled: make it with parties, or enrol() first",
+                   what);
+  }
   const ProcessBase* p = this_process();
   const std::string what =
       (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +

@@ -14,17 +14,21 @@ using wire::Space;
 
 inline constexpr const char* kPickle = "pickle";
 
-// What came in a frame, of a channel with values of that kind. Null: it is no value.
-inline PyObject* value_from(bool cbor, const wire::Payload& p, wire::Carrier& by) noexcept {
-  return cbor ? cbor_from(p) : packed_from(p, by);
+// What goes through an end: pickles, CBOR, or, of a barrier, nothing.
+enum class Carries : std::uint8_t { pickle, cbor, nothing };
+
+// What came in a frame. Null: it is no value of that kind.
+inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
+  if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
+  return what == Carries::cbor ? cbor_from(p) : packed_from(p, by);
 }
 
 class ValueRoom final : public wire::Room {
  public:
-  explicit ValueRoom(bool c = false) noexcept : cbor_(c) {}
+  explicit ValueRoom(Carries what = Carries::pickle) noexcept : what_(what) {}
   void* slot() noexcept override { return &value; }
   bool load(const wire::Payload& p, wire::Carrier& by) override {
-    value.o = value_from(cbor_, p, by);
+    value.o = value_from(what_, p, by);
     if (!value.o) PyErr_Clear();
     return full_ = value.o != nullptr;
   }
@@ -35,7 +39,7 @@ class ValueRoom final : public wire::Room {
   Value value;
 
  private:
-  const bool cbor_;
+  const Carries what_;
 };
 // The value that a party here writes.
 class SlotRoom final : public wire::Room {
@@ -217,8 +221,8 @@ class Asked final : public wire::FarOp {
 // A far channel's agent, and what it knows of its end at the home.
 class FarSide : public core::FarAgent {
  public:
-  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, bool cbor) noexcept
-      : peer(e->peer), number(e->number), reads(reads), cbor(cbor), end(std::move(e)) {
+  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
+      : peer(e->peer), number(e->number), reads(reads), carries(what), end(std::move(e)) {
     ops = &kOps;
     leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
     poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
@@ -227,7 +231,8 @@ class FarSide : public core::FarAgent {
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
-  const bool cbor;  // its values
+  const Carries carries;
+  bool is_barrier() const noexcept { return carries == Carries::nothing; }
   // the value of an extended read is the next to be read if this program dies (wire 4.7)
   bool keeps = false;
   std::shared_ptr<wire::FarEnd> end;  // null: given back
@@ -283,8 +288,8 @@ class FarSide : public core::FarAgent {
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
     if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
-    // What fits into no frame was refused when it was packed.
-    const Status s = o.status == Status::pending ? Status::died
+    // What fits into no frame was refused when it was packed. At a barrier nobody is enrolled.
+    const Status s = o.status == Status::pending ? is_barrier() ? Status::retired : Status::died
                      : o.in_doubt                ? Status::in_doubt
                                                  : o.status;
     core::FarEngine<Value, Shared>::finish(n, s);
@@ -297,7 +302,8 @@ class FarSide : public core::FarAgent {
   // of that operation alone (rule 5.8: a function that was to make its value has raised), so the
   // next one asks again.
   void told(const wire::Outcome& o) noexcept {
-    if (is_end(o.status) && o.status != Status::died) has_ended(o.status, o.strength);
+    if (is_end(o.status) && o.status != Status::died && !is_barrier())
+      has_ended(o.status, o.strength);
   }
 
  private:
@@ -313,7 +319,7 @@ class FarSide : public core::FarAgent {
 };
 
 inline Asked::Asked(FarSide& f, core::Node& n)
-    : far(f), node(n), room(f.cbor), from(*static_cast<Value*>(n.slot)) {
+    : far(f), node(n), room(f.carries), from(*static_cast<Value*>(n.slot)) {
   guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended),
             n.is(core::NodeFlags::kept)};
   guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
@@ -329,7 +335,7 @@ inline void Asked::over() noexcept { far.over(*this); }
 // has handed to us.
 int wire_channel(ChannelObject* c, bool board);
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
-                  bool cbor = false);
+                  Carries what = Carries::pickle);
 
 std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
 // of each session, to be told that it is over

@@ -1,6 +1,8 @@
 // See moved.hpp.
 #include "moved.hpp"
 
+#include "far_barrier.hpp"
+
 namespace weft::py {
 
 namespace {
@@ -15,14 +17,26 @@ ChannelObject* channel_of(const Moved& m) noexcept {
   return static_cast<const ChannelPort<Side::in>&>(*m.here).of();
 }
 
-// What pickle calls for an end.
+PyObject* described() {
+  return Py_BuildValue("(O(n))", found_by, static_cast<Py_ssize_t>(moving->size() - 1));
+}
+// What pickle calls for an end, and for a barrier.
 PyObject* f_reduce(PyObject*, PyObject* end) {
-  if (!is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
+  const bool barrier = Py_IS_TYPE(end, &BarrierType);
+  if (!barrier && !is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
   if (!moving)
     return bad_use(
         "%R goes to another OS process as an argument of a process, or in a value on a channel: by "
         "itself it cannot be pickled",
         end);
+  if (barrier) {
+    auto* const b = reinterpret_cast<BarrierObject*>(end);
+    if (b->far)
+      moving->push_back({nullptr, far_share(b), false, b->core.name, true});
+    else
+      moving->push_back({std::make_shared<BarrierPort>(b), nullptr, false, {}, true});
+    return described();
+  }
   EndObject* const e = end_of(end);
   if (check_end(e, "write of an end") < 0) return nullptr;
   ChannelObject* const c = e->channel;
@@ -48,7 +62,7 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
       port = std::make_shared<ChannelPort<Side::in>>(c);
     moving->push_back({std::move(port), nullptr, writes, {}});
   }
-  return Py_BuildValue("(O(n))", found_by, static_cast<Py_ssize_t>(moving->size() - 1));
+  return described();
 }
 // (number): what f_reduce() said.
 PyObject* f_found(PyObject*, PyObject* args) {
@@ -57,6 +71,9 @@ PyObject* f_found(PyObject*, PyObject* args) {
   if (!moving || number < 0 || static_cast<std::size_t>(number) >= moving->size())
     return bad_use("an end of a channel came without its description");
   const Moved& m = (*moving)[static_cast<std::size_t>(number)];
+  if (m.barrier && m.here)
+    return Py_NewRef(reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*m.here).of()));
+  if (m.barrier) return far_barrier(m.there, m.name);
   if (m.there) return far_end(m.there, m.writes, m.name);
   ChannelObject* const c = channel_of(m);
   if (m.writes)
@@ -86,9 +103,12 @@ void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by) {
   wire::detail::put(out, static_cast<std::uint32_t>(all.size()));
   for (const Moved& m : all) {
     if (m.here)
-      by.put_local(m.here->another(), channel_of(m)->core, out);
+      by.put_local(m.here->another(),
+                   m.barrier ? static_cast<const core::SyncObject&>(*m.here->barrier())
+                             : channel_of(m)->core,
+                   out);
     else
-      by.put_far(m.there, m.writes, out);
+      by.put_far(m.there, m.writes, out, m.barrier);
   }
 }
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by) {
@@ -99,13 +119,15 @@ bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by) {
   for (std::uint32_t i = 0; i < n; ++i) {
     if (in.size() <= kFlags) return false;
     const bool writes = (in[kFlags] & std::byte{1}) != std::byte{0};
-    std::optional<wire::Carrier::Got> got = by.take(in, writes, kPickle);
+    const bool barrier = wire::Carrier::is_barrier(in);
+    std::optional<wire::Carrier::Got> got =
+        by.take(in, writes, barrier ? wire::kBarrierType : kPickle);
     if (!got) return false;
     if (got->here)
-      all.push_back({got->here->another(), nullptr, writes, {}});
+      all.push_back({got->here->another(), nullptr, writes, {}, barrier});
     else
-      all.push_back(
-          {nullptr, got->there, writes, got->there->place.name ? got->there->place.name : ""});
+      all.push_back({nullptr, got->there, writes,
+                     got->there->place.name ? got->there->place.name : "", barrier});
   }
   return !in.empty();
 }

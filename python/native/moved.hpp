@@ -11,10 +11,11 @@
 namespace weft::py {
 
 struct Moved {
-  std::shared_ptr<wire::Port> here;     // a ChannelPort: its home is this program
+  std::shared_ptr<wire::Port> here;     // a ChannelPort or BarrierPort: its home is this program
   std::shared_ptr<wire::FarEnd> there;  // else
   bool writes;
   std::string name;
+  bool barrier = false;
 };
 using AllMoved = std::vector<Moved>;
 

@@ -185,6 +185,9 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept;
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
+  // of one that another OS process has made: the Reader at which a read is an arrival. Null: it was
+  // made here, and the core is its
+  PyObject* far;
   BarrierEngine core;
 };
 
@@ -428,6 +431,10 @@ PyObject* operation_write(PyObject* end, PyObject* value);
 // awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
 PyObject* operation_write_zero(PyObject* end, PyObject* value);
 PyObject* operation_sync(BarrierObject* b);
+// PeerDied (rule 8.7). Null.
+PyObject* raise_barrier_died(const char* verb, int guard = -1);
+// Is that a barrier of another OS process? (far_barrier.cpp)
+bool is_far_barrier(const ChannelObject* c) noexcept;
 // Several at a time (many.cpp).
 PyObject* reader_read_many(PyObject* reader, PyObject* most);
 PyObject* reader_blocks(PyObject* reader, PyObject* most);

@@ -191,6 +191,8 @@ template <class W>
     way.withdrawn(value);
   else if (s == Status::retired && o.type == OpType_::next)
     way.end_of_iteration();
+  else if (o.type == OpType_::sync)
+    raise_barrier_died("sync");
   else
     raise_end(s,
               o.type == OpType_::extended ? ext(o.target)->end->channel : end_of(o.target)->channel,
@@ -486,6 +488,7 @@ PyObject* operation_write_zero(PyObject* end, PyObject* v) {
 }
 
 PyObject* operation_sync(BarrierObject* b) {
+  if (b->far) return operation_read(b->far, false);
   run_deferred();
   PyObject* o = reinterpret_cast<PyObject*>(b);
   if (is_awaited_here()) return new_operation(OpType_::sync, o);

@@ -3,6 +3,7 @@
 
 #include "asyncio.hpp"
 #include "choice.hpp"
+#include "far_barrier.hpp"
 
 namespace weft::py {
 
@@ -39,17 +40,20 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 }
 void barrier_dealloc(PyObject* o) {
   bar(o)->core.~BarrierEngine();
+  Py_XDECREF(bar(o)->far);
   Py_XDECREF(bar(o)->name);
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
 PyObject* barrier_enrol(PyObject* o, PyObject*) {
   run_deferred();
+  if (bar(o)->far) return far_parties(bar(o), Parties::enrol);
   bar(o)->core.enrol_party();
   Py_RETURN_NONE;
 }
 PyObject* barrier_resign(PyObject* o, PyObject*) {
   run_deferred();
+  if (bar(o)->far) return far_parties(bar(o), Parties::resign);
   if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");
   Py_RETURN_NONE;
 }
@@ -58,16 +62,18 @@ PyObject* barrier_when(PyObject* o, PyObject* c) {
   return on < 0 ? nullptr : guard_on(o, GuardKind::barrier, on != 0);
 }
 PyObject* barrier_parties(PyObject* o, void*) {
+  if (bar(o)->far) return far_parties(bar(o), Parties::ask);
   return PyLong_FromUnsignedLong(bar(o)->core.enrolled());
 }
 PyMethodDef barrier_methods[] = {
     {"sync", gated<barrier_sync>, METH_NOARGS,
      "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another "
-     "arrival), BadUse."},
-    {"enrol", gated<barrier_enrol>, METH_NOARGS, "One party more."},
+     "arrival), PeerDied (an OS process that had it has died), BadUse."},
+    {"enrol", gated<barrier_enrol>, METH_NOARGS,
+     "One party more. Raises PeerDied, if another OS process has made it."},
     {"resign", gated<barrier_resign>, METH_NOARGS,
      "One party less; completes the phase if it was the last one missing. Raises BadUse below "
-     "zero."},
+     "zero, PeerDied as enrol() does."},
     {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords,
      "This barrier as a guard with a precondition."},
     {}};

@@ -17,6 +17,7 @@
 #include "cells.hpp"
 #include "component.hpp"
 #include "door.hpp"
+#include "far_barrier.hpp"
 #include "leaf.hpp"
 #include "moved.hpp"
 #include "shared.hpp"
@@ -72,7 +73,7 @@ void far_dealloc(PyObject* o) {
 
 // A new end of what the peer has handed to us. Null with an exception.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
-                  bool cbor) {
+                  Carries what) {
   const std::shared_ptr<Peer> peer = e->peer;
   PyObject* name = to_str(called);
   if (!name) return nullptr;
@@ -83,9 +84,9 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   }
   auto* const head = reinterpret_cast<ChannelObject*>(c);
   c->name = name;
-  c->generation = generation | kCarries | kWired | kFar | (cbor ? kBoard : 0);
+  c->generation = generation | kCarries | kWired | kFar | (what == Carries::cbor ? kBoard : 0);
   c->immunity = 0;
-  c->side = new FarSide(std::move(e), !writes, cbor);
+  c->side = new FarSide(std::move(e), !writes, what);
   new (&c->core) core::FarEngine<Value, Shared>(c->side);
   c->side->core = &c->core;
   c->core.name = PyUnicode_AsUTF8(name);
@@ -363,6 +364,24 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board, bool supervise
   return port_of<S>(c, board);
 }
 
+// A barrier is the peer's too from now on.
+PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, bool dies) {
+  if (link.board || link.network)
+    return bad_use(
+        "give: a barrier meets within one machine, and boards have none: meet by a channel");
+  const std::string given =
+      (std::string(name) + " " + (b->far ? b->core.name : runtime::name_of(b->core)))
+          .substr(0, 150);
+  const Space::Step step(*space);
+  if (!b->far) {
+    link.peer()->home.give(std::make_shared<BarrierPort>(b, dies), wire::kBarrierType, given, 0);
+  } else if (const char* wrong =
+                 link.peer()->pass(far_share(b), false, wire::kBarrierType, given)) {
+    return bad_use("give: a barrier: %s", wrong);
+  }
+  Py_RETURN_NONE;
+}
+
 // give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it
 // moves if nobody will be started in that one's place, and else is the peer's as well. `in_hand`: a
 // list for the values of extended reads in which it dies; None: they go back.
@@ -375,6 +394,8 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (in_hand && !PyList_Check(in_hand)) in_hand = nullptr;
   std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
+  if (Py_IS_TYPE(end, &BarrierType))
+    return give_barrier(*link, reinterpret_cast<BarrierObject*>(end), name, last != 0);
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
   EndObject* const e = end_of(end);
   if (check_end(e, "give") < 0) return nullptr;
@@ -442,20 +463,26 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
       const Space::Step step(*space);
       for (Peer::Offered& at : link->peer()->offered) {
         if (!is_named(at.name, wanted)) continue;
-        if (at.type != link->type())
+        const bool barrier = at.type == wire::kBarrierType && !link->board && !link->network;
+        if (!barrier && at.type != link->type())
           return bad_use("the end %R that was handed to us is of type %s, and this link carries %s",
                          name, at.type.c_str(), link->type());
         // A space takes so many that wait to be asked for, and a session may last.
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
                                     (&at - link->peer()->offered.data()));
+        if (barrier && got.got.here)
+          return Py_NewRef(
+              reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
         if (got.got.here)
           return bad_use("the end %R that was handed to us has its home in this process", name);
-        PyObject* const mine =
-            far_end(got.got.there
-                        ? got.got.there
-                        : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name),
-                    got.writes, got.name.substr(std::string_view(wanted).size() + 1), link->board);
+        auto there = got.got.there
+                         ? got.got.there
+                         : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name);
+        const std::string called = got.name.substr(std::string_view(wanted).size() + 1);
+        if (barrier) return far_barrier(std::move(there), called);
+        PyObject* const mine = far_end(std::move(there), got.writes, called,
+                                       link->board ? Carries::cbor : Carries::pickle);
         if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
         return mine;
       }
@@ -493,6 +520,12 @@ void close_link(WireObject* w, const char* why) noexcept {
   // end from the system.
   if (door_is_closed()) return;
   if ((*link)->board || (*link)->network) --boards;
+  {  // in good order: barriers that we have do not die with us (rule 8.7)
+    const Space::Step step(*space);
+    if (const auto at = far_sides.find((*link)->peer().get()); at != far_sides.end())
+      for (FarSide* f : at->second)
+        if (f->is_barrier()) f->give_back(false);
+  }
   (*link)->leave(why);
   PyThreadState* const state = give_up_lock();
   (*link)->join();

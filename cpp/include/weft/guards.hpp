@@ -282,6 +282,9 @@ struct FixedGuards {
         if (i == at) throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
       } else if constexpr (requires { g.c; }) {
         if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
+      } else if constexpr (requires { g.b; }) {  // rule 8.7
+        if (i == at)
+          throw PeerDied("select: the barrier has died with a space", static_cast<int>(i));
       }
     });
     __builtin_unreachable();
@@ -375,6 +378,8 @@ struct ManyGuards {
         throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
       } else if constexpr (requires { g.c; }) {
         throw_end_of(g.c, s, "select", static_cast<int>(i));
+      } else if constexpr (requires { g.b; }) {  // rule 8.7
+        throw PeerDied("select: the barrier has died with a space", static_cast<int>(i));
       }
     });
     __builtin_unreachable();

@@ -181,7 +181,7 @@ class Barrier {
       detail::meet_request(p);
       if (c->enrolled() == 0) detail::bad_use("Barrier::sync: nobody is enrolled");
       p.status = Status::ok;
-      if (c->begin_sync(p) == Status::ok) return true;
+      if (c->begin_sync(p) != Status::pending) return true;
       p.op = &kind;
       return false;
     }
@@ -190,6 +190,7 @@ class Barrier {
       if (p.status == Status::cancelled) {
         detail::throw_cancelled(p);
       }
+      if (p.status == Status::died) throw PeerDied("sync: the barrier has died with a space", -1);
     }
     static bool withdraw(runtime::ProcessBase& p) noexcept {
       if (!static_cast<Engine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;

@@ -299,7 +299,10 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
             ours, packed = jobs.read()
             if ours is None:  # a call that was cancelled before we heard of it
                 for name in packed:
-                    link.take(name).retire()
+                    end = link.take(name)
+                    if not isinstance(end, _native.Barrier):  # that is let go of by itself
+                        end.retire()
+                    del end
                 continue
             if not prepared["warm"]:
                 _rounds.not_ours()

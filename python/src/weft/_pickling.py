@@ -27,6 +27,7 @@ from weft.errors import BadUse, Poisoned, Retired, WeftError
 __all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of", "why_not"]
 
 _SHARED = "shared array "
+_GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)  # what is found by its name there
 
 Name = tuple[str, str]  # module and qualified name
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -46,16 +47,11 @@ class _Aside:
         if self.shared is not None and isinstance(obj, _native.Shared):
             self.shared.append(obj)
             return f"{_SHARED}{len(self.shared) - 1}"
-        if self._take is not None and isinstance(obj, (_native.Reader, _native.Writer)):
+        if self._take is not None and isinstance(obj, _GOES):
             return self._take(obj)
         if isinstance(obj, _native.Channel):
             raise BadUse(
                 f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()"
-            )
-        if isinstance(obj, _native.Barrier):
-            raise BadUse(
-                f"{obj!r} cannot go to another OS process: a barrier meets within one. "
-                "Meet by a channel, or give the barrier to processes that run here"
             )
         return None
 
@@ -156,7 +152,7 @@ _native._set_pickling(_dumps, pickle.dumps, pickle.loads)
 _native._set_numbers(_Numbers)
 _native._set_shared_found(_shared_found)
 _native._set_end_found(_end_found)
-for _end in (_native.Reader, _native.Writer):
+for _end in _GOES:
     copyreg.pickle(_end, _native._reduce_end)
 
 

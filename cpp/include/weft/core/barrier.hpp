@@ -5,6 +5,8 @@
 // ascending order (the alternatives' line is kept sorted by address for that), then all become
 // DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of waiter.hpp; a
 // barrier's lock counts as a channel's).
+//
+// A barrier may die (rule 8.7): then all who wait are woken with `died`, and so is told who comes.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -33,6 +35,22 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
+  // A party has gone, and nobody knows which: for good.
+  void die() noexcept {
+    Wakes after;
+    lock_.lock();
+    died_ = true;
+    for (Queue* q : {&choices_, &plain_})
+      while (Link* l = q->front()) {
+        Node& n = *node(l);
+        remove(n);
+        if (Free{}.with(&n) == Claim::won) after.finish(&n, Status::died);
+      }
+    lock_.unlock();
+    after.run();
+  }
+  bool has_died() noexcept { return locked(died_); }
+
   // False: nobody is enrolled (bad use).
   bool resign() noexcept {
     Wakes after;
@@ -44,10 +62,14 @@ class BarrierEngine : public SyncObject {
     return fine;
   }
 
-  // `ok`: we were the last. `pending`: await the wake-up.
+  // `ok`: we were the last. `pending`: await the wake-up. `died`: so has the barrier.
   Status begin_sync(Node& me) noexcept {
     Wakes after;
     lock_.lock();
+    if (died_) {
+      lock_.unlock();
+      return me.status = Status::died;
+    }
     const Attempt t = arrive(nullptr, 0, after);
     if (t == Attempt::not_ready) {
       me.status = Status::pending;
@@ -70,10 +92,11 @@ class BarrierEngine : public SyncObject {
     return was;
   }
 
-  Attempt scan(Node&) noexcept {
+  Attempt scan(Node& n) noexcept {
     Wakes after;
     lock_.lock();
-    const Attempt t = arrive(nullptr, 0, after);
+    const Attempt t = died_ ? Attempt::ended : arrive(nullptr, 0, after);
+    if (died_) n.status = Status::died;
     lock_.unlock();
     after.run();
     return t;
@@ -85,7 +108,12 @@ class BarrierEngine : public SyncObject {
     Attempt t = Attempt::not_ready;
     Link* same = choices_.front();
     while (same && static_cast<Node*>(same)->choice_ != n.choice_) same = same->next;
-    if (!same) t = arrive(n.choice_, n.index, after);  // twice in one select is one arrival
+    if (died_) {
+      n.status = Status::died;
+      t = n.choice_->claim_one(DONE + n.index) ? Attempt::ended : Attempt::gone;
+    } else if (!same) {
+      t = arrive(n.choice_, n.index, after);  // twice in one select is one arrival
+    }
     if (t == Attempt::not_ready && !same) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
@@ -102,7 +130,7 @@ class BarrierEngine : public SyncObject {
 
   bool ready() noexcept {
     lock_.lock();
-    const bool r = enrolled_ > 0 && plain_count_ + choice_count_ + 1 >= enrolled_;
+    const bool r = died_ || (enrolled_ > 0 && plain_count_ + choice_count_ + 1 >= enrolled_);
     lock_.unlock();
     return r;
   }
@@ -198,6 +226,7 @@ class BarrierEngine : public SyncObject {
   std::uint32_t plain_count_ = 0;
   std::uint32_t choice_count_ = 0;
   std::uint64_t phases_ = 0;
+  bool died_ = false;
   Queue plain_;
   Queue choices_;  // ascending by the address of the choice
 };

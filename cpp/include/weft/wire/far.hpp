@@ -30,6 +30,9 @@ struct FarGuard {
   bool off = false;  // of a choice that spans: its precondition is false
   // an output whose value is made after the commit: its room is filled then
   bool later = false;
+  // Not an arrival at a barrier, but a word about its parties (WIRE.md 4.9), alone: its room gets
+  // how many are enrolled then.
+  enum class Parties : std::uint8_t { none, ask, enrol, resign } parties = Parties::none;
 };
 
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.

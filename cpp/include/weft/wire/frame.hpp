@@ -28,6 +28,7 @@ enum class Kind : std::uint8_t {
   withdraw = 2,
   gone = 3,
   try_it = 4,
+  parties = 5,
   put = 7,
   adopt = 9,
   retire = 10,
@@ -151,6 +152,7 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::withdraw:
     case Kind::gone:
     case Kind::try_it:
+    case Kind::parties:
     case Kind::ready:
     case Kind::commit:
     case Kind::not_ready:

@@ -180,6 +180,7 @@ class Home {
   const char* poison(const Frame& f);
   const char* gone(const Frame& f);
   const char* try_it(const Frame& f);
+  const char* parties(const Frame& f);
 
   // A guest of ours was decided, and has looked.
   void answer(Guest& g);
@@ -208,6 +209,10 @@ class Home {
   // false: its value is too long
   bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::Seat& at, std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
+  // The peer is told that it was bad use (WIRE.md 3.4, ENDED).
+  void tell_bad_use(std::uint64_t op, std::uint64_t how) {
+    session_.send(Frame{Kind::ended, 0, 0, 0, op, how, {}});
+  }
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(Given& g, bool died);
   std::shared_ptr<Lender> may_lend(const Guest& g);

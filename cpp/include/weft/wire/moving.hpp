@@ -33,6 +33,8 @@ namespace weft::inline WEFT_ABI::wire {
 class Peer;
 class Space;
 
+inline constexpr const char* kBarrierType = "barrier";  // of an end that is none (WIRE.md 4.9)
+
 // An end at another space, for all its copies here.
 class FarEnd {
  public:
@@ -96,12 +98,14 @@ class Carrier {
   // a count of its own is in the port
   void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);
   // Null: one that is closed.
-  void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out);
+  void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out, bool barrier = false);
   struct Got {
     std::shared_ptr<Port> here;  // its home is this space: the port of whoever had it
     std::shared_ptr<FarEnd> there;
   };
   std::optional<Got> take(Bytes& in, bool writes, const std::string& type);
+  // Is that the description of a barrier?
+  static bool is_barrier(Bytes in) noexcept;
 
   // --- what home and far part call ---
 

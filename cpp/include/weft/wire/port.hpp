@@ -44,6 +44,8 @@ class Port {
   virtual void end_extended(core::Node&) noexcept {}
   virtual Status give_back(core::Node&, core::Node&) noexcept { return Status::ok; }
   virtual bool buffered() const noexcept { return false; }
+  // Null: it is no barrier. A barrier is a reader end without values (WIRE.md 4.9).
+  virtual core::BarrierEngine<Shared>* barrier() const noexcept { return nullptr; }
   // A guard of a select.
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;

@@ -35,6 +35,14 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
   return !offer_it(o);
 }
 WEFT_IMPL bool Far::offer_it(FarOp& o) {
+  if (const auto what = o.guards[0].parties; what != FarGuard::Parties::none) {
+    o.op_ = next_++;
+    o.word_ = Word::open;
+    open_.emplace(o.op_, &o);
+    session_.send(Frame{
+        Kind::parties, 0, o.guards[0].end, 0, o.op_, static_cast<std::uint64_t>(what) - 1, {}});
+    return true;
+  }
   if (keep_.size() < o.guards.size()) keep_.resize(o.guards.size());
   asked_.clear();
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
@@ -280,12 +288,13 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
   if (!o) return nullptr;
   const std::uint64_t how = f.val & 0xFF, strength = f.val >> 8;
   if (f.where >= o->guards.size()) return "an ENDED of a guard that was not offered";
-  if ((how == 4 || how == 5) && strength == 0) {
-    o->refused =
-        how == 4
-            ? "the value that was there has more than a gibibyte, and is lost: send it in pieces"
-            : "two guards are both ends of one channel: a process cannot talk to itself; give one "
-              "end to another process";
+  if (how >= 4 && how <= 6 && strength == 0) {
+    static constexpr const char* kWhy[] = {
+        "the value that was there has more than a gibibyte, and is lost: send it in pieces",
+        "two guards are both ends of one channel, or one barrier: a process cannot talk to itself, "
+        "and is one party; give one end to another process, each barrier once",
+        "nobody is enrolled at the barrier: make it with parties, or enrol() first"};
+    o->refused = kWhy[how - 4];
     finish(*o, {Status::pending, 0, 0, false, false});
     return nullptr;
   }

@@ -63,8 +63,8 @@ WEFT_IMPL bool Guest::bind() noexcept {
     guards[i].node.slot = at[i].room->slot();
     if (at[i].later) guards[i].node.set(core::NodeFlags::compute);
   }
-  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what !=
-         core::Fault::both_ends;
+  const auto fault = core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what;
+  return fault != core::Fault::both_ends && fault != core::Fault::barrier_twice;
 }
 
 WEFT_IMPL bool Guest::begin() noexcept {
@@ -221,7 +221,16 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   auto g = std::make_unique<Guest>(*this, f.op);
   g->at = std::move(at);
   if (!g->bind()) {  // its place may know the two by different names: bad use there
-    session_.send(Frame{Kind::ended, 0, 0, 0, f.op, 5, {}});
+    tell_bad_use(f.op, 5);
+    return nullptr;
+  }
+  for (const Guest::Seat& s : g->at) {
+    core::BarrierEngine<Shared>* const b = s.port ? s.port->barrier() : nullptr;
+    if (!b) continue;
+    if (f.flags & Flag::spans || asked_[0].holds)
+      return "a barrier in a choice that spans, or in an extended read";
+    if (b->enrolled() > 0 || b->has_died()) continue;
+    tell_bad_use(f.op, 6);
     return nullptr;
   }
   if (f.flags & Flag::spans) return spans(f, std::move(g->at));
@@ -381,9 +390,31 @@ WEFT_IMPL const char* Home::retire(const Frame& f) {
   return nullptr;
 }
 
+// Of a barrier (WIRE.md 4.9).
+WEFT_IMPL const char* Home::parties(const Frame& f) {
+  Given* const g = held(f.where);
+  if (!g || (g->port && !g->port->barrier())) return "a PARTIES at what is no barrier of this peer";
+  if (f.op <= last_) return "a PARTIES whose number is not above those before it";
+  if (f.val > 2) return "a PARTIES that neither asks, nor enrols, nor takes away";
+  last_ = f.op;
+  core::BarrierEngine<Shared>* const b = g->port ? g->port->barrier() : nullptr;
+  if (!b || b->has_died()) {
+    session_.send(Frame{Kind::ended, 0, 0, 0, f.op, 3, {}});
+    return nullptr;
+  }
+  if (f.val == 1) b->enrol_party();
+  if (f.val == 2 && !b->resign()) {
+    tell_bad_use(f.op, 6);
+    return nullptr;
+  }
+  session_.send(Frame{Kind::done, 0, 0, 0, f.op, b->enrolled(), {}});
+  return nullptr;
+}
+
 WEFT_IMPL const char* Home::poison(const Frame& f) {
   Given* const g = held(f.where);
   if (!g) return "a POISON through an end that this peer does not hold";
+  if (g->port && g->port->barrier()) return "a POISON of a barrier";
   if (f.val < 1 || f.val > 255) return "a POISON whose strength is not between 1 and 255";
   if (g->port) g->port->poison(static_cast<std::uint8_t>(f.val));
   return nullptr;

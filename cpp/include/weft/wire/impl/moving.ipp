@@ -58,8 +58,8 @@ namespace detail {
 // An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, number of
 // earlier keys 1, zero 1; the name, padded; the earlier keys.
 inline constexpr std::size_t kDescribed = 32;
-inline constexpr unsigned kWrites = 1, kDead = 2;  // flags
-inline constexpr std::size_t kNameHere = 96;       // bytes of a name that go with an end
+inline constexpr unsigned kWrites = 1, kDead = 2, kBarrier = 4;  // flags
+inline constexpr std::size_t kNameHere = 96;  // bytes of a name that go with an end
 }  // namespace detail
 
 WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key,
@@ -82,17 +82,18 @@ WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t 
 
 WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place,
                                   Buffer& out) {
-  const unsigned flags = p->writes() ? detail::kWrites : 0;
+  const unsigned flags = p->writes() ? detail::kWrites : p->barrier() ? detail::kBarrier : 0;
   const auto [number, key] = peer_.home.lend(std::move(p));
   lent_.push_back(number);
   describe(out, peer_.session.mine().incarnation, key, 0, number, flags,
            place.line == 0 && place.name ? place.name : runtime::name_of(place).c_str());
 }
 
-WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out) {
-  if (!e) return describe(out, 0, 0, 0, 0, (writes ? detail::kWrites : 0) | detail::kDead, "");
+WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out,
+                                bool barrier) {
+  unsigned flags = writes ? detail::kWrites : barrier ? detail::kBarrier : 0;
+  if (!e) return describe(out, 0, 0, 0, 0, flags | detail::kDead, "");
   Peer& home = *e->peer;
-  unsigned flags = writes ? detail::kWrites : 0;
   std::uint64_t token = 0;
   std::span<const std::uint64_t> before;
   if (home.session.is_over()) {
@@ -119,6 +120,10 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
            before);
 }
 
+WEFT_IMPL bool Carrier::is_barrier(Bytes in) noexcept {
+  return in.size() >= detail::kDescribed &&
+         (std::to_integer<unsigned>(in[28]) & detail::kBarrier) != 0;
+}
 WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
                                                     const std::string& type) {
   if (in.size() < detail::kDescribed) return {};
@@ -129,8 +134,9 @@ WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes,
   const auto flags = std::to_integer<unsigned>(p[28]);
   const auto length = std::to_integer<std::size_t>(p[29]);
   std::vector<std::uint64_t> keys(1 + std::to_integer<std::size_t>(p[30]), key);
-  if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || keys.size() > FarEnd::kBefore ||
-      p[31] != std::byte{0})
+  if (flags > 7 || ((flags & detail::kWrites) != 0) != writes ||
+      ((flags & detail::kBarrier) != 0) != (type == kBarrierType) ||
+      keys.size() > FarEnd::kBefore || p[31] != std::byte{0})
     return {};
   const std::size_t text = detail::kDescribed + padded(length), all = text + 8 * (keys.size() - 1);
   if (length > detail::kNameHere || all > in.size()) return {};

@@ -145,6 +145,7 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::give: return given(f);
     case Kind::gone: return home.gone(f);
     case Kind::try_it: return home.try_it(f);
+    case Kind::parties: return home.parties(f);
     case Kind::ready:
     case Kind::not_ready: return far.hint(f);
     case Kind::adopt: return home.adopt(f);
@@ -216,7 +217,7 @@ WEFT_IMPL const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes,
   const std::size_t text = body.size();
   detail::pad(body);
   carrier.begin(0);
-  carrier.put_far(e, writes, body);
+  carrier.put_far(e, writes, body, type == kBarrierType);
   if (carrier.trouble()) {
     carrier.take_back();
     return carrier.trouble();

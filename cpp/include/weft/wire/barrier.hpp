@@ -1,0 +1,79 @@
+// A barrier whose parties live in several spaces, at its home (WIRE.md 4.9 to 4.11).
+//
+// A peer holds it as a reader end: a read there is an arrival, and decided when all have arrived. So
+// withdrawal, choice, the loss of a session and the giving on of a share are those of ends. What is
+// said of its parties goes by a frame of its own: Home::parties().
+//
+// Invariant: a share that ends with its session, and not by RETIRE, is the death of the barrier.
+#pragma once
+#include "../time.hpp"
+#include "moving.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+// An arrival has no value.
+class NoRoom final : public Room {
+ public:
+  void* slot() noexcept override { return nullptr; }
+  bool load(const Payload& p, Carrier&) override {
+    return full_ = !p.in_body && !p.leased && p.small == 0;
+  }
+  Payload unload(Buffer&, Carrier&) const override { return {}; }
+};
+
+// How many parties are enrolled.
+class PartiesRoom final : public Room {
+ public:
+  void* slot() noexcept override { return nullptr; }
+  bool load(const Payload& p, Carrier&) override {
+    parties = static_cast<std::uint32_t>(p.small);
+    return full_ = !p.in_body && !p.leased && p.small <= UINT32_MAX;
+  }
+  Payload unload(Buffer&, Carrier&) const override { return {}; }
+  std::uint32_t parties = 0;
+};
+
+class BarrierPort : public Port {
+ public:
+  using Engine = core::BarrierEngine<Shared>;
+
+  // Whoever makes it keeps the engine alive: see Keeps.
+  explicit BarrierPort(Engine& b) noexcept : Port(false), core_(b) {}
+
+  std::string type() const override { return kBarrierType; }
+  std::unique_ptr<Room> room() const override { return std::make_unique<NoRoom>(); }
+  Status begin(core::Node& n) noexcept override { return core_.begin_sync(n); }
+  bool withdraw(core::Node& n) noexcept override { return core_.withdraw(n); }
+  // Home::asked() lets no choice that spans come so far.
+  Status watch(core::Node&) noexcept override { return Status::died; }
+  const void* channel() const noexcept override { return &core_; }
+  Status ended() const noexcept override { return core_.has_died() ? Status::died : Status::ok; }
+  Engine* barrier() const noexcept override { return &core_; }
+  void arm(core::Guard& g) noexcept override {
+    g.kind = core::Kind::barrier;
+    g.ops = &core::barrier_ops<Engine>;
+    g.where = &core_;
+  }
+  std::uint8_t strength() const noexcept override { return 0; }
+  void poison(std::uint8_t) noexcept override {}
+  void close(bool died) noexcept override {
+    if (died && !std::exchange(closed_, true)) core_.die();
+    closed_ = true;
+  }
+
+ private:
+  Engine& core_;
+  bool closed_ = false;
+};
+
+// Of a Barrier of C++.
+class BarrierPortOf final : public BarrierPort {
+ public:
+  explicit BarrierPortOf(Barrier b) noexcept : BarrierPort(*b.core()), keeps_(std::move(b)) {}
+  std::shared_ptr<Port> another() const override { return std::make_shared<BarrierPortOf>(keeps_); }
+
+ private:
+  const Barrier keeps_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

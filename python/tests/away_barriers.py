@@ -1,0 +1,235 @@
+"""Processes of the operating system that test_processes_barriers.py starts: each has a barrier that another process made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import weft.coroutines as co
+import weft.greenlets as gr
+import weft.threads as th
+from weft.processes import (
+    BadUse,
+    Barrier,
+    Output,
+    Parallel,
+    PeerDied,
+    after,
+    move_on_after,
+    process,
+    select,
+    skip,
+)
+
+# --- phases, in every kind of process ------------------------------------------------------------------------------
+
+
+@process
+def phases(barrier: Barrier, out: Any, me: int, n: int) -> None:
+    """Says (me, phase) before each phase."""
+    for i in range(n):
+        out.write((me, i))
+        barrier.sync()
+
+
+@process
+async def phases_in_coroutines(barrier: Barrier, out: Any, me: int, n: int) -> None:
+    for i in range(n):
+        await out.write((me, i))
+        await barrier.sync()
+
+
+@process
+def phases_in_greenlets(barrier: Barrier, out: Any, me: int, n: int) -> None:
+    @gr.process
+    def inner() -> None:
+        for i in range(n):
+            out.write((me, i))
+            barrier.sync()
+
+    gr.run(inner())
+
+
+@process
+def phases_in_tasks(barrier: Barrier, out: Any, me: int, n: int) -> None:
+    async def main() -> None:
+        for i in range(n):
+            await out.write((me, i))
+            await barrier.sync()
+
+    asyncio.run(main())
+
+
+@process
+def phases_of_two(barrier: Barrier, out: Any, me: int, n: int) -> None:
+    """Two parties in one OS process."""
+
+    @th.process
+    def one(who: int) -> None:
+        for i in range(n):
+            out.write((who, i))
+            barrier.sync()
+
+    Parallel(one(me), one(me + 1))
+
+
+# --- parties that come and go -------------------------------------------------------------------------------------
+
+
+@process
+def counts(barrier: Barrier) -> tuple[int, int, int]:
+    before = barrier.parties
+    barrier.enrol()
+    between = barrier.parties
+    barrier.resign()
+    return before, between, barrier.parties
+
+
+@process
+async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
+    before = barrier.parties
+    barrier.enrol()
+    between = barrier.parties
+    barrier.resign()
+    return before, between, barrier.parties
+
+
+@process
+def misuses(barrier: Barrier) -> list[str]:
+    said = []
+    for wrong in (barrier.sync, barrier.resign, lambda: select(barrier, after(60))):
+        try:
+            wrong()
+        except BadUse as error:
+            said.append(str(error))
+    return said
+
+
+@process
+def gives_up(barrier: Barrier, out: Any) -> None:
+    with move_on_after(0.02):
+        barrier.sync()
+    out.write("gave up")
+    barrier.sync()
+
+
+@process
+def resigns(barrier: Barrier, heard: Any) -> None:
+    heard.read()
+    barrier.resign()
+
+
+# --- as a guard --------------------------------------------------------------------------------------------------------
+
+
+@process
+def chooses(a: Any, barrier: Barrier, out: Any) -> list[tuple[int, Any]]:
+    got = [select(a, barrier, after(60))]
+    out.write("next")
+    got.append(select(a, barrier, after(60)))
+    return got
+
+
+@process
+async def chooses_in_coroutines(a: Any, barrier: Barrier, out: Any) -> list[tuple[int, Any]]:
+    got = [await co.select(a, barrier, after(60))]
+    await out.write("next")
+    got.append(await co.select(a, barrier, after(60)))
+    return got
+
+
+@process
+def looks(barrier: Barrier, heard: Any) -> list[int]:
+    """Whether it is ready: nobody waits there, then somebody does."""
+    first = select(barrier, skip(), mode="priority")[0]
+    heard.read()
+    return [
+        first,
+        select(barrier, after(60))[0],
+        select(barrier, after(0), mode="priority")[0],
+        select(barrier, after(0.01))[0],
+    ]
+
+
+@process
+def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
+    """Beside a channel of its own, one of a third process, and a guard that is off: what is said."""
+    from weft.processes import Channel
+
+    here: Any = Channel("here")
+    reader, writer = here.reader(), here.writer()
+    own = Barrier(1)
+    said = []
+    for guards in ((barrier, reader), (barrier, Output(mine, 1), reader), (own, Output(mine, 1))):
+        try:
+            select(*guards)
+        except BadUse as error:
+            said.append(str(error))
+    writer.retire()
+    return said
+
+
+# --- on the way -----------------------------------------------------------------------------------------------------
+
+
+@process
+def gets_it(ends: Any) -> int:
+    """The barrier comes in a value."""
+    barrier = ends.read()
+    barrier.sync()
+    return int(barrier.parties)
+
+
+@process
+def hands_it_on(ends: Any, out: Any) -> None:
+    barrier = ends.read()
+    out.write({"here": barrier})
+    barrier.sync()
+
+
+@process
+def gets_it_third(ends: Any) -> int:
+    barrier = ends.read()["here"]
+    barrier.sync()
+    return int(barrier.parties)
+
+
+@process
+def brings_it_back(barrier: Barrier, out: Any) -> None:
+    out.write(barrier)
+
+
+@process
+def starts_one(barrier: Barrier, out: Any) -> None:
+    """A process of its own, which gets the barrier from here."""
+    Parallel(phases(barrier, out, 7, 3))
+
+
+# --- deaths -----------------------------------------------------------------------------------------------------------
+
+
+@process
+def dies(barrier: Barrier, heard: Any) -> None:
+    heard.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def waits(barrier: Barrier, out: Any) -> list[str]:
+    """Until it has died, and once more."""
+    said = []
+    out.write("waits")
+    for again in (barrier.sync, barrier.sync, barrier.enrol, lambda: select(barrier, after(60))):
+        try:
+            again()
+        except PeerDied as error:
+            said.append(str(error))
+    return said
+
+
+@process
+def leaves(barrier: Barrier) -> None:
+    """Ends in good order, with the barrier in a global variable."""
+    globals()["kept"] = barrier

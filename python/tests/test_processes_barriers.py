@@ -1,0 +1,286 @@
+"""Barriers whose parties are in several OS processes (rules 8.1 to 8.4, 8.7; WIRE.md 4.9 to 4.11)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import away_barriers
+import pytest
+
+import weft.coroutines as co
+import weft.threads as th
+from weft.processes import (
+    BadUse,
+    Barrier,
+    Channel,
+    Hosts,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+    Supervisor,
+    run,
+    select,
+)
+
+N = 20
+
+
+@th.process
+def gather(inp: Any, got: list[Any], n: int) -> None:
+    for _ in range(n):
+        got.append(inp.read())
+
+
+@pytest.mark.parametrize(
+    "kind", ["phases", "phases_in_coroutines", "phases_in_greenlets", "phases_in_tasks"]
+)
+def test_parties_of_three_processes_meet(kind: str) -> None:
+    """Rule 8.1: nobody begins a phase before all have ended the one before."""
+    c = Channel("said", capacity=8)
+    b = Barrier(3)
+    got: list[tuple[int, int]] = []
+    function = getattr(away_barriers, kind)
+
+    @th.process
+    def mine() -> None:
+        out = c.writer()
+        for i in range(N):
+            out.write((0, i))
+            b.sync()
+
+    with Hosts(2) as hosts:
+        Parallel(
+            gather(c.reader(), got, 3 * N),
+            function.on(hosts)(b, c.writer(), 1, N),
+            function.on(hosts)(b, c.writer(), 2, N),
+            mine(),
+        )
+    for i in range(N):
+        assert {phase for _, phase in got[3 * i : 3 * i + 3]} == {i}, got
+
+
+def test_two_parties_in_one_process() -> None:
+    c = Channel("said", capacity=8)
+    b = Barrier(3)
+    got: list[tuple[int, int]] = []
+    Parallel(
+        gather(c.reader(), got, 3 * N),
+        away_barriers.phases_of_two(b, c.writer(), 1, N),
+        away_barriers.phases(b, c.writer(), 3, N),
+    )
+    for i in range(N):
+        assert {phase for _, phase in got[3 * i : 3 * i + 3]} == {i}, got
+
+
+@pytest.mark.parametrize("kind", ["counts", "counts_in_coroutines"])
+def test_parties_are_enrolled_from_elsewhere(kind: str) -> None:  # rule 8.2
+    b = Barrier(2)
+    assert run(getattr(away_barriers, kind)(b)) == (2, 3, 2)
+    assert b.parties == 2
+
+
+def test_with_nobody_enrolled_it_is_bad_use(
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # rule 8.2
+    said = run(away_barriers.misuses(Barrier(0)))
+    assert len(said) == 3
+    assert all("enrol" in text for text in said), said
+
+
+def test_an_arrival_that_was_given_up_is_missing() -> None:  # rule 8.3
+    b, c = Barrier(2), Channel("said")
+
+    @th.process
+    def mine() -> None:
+        assert c.reader().read() == "gave up"
+        b.sync()
+
+    Parallel(away_barriers.gives_up(b, c.writer()), mine())
+
+
+def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
+    b, c = Barrier(2), Channel("go", capacity=1)
+    c.writer().write(None)
+
+    @th.process
+    def mine() -> None:
+        b.sync()
+
+    Parallel(mine(), away_barriers.resigns(b, c.reader()))
+    assert b.parties == 1
+
+
+@pytest.mark.parametrize("kind", ["chooses", "chooses_in_coroutines"])
+def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
+    """Rule 8.4: of one home, which decides."""
+    a, b, c = Channel("a"), Barrier(2), Channel("said")
+
+    @th.process
+    def mine() -> None:
+        a.writer().write(5)
+        c.reader().read()
+        b.sync()
+
+    got = Parallel(getattr(away_barriers, kind)(a.reader(), b, c.writer()), mine())
+    assert got[0] == [(0, 5), (1, None)]
+
+
+def test_who_only_looks() -> None:  # rules 5.7, 8.4
+    b, c = Barrier(2), Channel("go")
+
+    @th.process
+    def mine() -> None:
+        c.writer().write(None)
+        b.sync()
+
+    got = Parallel(away_barriers.looks(b, c.reader()), mine())
+    assert got[0] == [1, 0, 1, 1]
+
+
+def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
+    c = Channel("mine", capacity=8)
+    said = run(away_barriers.chooses_among_homes(c.writer(), Barrier(1)))
+    assert len(said) == 3, said
+    assert all("barrier" in text and "process of its own" in text for text in said), said
+
+
+def test_a_barrier_goes_in_a_value() -> None:
+    """It stays with who sends it, too."""
+    b, c = Barrier(2), Channel("ends")
+
+    @th.process
+    def mine() -> None:
+        c.writer().write(b)
+        b.sync()
+
+    assert Parallel(away_barriers.gets_it(c.reader()), mine())[0] == 2
+
+
+def test_a_barrier_goes_on_to_a_third() -> None:  # wire 7.4
+    b, c, d = Barrier(3), Channel("ends"), Channel("on")
+
+    @th.process
+    def mine() -> None:
+        c.writer().write(b)
+        b.sync()
+
+    got = Parallel(
+        away_barriers.hands_it_on(c.reader(), d.writer()),
+        away_barriers.gets_it_third(d.reader()),
+        mine(),
+    )
+    assert got[1] == 3
+
+
+def test_it_is_the_same_one_that_comes_back() -> None:
+    b, c = Barrier(1), Channel("back", capacity=1)
+    reader = c.reader()
+    run(away_barriers.brings_it_back(b, c.writer()))
+    assert reader.read() is b
+    b.sync()
+
+
+def test_a_process_there_starts_another_with_it() -> None:
+    c, b = Channel("said", capacity=8), Barrier(2)
+    got: list[Any] = []
+
+    @th.process
+    def mine() -> None:
+        for _ in range(3):
+            b.sync()
+
+    Parallel(away_barriers.starts_one(b, c.writer()), gather(c.reader(), got, 3), mine())
+    assert got == [(7, 0), (7, 1), (7, 2)]
+
+
+# --- deaths (rule 8.7) -----------------------------------------------------------------------------------------------
+
+
+def test_the_death_of_one_is_told_to_all() -> None:
+    b, c, go = Barrier(3), Channel("said"), Channel("go", capacity=1)
+    told: list[Any] = []
+
+    @th.process
+    def mine() -> None:
+        c.reader().read()
+        go.writer().write(None)
+        try:
+            b.sync()
+        except PeerDied as error:
+            told.append(error)
+
+    @th.process
+    def dying(place: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away_barriers.dies.on(place)(b, go.reader()))
+
+    with Hosts(2) as hosts:
+        got = Parallel(
+            away_barriers.waits.on(hosts[0])(b, c.writer()), dying(hosts[1]), mine()
+        )
+    assert len(got[0]) == 4
+    assert all("barrier" in text and "died" in text for text in got[0]), got
+    assert len(told) == 1
+    assert "barrier" in str(told[0])
+
+
+def test_a_choice_in_the_program_of_its_home_hears_of_it() -> None:
+    b, go = Barrier(2), Channel("go", capacity=1)
+    a = Channel("a")
+    keep = a.writer()
+
+    @co.process
+    async def mine() -> int | None:
+        await go.writer().write(None)
+        try:
+            await co.select(a.reader(), b)
+        except PeerDied as error:
+            return error.guard
+        return None
+
+    @th.process
+    def dying() -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away_barriers.dies(b, go.reader()))
+
+    assert Parallel(mine(), dying())[0] == 1
+    with pytest.raises(PeerDied):
+        select(b)
+    keep.retire()
+
+
+def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
+    b = Barrier(1)
+    run(away_barriers.leaves(b))
+    with Hosts(1) as hosts:
+        Parallel(away_barriers.leaves.on(hosts)(b))
+    b.sync()
+    assert b.parties == 1
+
+
+def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
+    """Rule 7.13: another is started in its place, with the barrier."""
+    b, c = Barrier(2), Channel("said", capacity=64)
+    pids: list[int] = []
+
+    @th.process
+    def mine(place: Any) -> None:
+        for i in range(3):
+            if i == 1:
+                pids.append(place.pid)
+                os.kill(place.pid, signal.SIGKILL)
+            b.sync()
+
+    with Hosts(1) as hosts:
+        worker = away_barriers.phases.on(Supervisor(hosts[0], restarts=2, backoff=0.0))
+        Parallel(worker(b, c.writer(), 1, 2), mine(hosts[0]))
+    assert len(pids) == 1
+
+
+def test_a_board_gets_none() -> None:
+    from weft._extension import native
+
+    with pytest.raises(BadUse, match="is no end"):
+        native._reduce_end(3)
