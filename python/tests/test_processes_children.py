@@ -164,6 +164,27 @@ def test_breakpoint_asks_at_the_terminal(tmp_path: Path) -> None:
     assert "result" in done.stdout and done.returncode == 0, done.stdout
 
 
+LETS_GO = """
+    from weft.processes import Hosts, Parallel, process
+
+    @process
+    def there(n):
+        return n
+
+    if __name__ == "__main__":
+        with Hosts(1) as hosts:
+            print("result", Parallel(there.on(hosts)(5), there(6)))
+    """
+
+
+def test_a_program_ends_without_a_warning(tmp_path: Path) -> None:
+    """Of a socket that nobody has closed, as `-X dev` tells of them."""
+    done = program(tmp_path, LETS_GO, env={**os.environ, "PYTHONDEVMODE": "1"})
+    assert "result [5, 6]" in done.stdout
+    assert "ResourceWarning" not in done.stderr, done.stderr
+    assert done.returncode == 0
+
+
 def test_breakpoint_without_a_terminal_says_so(tmp_path: Path) -> None:
     done = program(tmp_path, STOPS, start_new_session=True)
     assert done.returncode == 1

@@ -83,7 +83,7 @@ _calls: dict[int, str] = {}
 _working = 0  # of a host: calls and beginnings that no run knows of, and one that asks for calls
 _jobs: Any = None  # of a host: where it asks for calls
 _up: socket.socket | None = None  # to the parent
-_bell: socket.socket | None = None  # wakes the watcher
+_bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
 _asking = threading.Lock()  # who reads the members' sockets
 
 
@@ -189,8 +189,9 @@ def join(by: socket.socket) -> Member:
     with _lock:
         first = _bell is None
         if first:
-            _bell, ring = socket.socketpair()
-            _bell.setblocking(False)
+            bell, ring = socket.socketpair()
+            bell.setblocking(False)
+            _bell = bell.detach()
             _native._ask_links(standing)
             _native._ask_elsewhere(_elsewhere)
             threading.Thread(
@@ -273,7 +274,7 @@ def standing() -> None:
 def _ring(how: bytes) -> None:
     if _bell is not None:
         with contextlib.suppress(OSError):  # it is full: it rings
-            _bell.send(how)
+            os.write(_bell, how)
 
 
 def _watch(ring: socket.socket) -> None:
@@ -391,6 +392,8 @@ def _forget() -> None:
     _members.clear()
     _ours.clear()
     _calls.clear()
+    if _bell is not None:
+        os.close(_bell)
     _working, _jobs, _up, _bell = 0, None, None, None
 
 

@@ -177,7 +177,7 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
 
 _all: set[Heard] = set()
 _known = threading.Lock()  # of _all and _bell
-_bell: socket.socket | None = None
+_bell: int | None = None  # a descriptor that wakes who hears, for as long as the program lives
 
 
 def _add(heard: Heard) -> None:
@@ -195,14 +195,14 @@ def _add(heard: Heard) -> None:
                 bell.close()
                 ring.close()
                 raise
-            _bell = bell
+            _bell = bell.detach()
     _ring()
 
 
 def _ring() -> None:
     if _bell is not None:
         with contextlib.suppress(OSError):  # it is full: it rings
-            _bell.send(b".")
+            os.write(_bell, b".")
 
 
 def _hear(ring: socket.socket) -> None:
@@ -239,6 +239,8 @@ def _take_here(heard: Heard) -> None:
 def _forget() -> None:
     """In the child of a fork: all this is the parent's."""
     global _known, _bell
+    if _bell is not None:
+        os.close(_bell)
     _known, _bell = threading.Lock(), None
     _all.clear()
 
