@@ -26,7 +26,7 @@ from .interp import Record
 # What a process cannot do from another OS process, and why: one that does runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
-    "a barrier beside more": "a choice with a barrier is its home's alone to decide (WIRE.md 4.10): no guard that is off, none whose retirement is told",
+    "a barrier beside more": "its home alone decides such a choice (WIRE.md 4.10): no guard that is off, none with `ends`",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }

@@ -386,7 +386,9 @@ class _Play:
             return self.kept(proc, native_driver.process(self, proc, ends))
         if self.goes(proc):
             buffers = any("capacity" in c for c in self.net["channels"])
-            return self.kept(proc, self.away.process(self.records, proc, ends, buffers, self.barriers))  # type: ignore[union-attr, arg-type]
+            return self.kept(
+                proc, self.away.process(self.records, proc, ends, buffers, self.barriers)
+            )  # type: ignore[union-attr, arg-type]
         if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:

@@ -481,7 +481,7 @@ TEST_CASE(
        "a DONE with a value that is none of its channel's type"},
       {{w::Kind::withdrawn, 0, 0, 0, 1, 0, {}}, "a WITHDRAWN that was not asked for"},
       {{w::Kind::ended, 0, 9, 0, 1, 1, {}}, "an ENDED of a guard that was not offered"},
-      {{w::Kind::ended, 0, 0, 0, 1, 6, {}}, "an ENDED that does not say how"},
+      {{w::Kind::ended, 0, 0, 0, 1, 7, {}}, "an ENDED that does not say how"},
       {{w::Kind::ended, 0, 0, 0, 1, 2, {}}, "an ENDED that does not say how"},
       {{w::Kind::give, 0, 5, 0, 0, 0, {}}, "a GIVE without its key"},
   };

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "door.hpp"
+
 namespace weft::py {
 
 namespace {

@@ -230,6 +230,14 @@ def waits(barrier: Barrier, out: Any) -> list[str]:
 
 
 @process
+def step_by_step(barrier: Barrier, out: Any, go: Any) -> None:
+    barrier.sync()
+    out.write(os.getpid())
+    go.read()
+    barrier.sync()
+
+
+@process
 def leaves(barrier: Barrier) -> None:
     """Ends in good order, with the barrier in a global variable."""
     globals()["kept"] = barrier

@@ -217,9 +217,7 @@ def test_the_death_of_one_is_told_to_all() -> None:
             Parallel(away_barriers.dies.on(place)(b, go.reader()))
 
     with Hosts(2) as hosts:
-        got = Parallel(
-            away_barriers.waits.on(hosts[0])(b, c.writer()), dying(hosts[1]), mine()
-        )
+        got = Parallel(away_barriers.waits.on(hosts[0])(b, c.writer()), dying(hosts[1]), mine())
     assert len(got[0]) == 4
     assert all("barrier" in text and "died" in text for text in got[0]), got
     assert len(told) == 1
@@ -262,25 +260,43 @@ def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
 
 def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
     """Rule 7.13: another is started in its place, with the barrier."""
-    b, c = Barrier(2), Channel("said", capacity=64)
+    b, c, go = Barrier(2), Channel("said"), Channel("go")
     pids: list[int] = []
 
     @th.process
-    def mine(place: Any) -> None:
-        for i in range(3):
-            if i == 1:
-                pids.append(place.pid)
-                os.kill(place.pid, signal.SIGKILL)
-            b.sync()
+    def mine() -> None:
+        said, out = c.reader(), go.writer()
+        b.sync()
+        pids.append(said.read())
+        os.kill(pids[0], signal.SIGKILL)
+        b.sync()  # with who takes its place
+        pids.append(said.read())
+        out.write(None)
+        b.sync()
 
     with Hosts(1) as hosts:
-        worker = away_barriers.phases.on(Supervisor(hosts[0], restarts=2, backoff=0.0))
-        Parallel(worker(b, c.writer(), 1, 2), mine(hosts[0]))
-    assert len(pids) == 1
+        worker = away_barriers.step_by_step.on(Supervisor(hosts[0], restarts=2, backoff=0.0))
+        Parallel(worker(b, c.writer(), go.reader()), mine())
+    assert len(set(pids)) == 2
 
 
-def test_a_board_gets_none() -> None:
-    from weft._extension import native
+def test_one_that_is_given_up_has_died() -> None:
+    b, c, go = Barrier(2), Channel("said"), Channel("go")
 
-    with pytest.raises(BadUse, match="is no end"):
-        native._reduce_end(3)
+    @th.process
+    def mine() -> None:
+        b.sync()
+        os.kill(c.reader().read(), signal.SIGKILL)
+        with pytest.raises(PeerDied, match="barrier"):
+            b.sync()
+
+    @th.process
+    def supervised(place: Any) -> None:
+        worker = away_barriers.step_by_step.on(Supervisor(place, restarts=0))
+        with pytest.raises(ProcessDied):
+            Parallel(worker(b, c.writer(), go.reader()))
+
+    keep = go.writer()
+    with Hosts(1) as hosts:
+        Parallel(supervised(hosts[0]), mine())
+    keep.retire()

@@ -40,7 +40,7 @@ class Call:
         there = self._there
         if any(isinstance(value, _native.Barrier) for value in there[4]):
             raise BadUse(
-                f"{name} of component {there[3]} in another OS process: it is given a Barrier, and a component takes one that was made where it runs. "
+                f"{name} of component {there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
                 "Run it on='thread', or meet by a channel"
             )
 
