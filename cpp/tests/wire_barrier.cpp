@@ -254,6 +254,16 @@ TEST_CASE("wire 4.11: a choice that waits hears of the death") {
   CHECK((choice.died() && choice.outcome.guard == 1 && choice.times == 1));
 }
 
+TEST_CASE("wire 4.11: what a process of the home is told at a barrier that has died (rule 8.7)") {
+  World t(2);
+  t.b.tell(t.b.at_home);
+  t.pump();
+  CHECK_THROWS_AS(t.bar.sync()(), PeerDied);
+  Channel<int> c;
+  const Writer<int> keep = c.writer();
+  CHECK_THROWS_AS(weft::select(c.reader(), t.bar)(), PeerDied);
+}
+
 TEST_CASE("wire 4.11: a share that was given back is nobody's death") {
   World t(2);
   t.b.retire(t.at_b);

@@ -164,7 +164,7 @@ def test_a_barrier_beside_a_channel_that_was_made_here(host: Any) -> None:  # ru
 
 def test_a_barrier_beside_a_channel_that_came_from_elsewhere(host: Any) -> None:  # rule 16.7
     barrier = co.Barrier(1)
-    text = "guard 0 is a barrier, and another guard is at a channel whose home is another OS proces"
+    text = "guard 0 is a barrier of this OS process, and another guard is at a channel that another OS proce"
     with pytest.raises(ComponentError, match=text):
         at_a_far_reader(
             host, lambda r, w: parties().syncs_or_reads(barrier, r, w), [1], Channel("log")

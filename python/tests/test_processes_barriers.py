@@ -12,7 +12,6 @@ import pytest
 import weft.coroutines as co
 import weft.threads as th
 from weft.processes import (
-    BadUse,
     Barrier,
     Channel,
     Hosts,
