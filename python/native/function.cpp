@@ -240,11 +240,13 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   const bool threads = on == "threads", greenlets = on == "greenlets",
              coroutines = on == "coroutines";
   Py_DECREF(name);
-  if (!threads && !greenlets && !coroutines)
+  if (!threads && !greenlets && !coroutines) {
+    if (PyUnicode_Check(where)) return away_from(f->function, where, f->name);  // a host's name
     return bad_use(
         "on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or "
         "weft.processes, or its name",
         where);
+  }
   if (greenlets && is_async(f->kind))
     return bad_use(
         "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, "

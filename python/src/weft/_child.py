@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from weft import _host, _pickling, _rounds, _said, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd
 
-__all__ = ["main"]
+__all__ = ["main", "run_call", "taken"]
 
 AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
 
@@ -134,14 +135,16 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
     return _shared.process(body)
 
 
-def _taken(link: Any, name: str) -> Any:
+def taken(link: Any, name: str) -> Any:
     return link.take(name, name.startswith(_host.KEPT))
 
 
-def _run(link: Any, orders: Any, packed: bytes, call: str) -> tuple[Any, _pickling.Failure | None]:
+def run_call(
+    load: Callable[[], _pickling.Call], orders: Any, call: str
+) -> tuple[Any, _pickling.Failure | None]:
     """Runs a call: what it returned, or its failure."""
     try:
-        function, args, keywords = _pickling.load_call(packed, lambda name: _taken(link, name))
+        function, args, keywords = load()
         process = _obedient(function, orders, call)(*args, **keywords)
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
@@ -157,7 +160,9 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
     value, failure = (
         (None, _pickling.Failure(wrong))
         if wrong is not None
-        else _run(link, orders, packed, ours[1])
+        else run_call(
+            lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
+        )
     )
     with contextlib.suppress(ChannelEnd):  # the parent is gone, or waits no more
         try:

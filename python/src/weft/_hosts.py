@@ -16,14 +16,34 @@ Invariants (of `_lock`)
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 from weft import _host, _start
 from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
-__all__ = ["Hosts", "OneHost"]
+__all__ = ["Elsewhere", "Hosts", "OneHost"]
+
+
+class Elsewhere:
+    """Where processes run that are not of this OS process: what `worker.on(…)` and a Supervisor take."""
+
+    _way = ""  # how it is started: of _start.WAYS, or "network"
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
+        """Runs function(*args, **keywords) there."""
+        raise NotImplementedError
+
+
+# By its name, where a network is joined (weft.net): None if none is.
+named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
 
 
 class _Place:
@@ -63,7 +83,7 @@ def seconds(what: str, value: Any) -> None:
         raise BadUse(f"{what} must be seconds from 0 on, not {value!r}")
 
 
-class Hosts:
+class Hosts(Elsewhere):
     """OS processes that stay warm and run many processes: `worker.on(hosts)(…)`,
     `worker(…).on(hosts[0])`.
 
@@ -308,7 +328,7 @@ class Hosts:
             host.close()
 
 
-class OneHost:
+class OneHost(Elsewhere):
     """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one in
     its place.
     """

@@ -24,7 +24,7 @@ from weft import _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Poisoned, Retired, WeftError
 
-__all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of", "why_not"]
+__all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "dump_values", "function_named", "load_call", "load_values", "name_of", "why_not"]
 
 _SHARED = "shared array "
 _GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)  # what is found by its name there
@@ -293,6 +293,24 @@ def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:
     what, args, keywords = _Found(io.BytesIO(packed), found).load()
     function = pickle.loads(what) if isinstance(what, bytes) else _found(what)
     return function, args, keywords
+
+
+def dump_values(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
+    """Values of a call, for load_values() elsewhere; `take` as dump_call() has it.
+
+    Raises:
+        BadUse: something in them cannot be pickled.
+    """
+    return _pickled(what, value, take)
+
+
+def load_values(packed: bytes, find: Callable[[str], Any]) -> Any:
+    return _Found(io.BytesIO(packed), find).load()
+
+
+def function_named(module: str, name: str) -> Any:
+    """The function under `@process` of that name; imports the module."""
+    return _found((module, name))
 
 
 # --- failures -------------------------------------------------------------------------------------------------------

@@ -45,20 +45,22 @@ def _away(function: Any, call: Any) -> Any:
 
 def away_to(function: Any, where: Any) -> Any:
     """The function, called in another OS process: one of its own ("processes", weft.processes), or
-    one of `where`.
+    one of `where`, which may be on another machine.
 
     Raises:
         BadUse: there are no such hosts.
     """
     call: Any = None
-    if isinstance(where, (_hosts.Hosts, _hosts.OneHost, _supervisor.Supervisor)):
+    if isinstance(where, (_hosts.Elsewhere, _supervisor.Supervisor)):
         call = where.call
     elif _name_of(where) == "processes":
         call = _host.run_away
+    elif isinstance(where, str) and (host := _hosts.named(where)) is not None:
+        call = host.call
     if call is None:
         raise BadUse(
-            f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them or a Supervisor; another backend before the call, "
-            "function.on(...)(...)"
+            f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them, a Supervisor, or the name of a host of a network that "
+            "was joined (weft.net.join); another backend before the call, function.on(...)(...)"
         )
     native = getattr(function, "_weft_call", function)
     if isinstance(native, _native_hosts.Call):

@@ -61,13 +61,13 @@ class Supervisor:
 
     def __init__(
         self,
-        hosts: _hosts.Hosts | _hosts.OneHost | None = None,
+        hosts: _hosts.Elsewhere | None = None,
         *,
         restarts: int | None = 3,
         backoff: float = 0.1,
         report: Callable[[ProcessDied, list[Any]], object] | None = None,
     ) -> None:
-        if hosts is not None and not isinstance(hosts, (_hosts.Hosts, _hosts.OneHost)):
+        if hosts is not None and not isinstance(hosts, _hosts.Elsewhere):
             raise BadUse(f"Supervisor({hosts!r}): give it Hosts, one of them, or nothing")
         if hosts is not None and hosts._way == "fork":
             raise BadUse(

@@ -123,39 +123,45 @@ class ProcessDied(WeftError):
         process: the name of the process that ran in it.
         pid: its number.
         signal: the number of the signal that ended it; ``None``: none did.
-        status: its exit status; ``None``: a signal ended it.
+        status: its exit status; ``None``: a signal ended it, or nobody knows.
         stack: where its threads were when it crashed, as faulthandler writes it; empty: it was
             ended from outside, or ended itself.
         out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes
             for want of memory: probably this one.
         stderr: the last lines of what it had written to its standard error.
+        host: the name of the host on another machine where it ran; empty: it was on this one.
     """
 
     def __init__(
         self,
         process: str,
         pid: int,
-        returncode: int,
+        returncode: int | None,
         stack: str = "",
         out_of_memory: bool = False,
         stderr: str = "",
+        host: str = "",
     ) -> None:
         self.process = process
         self.pid = pid
-        self.signal = -returncode if returncode < 0 else None
-        self.status = returncode if returncode >= 0 else None
+        self._returncode, self.host = returncode, host
+        self.signal = -returncode if returncode is not None and returncode < 0 else None
+        self.status = returncode if returncode is not None and returncode >= 0 else None
         import signal
 
         try:
-            name = signal.Signals(-returncode).name if returncode < 0 else ""
+            name = "" if self.signal is None else signal.Signals(self.signal).name
         except ValueError:
-            name = f"signal {-returncode}"
-        how = f"was ended by {name}" if returncode < 0 else f"exited with status {returncode}"
+            name = f"signal {self.signal}"
+        how = f"was ended by {name}" if name else f"exited with status {returncode}"
+        if returncode is None:
+            how = "is lost (its machine or its agent has ended, or the connection broke)"
         self.stack = stack
         self.out_of_memory = out_of_memory
         if out_of_memory:
             how += " (probably by the system, which was out of memory)"
-        text = f"the OS process {pid} of {process!r} {how} before its process had ended"
+        where = f" on host {host!r}" if host else ""
+        text = f"the OS process {pid} of {process!r}{where} {how} before its process had ended"
         self.stderr = stderr
         if stderr:
             text += f"; the last that it wrote to its standard error:\n{stderr}"
@@ -167,10 +173,11 @@ class ProcessDied(WeftError):
         return ProcessDied, (
             self.process,
             self.pid,
-            self.status if self.signal is None else -self.signal,
+            self._returncode,
             self.stack,
             self.out_of_memory,
             self.stderr,
+            self.host,
         )
 
 
