@@ -257,8 +257,17 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class _Main(_Commands):
+    """`weft`; `weft host` is short for `weft net host`."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "host":
+            return net_group.get_command(ctx, cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
 @click.group(
-    cls=_Commands,
+    cls=_Main,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Begin with:  weft run FILE    or, without a file at hand:  weft bench",
@@ -586,12 +595,14 @@ class _Net(_Commands):
 
 @weft_command.group("net", cls=_Net, context_settings={"help_option_names": ["-h", "--help"]})
 def net_group() -> None:
-    """Programs on several machines: a server where they meet, their keys, and who is there.
+    """Programs on several machines: a server where they meet, their keys, hosts, and who is there.
 
     \b
     Examples:
       weft net up                   a server for a developer, with keys made on the spot
-      weft net ls                   the names of channels, and whose they are
+      weft net ls                   the names of channels, and whose they are; the hosts
+      weft host --name gpu1 --allow mandelbrot:worker
+                                    run processes here for programs elsewhere
       weft net keys ~/for-gpu1      keys for another machine
     """
 

@@ -7,19 +7,22 @@ SIGKILL.
 from __future__ import annotations
 
 import json
+import re
 import signal
+import socket
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 
 import click
 
-from weft import _net_keys, _net_link, _net_server, net
+from weft import _net_agent, _net_keys, _net_link, _net_server, net
 from weft._commands import BadUse, find_checkout
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "host"]
 
 KEYS_HELP = "The folder with the keys (default: $WEFT_NET, or ~/.config/weft/net)."
 UP_HELP = """\b
@@ -127,22 +130,137 @@ def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def ls(server: str | None, keys: str | None, as_json: bool) -> int:
     """List the names of channels: whose they are, where that program is, and which ends others
-    get."""
+    get; and the hosts, with what they run."""
     try:
         with net.join(server, keys=keys, name="weft net ls") as network:
             names = network.names()
+            hosts = network._call(network._meeting.hosts())
     except (Refused, OSError) as error:
         raise BadUse(str(error)) from None
     if as_json:
-        click.echo(json.dumps([n._asdict() for n in names]))
+        found = [n._asdict() for n in names]
+        found += [
+            {
+                "host": h.name,
+                "address": h.address,
+                "allow": h.allow,
+                "hosts": h.hosts,
+                "trust": h.trust,
+            }
+            for h in hosts
+        ]
+        click.echo(json.dumps(found))
         return EXIT["ok"]
-    if not names:
-        click.echo("no names: no program offers a channel", err=True)
+    if not names and not hosts:
+        click.echo("no names: no program offers a channel, and there is no host", err=True)
     width = max((len(n.name) for n in names), default=0)
     for n in names:
         ends = " and ".join(e for e, on in (("readers", n.readers), ("writers", n.writers)) if on)
         click.echo(f"{n.name:{width}}  {ends} from {n.host} at {n.address}")
+    for h in hosts:
+        trusts = ", trusts" if h.trust else ""
+        click.echo(
+            f"host {h.name}: {h.hosts} OS processes at {h.address}{trusts}, runs {', '.join(h.allow)}"
+        )
     return EXIT["ok"]
+
+
+@click.command(
+    "host",
+    epilog=UP_HELP.replace("the server ended by itself; FOLDER/server.log says why", "it failed"),
+)
+@click.option(
+    "--join",
+    "server",
+    metavar="URL",
+    help="The server, nats://HOST:PORT. Default: that which weft net up has noted.",
+)
+@click.option(
+    "--name", metavar="NAME", help="By which others find it (default: this machine's name)."
+)
+@click.option(
+    "--allow",
+    metavar="MODULE:FUNCTION",
+    multiple=True,
+    help="What it runs; once for each function.",
+)
+@click.option(
+    "--hosts", type=click.IntRange(min=1), help="How many OS processes (default: one for each CPU)."
+)
+@click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
+@click.option(
+    "--address",
+    default="127.0.0.1:0",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where callers reach it; from other machines: the machine's name, and port 0.",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Pickles, with callers that say so too: each can make this machine run anything.",
+)
+@click.option(
+    "--memory-limit",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Of address space of each OS process.",
+)
+@click.option("--nice", type=int, default=0, help="Added to their niceness.")
+@click.option("--json", "as_json", is_flag=True, help="What it is, as one line of JSON on stdout.")
+def host(
+    server: str | None,
+    name: str | None,
+    allow: tuple[str, ...],
+    hosts: int | None,
+    keys: str | None,
+    address: str,
+    trust: bool,
+    memory_limit: int | None,
+    nice: int,
+    as_json: bool,
+) -> int:
+    """Be a host: run processes here for programs elsewhere, until Ctrl-C.
+
+    It runs the functions that --allow names, from modules that can be imported in this directory, and
+    nothing else; their source has to be the caller's.
+
+    \b
+    Example:
+      weft host --join nats://lab1:4222 --name gpu1 --allow mandelbrot:worker
+    then, in the program:
+      worker.on("gpu1")(…)
+    """
+    called = name or re.sub("[^A-Za-z0-9_-]", "-", socket.gethostname())[:60]
+    kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        with (
+            net.join(server, keys=keys, address=address, trust=trust, name=called) as network,
+            _net_agent.Agent(
+                network, called, allow, hosts, memory_limit=memory_limit, nice=nice
+            ) as agent,
+        ):
+            if as_json:
+                said = {"host": called, "address": network.address, "pids": agent.pids}
+                click.echo(json.dumps(said))
+            else:
+                click.echo(
+                    f"host {called} at {network.address}, {len(agent.pids)} OS processes, runs {', '.join(agent.allow)}; Ctrl-C stops it"
+                )
+            sys.stdout.flush()
+            threading.Event().wait()
+    except _Stopped as stopped:
+        by = "Ctrl-C" if stopped.number == signal.SIGINT else "SIGTERM"
+        click.echo(f"weft: host {called} is stopped, by {by}", err=True)
+        return EXIT["interrupted" if stopped.number == signal.SIGINT else "terminated"]
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    finally:
+        for n, handler in kept.items():
+            signal.signal(n, handler)
+    return EXIT["failed"]  # nobody comes here
 
 
 @click.command("keys", epilog=REFUSED_HELP)
@@ -169,5 +287,5 @@ def keys_command(folder: str, by: str | None, name: str | None, as_json: bool) -
 
 
 def add_to(group: click.Group) -> None:
-    for command in (up, ls, keys_command):
+    for command in (up, ls, keys_command, host):
         group.add_command(command)

@@ -23,14 +23,27 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from weft import _net_keys, _net_loop
 from weft._extension import native as _native
 from weft.errors import BadUse, PeerDied
 
-__all__ = ["Refused", "Session", "Welcome", "joined", "parted", "reach", "serve"]
+__all__ = [
+    "Again",
+    "Refused",
+    "Session",
+    "Streams",
+    "Welcome",
+    "asked",
+    "close_writer",
+    "couple",
+    "joined",
+    "parted",
+    "reach",
+    "serve",
+]
 
 MAGIC, MOST = b"WEFTNET1", 4096
 LARGEST = 1 << 18  # bytes
@@ -40,10 +53,20 @@ SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions;
 UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
 
 Said = dict[str, Any]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Refused(Exception):
-    """What the other side is told, and the end of the connection."""
+    """What the other side is told, and the end of the connection. `again`: it may ask once more, with
+    another ticket."""
+
+    def __init__(self, why: str, again: bool = False) -> None:
+        super().__init__(why)
+        self.again = again
+
+
+class Again(BadUse):
+    """The other side has refused what it may be asked for with another ticket."""
 
 
 class Session:
@@ -61,6 +84,7 @@ class Session:
         self._loop = carried.get_loop()
         self.host = host
         self.trusted = trusted
+        self._said: Said = {}  # the other side's answer
 
     def give(self, name: str, end: Any) -> None:
         """Hands an end of a channel to the other program, which takes it by this name; here it is
@@ -171,7 +195,7 @@ async def _carry_back(there: asyncio.StreamReader, link: socket.socket) -> None:
                     listens = False
 
 
-async def _close(writer: asyncio.StreamWriter) -> None:
+async def close_writer(writer: asyncio.StreamWriter) -> None:
     """What is queued goes first, unless the other side does not take it."""
     writer.close()
     try:
@@ -180,9 +204,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
 
-async def _carried(
-    link: socket.socket, there: tuple[asyncio.StreamReader, asyncio.StreamWriter]
-) -> None:
+async def couple(link: socket.socket, there: Streams) -> None:
     """Until both sides have said all, or the connection has ended. Who closes first stays until
     the other side has heard everything, and has said so (17.13)."""
     link.setblocking(False)
@@ -197,7 +219,7 @@ async def _carried(
         back.cancel()
         await asyncio.gather(out, back, return_exceptions=True)
         link.close()
-        await _close(there[1])
+        await close_writer(there[1])
 
 
 def _pack(said: Said) -> bytes:
@@ -226,7 +248,7 @@ async def _session(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, trusted: bool
 ) -> Session:
     ours, theirs = socket.socketpair()
-    carried = asyncio.ensure_future(_carried(ours, (reader, writer)))
+    carried = asyncio.ensure_future(couple(ours, (reader, writer)))
     loop = _net_loop.use()  # as long as it lasts
     carried.add_done_callback(lambda _: _net_loop.done(loop))
     link = _native._Link(
@@ -245,10 +267,12 @@ class Welcome(NamedTuple):
     trust: bool
     begun: Callable[[Session], None]  #: there is a session with him
     lost: Callable[[], None]  #: instead: the connection was lost before
+    more: Said | None = None  #: of the answer
+    then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
 
 
 async def serve(
-    tls: ssl.SSLContext, address: str, answer: Callable[[Said], Welcome]
+    tls: ssl.SSLContext, address: str, answer: Callable[[Said], Awaitable[Welcome]]
 ) -> asyncio.Server:
     """Listens. Each connection has a task of its own, so that one who says nothing holds up nobody.
     `answer` may raise Refused."""
@@ -256,11 +280,14 @@ async def serve(
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = await asyncio.wait_for(_heard(reader), GREETING)
-        welcome = answer(said)
+        welcome = await answer(said)
         try:
             trusted = welcome.trust and said.get("trust") is True
-            writer.write(_pack({"host": welcome.host, "trust": trusted}))
+            writer.write(_pack({"host": welcome.host, "trust": trusted, **(welcome.more or {})}))
             await writer.drain()
+            if welcome.then is not None:
+                await welcome.then((reader, writer))
+                return
             session = await _session(reader, writer, said["host"][:60], trusted)
         except BaseException:
             welcome.lost()
@@ -273,8 +300,8 @@ async def serve(
             try:
                 await first(reader, writer)
             except Refused as error:
-                writer.write(_pack({"host": "", "refused": str(error)}))
-                await _close(writer)
+                writer.write(_pack({"host": "", "refused": str(error), "again": error.again}))
+                await close_writer(writer)
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
             writer.transport.abort()  # he has gone, or we have
         except BaseException:
@@ -300,10 +327,10 @@ def _why(error: Exception, address: str) -> str:
     )
 
 
-async def reach(
-    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
-) -> Session:
-    """A session with the program at an address.
+async def _greeted(
+    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None
+) -> tuple[Streams, Said]:
+    """A connection with the program at an address, and its answer.
 
     Raises:
         BadUse: it refuses, or its certificate is not right.
@@ -346,12 +373,39 @@ async def reach(
         except (OSError, EOFError) as error:  # with TLS 1.3 our certificate is refused only now
             raise BadUse(_why(error, address)) from None
         if "refused" in answer:
-            raise BadUse(f"{address} refuses: {answer['refused']}")
-        trusted = said["trust"] is True and answer.get("trust") is True
-        return await _session(reader, writer, answer["host"][:60], trusted)
+            kind = Again if answer.get("again") is True else BadUse
+            raise kind(f"{address} refuses: {answer['refused']}")
+        return (reader, writer), answer
     except BaseException:
         writer.transport.abort()
         raise
+
+
+async def reach(
+    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+) -> Session:
+    """A session with the program at an address.
+
+    Raises:
+        BadUse: it refuses, or its certificate is not right.
+        OSError: nobody is there.
+    """
+    (reader, writer), answer = await _greeted(tls, address, said, fingerprint)
+    try:
+        trusted = said["trust"] is True and answer.get("trust") is True
+        session = await _session(reader, writer, answer["host"][:60], trusted)
+    except BaseException:
+        writer.transport.abort()
+        raise
+    session._said = answer
+    return session
+
+
+async def asked(tls: ssl.SSLContext, address: str, said: Said, fingerprint: str) -> Said:
+    """What the program at an address answers, where no session follows; raises as reach()."""
+    (_, writer), answer = await _greeted(tls, address, said, fingerprint)
+    await close_writer(writer)
+    return answer
 
 
 def parted(address: str) -> tuple[str, int]:

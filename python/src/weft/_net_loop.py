@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from weft._extension import native as _native
-from weft.errors import BadUse
+from weft.errors import BadUse, Retired
 
-__all__ = ["THREAD", "call", "done", "use"]
+__all__ = ["THREAD", "call", "done", "use", "wait"]
 
 THREAD = "weft net"
 
@@ -96,6 +97,32 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         future.cancel()
         raise
+
+
+def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
+    """As call(), in a process: it may be cancelled meanwhile."""
+    if _loop is not loop:
+        return call(loop, what)
+    over = _native.Channel("over")
+    told, tell = over.reader(), over.writer()
+    future = asyncio.run_coroutine_threadsafe(what, loop)
+    future.add_done_callback(lambda _: tell.retire())
+    try:
+        with contextlib.suppress(Retired):
+            told.read()
+    except BaseException:
+        if not future.cancel() and not future.cancelled() and future.exception() is None:
+            close = getattr(future.result(), "close", None)
+            if close is not None:
+                close()
+        raise
+    finally:
+        with contextlib.suppress(BadUse):
+            told.retire()
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise BadUse("this was closed meanwhile") from None
 
 
 def _forget() -> None:

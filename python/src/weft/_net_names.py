@@ -37,7 +37,7 @@ try:
 except ImportError as error:
     raise ImportError("names need nats-py: pip install 'weft[net]'") from error
 
-__all__ = ["Meeting", "Named"]
+__all__ = ["HOST", "Host", "Meeting", "Named"]
 
 BUCKET = "weft_names"
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
@@ -46,6 +46,7 @@ MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
 BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
 SIDES = ("reader", "writer")
+HOST = "host="  # so begin the names of hosts, and of no channel
 
 # asyncio logs this at the end of each connection that began without TLS, as the client's do; nothing is wrong then.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
@@ -67,7 +68,20 @@ class Named(NamedTuple):
     writers: bool  #: whether it gives writer ends
 
 
+class Host(NamedTuple):
+    """A host that is there (WIRE.md 17.9)."""
+
+    name: str
+    address: str  #: of its agent
+    allow: list[str]  #: what it runs
+    hosts: int  #: how many OS processes it has
+    trust: bool
+    home: str  #: of the agent: another one has another
+
+
 class _Offer:
+    agent: Any = None  # of a host: see _net_agent.py
+
     def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
         self.name, self.channel = name, channel
         self.readers, self.writers = readers, writers
@@ -77,6 +91,11 @@ class _Offer:
 
     def end(self, side: str) -> Any:
         return self.channel.reader() if side == "reader" else self.channel.writer()
+
+    def entry(self) -> dict[str, Any]:
+        """What the entry says of it beside whose it is."""
+        own = {} if self.agent is None else self.agent.entry()
+        return {"readers": self.readers, "writers": self.writers, **own}
 
     def new_ticket(self, now: float) -> str:
         self.tickets = {
@@ -121,6 +140,7 @@ class Meeting:
         self._server_tls = _net_keys.context(keys, server=True)
         self._fingerprint = _net_keys.own_fingerprint(keys)
         self._offers: dict[str, _Offer] = {}
+        self._passes: dict[str, tuple[dict[str, Any], str]] = {}  # of hosts: their entries
         self._why = ""  # the client's last trouble
         self._tasks: set[asyncio.Task[Any]] = set()
         self._nats: Any = None
@@ -223,10 +243,13 @@ class Meeting:
 
     # --- the home's side --------------------------------------------------------------------------
 
-    async def offer(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
+    async def offer(
+        self, name: str, channel: Any, readers: bool, writers: bool, agent: Any = None
+    ) -> None:
         if name in self._offers:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
         offer = self._offers[name] = _Offer(name, channel, readers, writers)
+        offer.agent = agent
         try:
             await self._connected(BACK)
             await self._write(offer)
@@ -262,9 +285,8 @@ class Meeting:
                 "fingerprint": self._fingerprint,
                 "home": self.home,
                 "host": self.host,
-                "readers": offer.readers,
-                "writers": offer.writers,
                 "ticket": offer.new_ticket(now),
+                **offer.entry(),
             }
             packed = json.dumps(entry).encode()
             last = offer.revision
@@ -331,18 +353,26 @@ class Meeting:
                     if error.err_code not in WRONG_LAST:
                         raise
 
-    def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
         name, side = said.get("name"), said.get("side")
         offer = self._offers.get(name) if isinstance(name, str) else None
         if offer is None:
             raise _net_link.Refused(
                 f"no channel {name!r} is offered here (any more): `weft net ls` shows the names"
             )
+        if offer.agent is not None and "pass" in said:
+            if not offer.agent.knows(said["pass"]):
+                raise _net_link.Refused("this pass is another agent's", again=True)
+            welcome: _net_link.Welcome = await offer.agent.welcome(said)
+            return welcome
         if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
             raise _net_link.Refused(
                 f"the ticket for {name!r} is not good: each is good once, for {MEETING:.0f} seconds. Ask for the name again"
             )
         self._start(self._renew(offer))
+        if offer.agent is not None:
+            welcome = await offer.agent.welcome(said)
+            return welcome
         if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
             gives = " and ".join(
                 s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
@@ -387,6 +417,55 @@ class Meeting:
         self.kept(session)
         return session
 
+    async def begin_call(
+        self, name: str, said: dict[str, Any], patience: float
+    ) -> _net_link.Session:
+        """A session with an OS process of the host of that name, for a call (WIRE.md 17.9).
+
+        Raises:
+            BadUse: nobody is that host, or its agent refuses.
+            ConnectionError: its agent does not answer.
+        """
+        said = {**said, "host": self.host, "trust": self.trust, "name": HOST + name}
+        if name in self._passes:
+            entry, known = self._passes[name]
+            with contextlib.suppress(OSError, _net_link.Again):
+                return await self._reach_host(name, entry, {**said, "pass": known})
+            self._passes.pop(name, None)  # who has the name now?
+        entry = await self._ticket_for(HOST + name, "host", patience)
+        try:
+            return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
+        except OSError as error:
+            raise ConnectionError(
+                f"the agent of host {name!r} does not answer at {entry['address']} ({error}): if it was killed its name is gone within "
+                f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here (--address)"
+            ) from None
+
+    async def _reach_host(
+        self, name: str, entry: dict[str, Any], said: dict[str, Any]
+    ) -> _net_link.Session:
+        session = await _net_link.reach(
+            self._client_tls, entry["address"], said, entry["fingerprint"]
+        )
+        self._passes[name] = entry, str(session._said.get("pass"))
+        session._said["home"] = entry["home"]
+        self.kept(session)
+        return session
+
+    async def fate(self, name: str, call: str) -> dict[str, Any] | None:
+        """How the OS process died in which that call ran; None: it did not, or nobody knows."""
+        if name not in self._passes:
+            return None
+        entry, known = self._passes[name]
+        said = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
+        with contextlib.suppress(OSError, BadUse):
+            answer = await _net_link.asked(
+                self._client_tls, entry["address"], {**said, "fate": call}, entry["fingerprint"]
+            )
+            found = answer.get("fate")
+            return found if isinstance(found, dict) else None
+        return None
+
     async def _ticket_for(self, name: str, side: str, patience: float) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
@@ -425,13 +504,34 @@ class Meeting:
                     "that one. Channels that are joined go on"
                 ) from None
         raise BadUse(
-            f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
+            f"there was no host {name.removeprefix(HOST)!r} within {patience:g} seconds: `weft host --name` starts one, `weft net ls` shows them"
+            if side == "host" and not seen
+            else f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
             if not seen
             else f"{seen}, the home of {name!r}, had no ticket within {patience:g} seconds: try again"
         )
 
     async def names(self) -> list[Named]:
+        entries = await self._entries(lambda name: not name.startswith(HOST))
+        return sorted(
+            Named(name, e["host"], e["address"], e["readers"], e["writers"])
+            for name, e in entries.items()
+        )
+
+    async def hosts(self) -> list[Host]:
+        entries = await self._entries(lambda name: name.startswith(HOST))
         found = []
+        for key, e in entries.items():
+            with contextlib.suppress(KeyError, TypeError, ValueError):  # no host's
+                allow = [str(run) for run in e["allow"]]
+                name = key.removeprefix(HOST)
+                found.append(
+                    Host(name, e["address"], allow, int(e["hosts"]), bool(e["trust"]), e["home"])
+                )
+        return sorted(found)
+
+    async def _entries(self, wanted: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
+        found = {}
         try:
             await self._connected(BACK)
             names = await self._names()
@@ -439,14 +539,15 @@ class Meeting:
             info = await self._nats.jetstream().stream_info(f"KV_{BUCKET}", subjects_filter=">")
             for subject in info.state.subjects or ():
                 name = subject.removeprefix(f"$KV.{BUCKET}.")
+                if not wanted(name):
+                    continue
                 with contextlib.suppress(BadUse, js_errors.NotFoundError):
-                    e = _entry_of((await names.get(name)).value or b"", name)
-                    found.append(Named(name, e["host"], e["address"], e["readers"], e["writers"]))
+                    found[name] = _entry_of((await names.get(name)).value or b"", name)
         except _LOST as error:
             raise BadUse(
                 f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"
             ) from None
-        return sorted(found)
+        return found
 
 
 def _entry_of(packed: bytes, name: str) -> dict[str, Any]:

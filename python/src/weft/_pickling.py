@@ -24,7 +24,18 @@ from weft import _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Poisoned, Retired, WeftError
 
-__all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "dump_values", "function_named", "load_call", "load_values", "name_of", "why_not"]
+__all__ = [
+    "Call",
+    "Failure",
+    "RemoteTraceback",
+    "dump_call",
+    "dump_values",
+    "function_named",
+    "load_call",
+    "load_values",
+    "name_of",
+    "why_not",
+]
 
 _SHARED = "shared array "
 _GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)  # what is found by its name there

@@ -21,8 +21,9 @@ import socket
 import weakref
 from typing import Any
 
-from weft import _net_keys, _net_link, _net_loop
+from weft import _hosts, _net_keys, _net_link, _net_loop
 from weft._extension import native as _native
+from weft._net_hosts import FarHost, FarHosts
 from weft._net_keys import make_keys
 from weft._net_link import Session
 from weft._net_names import Meeting, Named, checked
@@ -86,7 +87,7 @@ class Door:
         self._closed = False
         _open.add(self)
 
-    def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
         if said.get("name") is not None:
             raise _net_link.Refused(
                 f"no channel {said['name']!r} is offered here: this program only takes sessions"
@@ -189,6 +190,25 @@ def connect(
     return session
 
 
+def _seconds(patience: Any) -> None:
+    number = isinstance(patience, (int, float)) and not isinstance(patience, bool)
+    if not number or not 0 < patience <= 1e6:
+        raise BadUse(f"patience is seconds, more than 0, not {patience!r}")
+
+
+def _host_named(name: str) -> FarHost | None:
+    """What `on("gpu1")` means."""
+    joined = [n for n in list(_open) if isinstance(n, Network)]
+    if len(joined) > 1:
+        raise BadUse(
+            f"on({name!r}): this program has joined {len(joined)} networks; say of which it is a host: network.host({name!r})"
+        )
+    return joined[0].host(name) if joined else None
+
+
+_hosts.named = _host_named
+
+
 class Network:
     """This program as one of a network; `join` makes it. Leaving its block leaves the network:
     sessions end, and ends over there die.
@@ -285,9 +305,7 @@ class Network:
         return self._end(name, "writer", patience)
 
     def _end(self, name: str, side: str, patience: float) -> Any:
-        number = isinstance(patience, (int, float)) and not isinstance(patience, bool)
-        if not number or not 0 < patience <= 1e6:
-            raise BadUse(f"patience is seconds, more than 0, not {patience!r}")
+        _seconds(patience)
         session = self._call(self._meeting.come(checked(name), side, patience))
         try:
             return session.take("end")
@@ -302,6 +320,36 @@ class Network:
         """
         found: list[Named] = self._call(self._meeting.names())
         return found
+
+    def host(self, name: str, *, patience: float = 10.0) -> FarHost:
+        """A host on another machine, whose agent (`weft host`) has joined by that name, or will:
+        `worker(…).on(network.host("gpu1"))`. Where one network is joined `on("gpu1")` will do.
+
+        The function is found there by its module's name, whose source has to be the same; ends of
+        channels that this program has made go along, the rest as plain values, or by pickle where
+        both sides say `trust`.
+
+        Args:
+            patience: seconds that a call waits for the host to be there.
+
+        Raises:
+            BadUse: that is no name.
+        """
+        _seconds(patience)
+        return FarHost(self, name, float(patience))
+
+    def hosts(self, n: int = 1, *, patience: float = 10.0) -> FarHosts:
+        """All hosts of the network, of which each call goes to one: `worker(…).on(network.hosts())`.
+        Hosts that come later are used too. Blocks the thread until there are `n`.
+
+        Args:
+            patience: seconds to wait for them; and that a call waits for one.
+
+        Raises:
+            BadUse: there are not so many; the server does not answer.
+        """
+        _seconds(patience)
+        return FarHosts(self, n, float(patience))
 
     def _call(self, what: Any) -> Any:
         if self._closed:

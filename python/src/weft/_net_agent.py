@@ -1,0 +1,228 @@
+"""An agent: it has OS processes on its machine, and programs on others have them run what it allows
+(WIRE.md 17.9, 17.12). `weft host` is one.
+
+    welcome() ──refused: not allowed, another source, no process │ a call: a thread, serve() in one of `Hosts`
+        ──that has come by the socket here──► carried(): bytes, between it and the caller ──either ends──► over
+        ──asked for a call's fate──► how its OS process died
+
+Invariants
+- Fields are the loop's thread's, but for `_hosts`, of which any may call.
+- What a caller says is JSON of one message; nothing of it is run, and no module is imported here.
+- Each call has a thread that waits for it; its future in `_calls` is set when that is over, and kept for KEPT
+  calls more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from weft import _net_calls, _net_link, _net_loop, _net_names
+from weft._hosts import Hosts
+from weft.errors import BadUse, ProcessDied
+
+__all__ = ["Agent"]
+
+KEPT = 1000
+ROOM = 3000  # bytes of a fate
+PATIENCE = (
+    3.0  # seconds for a process to be known as dead; and for what runs, to end with its agent
+)
+START = 60.0  # seconds for an OS process to be there for a call
+
+
+class Agent:
+    """Serves as the host `name` of the network.
+
+    Args:
+        allow: what may be run, "module:function" each.
+        hosts: how many OS processes; None: as many as there are CPUs.
+        limits: further arguments of Hosts.
+    Raises:
+        BadUse: the name is taken, or none; that is nothing to allow; a limit that makes no sense.
+        OSError: the system starts no process.
+    """
+
+    def __init__(
+        self, network: Any, name: str, allow: Sequence[str], hosts: int | None, **limits: Any
+    ) -> None:
+        self.name = _net_names.checked(name)
+        for run in allow:
+            _net_calls.parted_run(run)
+        if not allow:
+            raise BadUse("a host runs what --allow MODULE:FUNCTION names: give it at least once")
+        self.allow = sorted(set(allow))
+        self._network = network
+        self._pass = secrets.token_hex(16)
+        self._number, self._limits = hosts, limits
+        self._hosts = Hosts(hosts, **limits)
+        self._old: list[Hosts] = []
+        self._seen: dict[str, str] = {}  # modules, and the digests that were asked for
+        self._coming: dict[str, asyncio.Future[tuple[_net_link.Streams, int]]] = {}
+        self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
+        self._folder = tempfile.mkdtemp(prefix="weft-host-")  # nobody else may enter
+        self._path = f"{self._folder}/s"
+        try:
+            self._server = network._call(self._listen())
+            network._call(
+                network._meeting.offer(_net_names.HOST + self.name, None, False, False, self)
+            )
+        except BaseException:
+            self._end_hosts()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    async def _listen(self) -> asyncio.AbstractServer:
+        return await asyncio.start_unix_server(self._came, self._path, limit=_net_link.LARGEST)
+
+    def entry(self) -> dict[str, Any]:
+        """What the network reads of it."""
+        return {
+            "allow": self.allow,
+            "hosts": len(self._hosts),
+            "trust": bool(self._network._meeting.trust),
+        }
+
+    def knows(self, shown: Any) -> bool:
+        return isinstance(shown, str) and secrets.compare_digest(
+            shown.encode(), self._pass.encode()
+        )
+
+    async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One of the OS processes, for a call."""
+        try:
+            token, pid = (await reader.readline()).split()
+            waiting = self._coming.pop(token.decode())
+            waiting.set_result(((reader, writer), int(pid)))
+        except (OSError, ValueError, KeyError, asyncio.InvalidStateError):
+            writer.transport.abort()  # nobody waits for it any more
+
+    async def welcome(self, said: dict[str, Any]) -> _net_link.Welcome:
+        """
+        Raises:
+            Refused: why it does not run here.
+        """
+        meeting = self._network._meeting
+        if "fate" in said:
+            fate = await self._fate(said["fate"])
+            return self._welcome({"fate": fate}, lambda streams: _net_link.close_writer(streams[1]))
+        run = said.get("run")
+        if run not in self.allow:
+            raise _net_link.Refused(
+                f"{str(run)[: _net_calls.LONGEST]} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}: "
+                "start its agent with --allow for it too"
+            )
+        if wrong := _net_calls.fault(self.name, run, said):
+            raise _net_link.Refused(wrong)
+        self._fresh(_net_calls.parted_run(run)[0], said["digest"])
+        call, token = secrets.token_hex(8), secrets.token_hex(16)
+        loop = asyncio.get_running_loop()
+        self._calls[call] = over = loop.create_future()
+        self._coming[token] = coming = loop.create_future()
+        while len(self._calls) > KEPT and next(iter(self._calls.values())).done():
+            del self._calls[next(iter(self._calls))]
+        trusted = meeting.trust and said.get("trust") is True
+        threading.Thread(
+            target=self._run,
+            args=(loop, over, self._hosts, (self._path, token, run, trusted)),
+            name="weft: a call",
+            daemon=True,
+        ).start()
+        try:
+            await asyncio.wait((over, coming), timeout=START, return_when=asyncio.FIRST_COMPLETED)
+            if not coming.done():
+                why = over.result() if over.done() else None
+                raise _net_link.Refused(f"host {self.name} could not begin: {why}"[:1000])
+        finally:
+            self._coming.pop(token, None)
+        child, pid = coming.result()
+
+        async def then(streams: _net_link.Streams) -> None:
+            await _net_link.carried(child, streams)
+
+        more = {"pid": pid, "call": call, "pass": self._pass}
+        return self._welcome(more, then, child[1].transport.abort)
+
+    def _welcome(self, more: Any, then: Any, lost: Any = lambda: None) -> _net_link.Welcome:
+        meeting = self._network._meeting
+        return _net_link.Welcome(meeting.host, meeting.trust, lambda _: None, lost, more, then)
+
+    def _fresh(self, module: str, digest: str) -> None:
+        """New OS processes, where those that there are have another source of the module."""
+        if self._seen.setdefault(module, digest) == digest:
+            return
+        self._seen[module] = digest
+        old, self._hosts = self._hosts, Hosts(self._number, **self._limits)
+        self._old.append(old)
+        threading.Thread(target=old.close, name="weft: closes hosts", daemon=True).start()
+
+    def _run(self, loop: Any, over: Any, hosts: Hosts, args: tuple[Any, ...]) -> None:
+        """On a thread of the call's own."""
+        fate: dict[str, Any] | None = None
+        try:
+            hosts.call(_net_calls.serve, args, {})
+        except ProcessDied as error:
+            fate = {
+                "pid": error.pid,
+                "returncode": error._returncode,
+                "stack": error.stack,
+                "memory": error.out_of_memory,
+                "stderr": error.stderr,
+            }
+        except BaseException as error:
+            fate = {"why": f"{type(error).__name__}: {error}"}
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lambda: over.done() or over.set_result(fate))
+
+    async def _fate(self, call: Any) -> dict[str, Any] | None:
+        over = self._calls.get(call) if isinstance(call, str) else None
+        if over is None:
+            return None
+        await asyncio.wait((over,), timeout=PATIENCE)
+        if not over.done() or over.result() is None or "why" in over.result():
+            return None
+        fate = dict(over.result())
+        while len(json.dumps(fate)) > ROOM:
+            fate["stack"] = fate["stack"][: len(fate["stack"]) // 2]
+            fate["stderr"] = fate["stderr"][(len(fate["stderr"]) + 1) // 2 :]
+        return fate
+
+    @property
+    def pids(self) -> list[int]:
+        """Of its OS processes."""
+        return self._hosts.pids
+
+    def close(self) -> None:
+        """Leaves the network; what runs is cancelled, and ended after some seconds."""
+        with contextlib.suppress(BadUse):
+            self._network._call(self._shut())
+        self._network.close()  # callers' sessions end, and by that what runs for them is cancelled
+        self._end_hosts()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _shut(self) -> None:
+        self._server.close()
+
+    def _end_hosts(self) -> None:
+        for hosts in (self._hosts, *self._old):
+            there = [p.host for p in hosts._places if p.host is not None]
+            closing = threading.Thread(target=hosts.close, daemon=True)
+            closing.start()
+            closing.join(PATIENCE)
+            if closing.is_alive():
+                for host in there:
+                    host.kill()
+                closing.join()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
