@@ -184,5 +184,32 @@ def many_writers(server: str, keys: str, name: str, n: str) -> None:
         say("written")
 
 
+# --- hosts ----------------------------------------------------------------------------------------------------------
+
+
+def calls_for_ever(server: str, keys: str) -> None:
+    """Says the number of the OS process that writes over there; and how it ended there, and here."""
+    import far_parts
+
+    numbers, ended = th.Channel("numbers"), th.Channel("ended", capacity=1)
+    listens = ended.reader()
+
+    @th.process
+    def reads(numbers: Any) -> None:
+        say(numbers.read())
+        for _ in numbers:
+            pass
+
+    with net.join(server, keys=keys) as network:
+        host = network.host("gpu1")
+        try:
+            th.run(
+                reads(numbers.reader()),
+                far_parts.writes_for_ever.on(host)(numbers.writer(), ended.writer()),
+            )
+        except KeyboardInterrupt as error:
+            say([listens.read(), type(error).__name__])
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

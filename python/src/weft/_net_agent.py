@@ -2,7 +2,7 @@
 (WIRE.md 17.9, 17.12). `weft host` is one.
 
     welcome() ──refused: not allowed, another source, no process │ a call: a thread, serve() in one of `Hosts`
-        ──that has come by the socket here──► carried(): bytes, between it and the caller ──either ends──► over
+        ──that has come by the socket here──► couple(): bytes, between it and the caller ──either ends──► over
         ──asked for a call's fate──► how its OS process died
 
 Invariants
@@ -24,7 +24,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from weft import _net_calls, _net_link, _net_loop, _net_names
+from weft import _net_calls, _net_link, _net_names
 from weft._hosts import Hosts
 from weft.errors import BadUse, ProcessDied
 
@@ -145,7 +145,7 @@ class Agent:
         child, pid = coming.result()
 
         async def then(streams: _net_link.Streams) -> None:
-            await _net_link.carried(child, streams)
+            await _net_link.couple(child, streams)
 
         more = {"pid": pid, "call": call, "pass": self._pass}
         return self._welcome(more, then, child[1].transport.abort)

@@ -363,16 +363,14 @@ class Meeting:
         if offer.agent is not None and "pass" in said:
             if not offer.agent.knows(said["pass"]):
                 raise _net_link.Refused("this pass is another agent's", again=True)
-            welcome: _net_link.Welcome = await offer.agent.welcome(said)
-            return welcome
+            return await self._welcome_of(offer, said)
         if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
             raise _net_link.Refused(
                 f"the ticket for {name!r} is not good: each is good once, for {MEETING:.0f} seconds. Ask for the name again"
             )
         self._start(self._renew(offer))
         if offer.agent is not None:
-            welcome = await offer.agent.welcome(said)
-            return welcome
+            return await self._welcome_of(offer, said)
         if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
             gives = " and ".join(
                 s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
@@ -392,6 +390,10 @@ class Meeting:
                 session._link.close(str(error))
 
         return _net_link.Welcome(self.host, self.trust, begun, end.retire)
+
+    async def _welcome_of(self, offer: _Offer, said: dict[str, Any]) -> _net_link.Welcome:
+        welcome: _net_link.Welcome = await offer.agent.welcome(said)
+        return welcome
 
     # --- who comes --------------------------------------------------------------------------------
 

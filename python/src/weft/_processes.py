@@ -59,8 +59,8 @@ def away_to(function: Any, where: Any) -> Any:
         call = host.call
     if call is None:
         raise BadUse(
-            f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them, a Supervisor, or the name of a host of a network that "
-            "was joined (weft.net.join); another backend before the call, function.on(...)(...)"
+            f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them, a Supervisor, or the name of a host of a "
+            "network that was joined (weft.net.join); another backend before the call, function.on(...)(...)"
         )
     native = getattr(function, "_weft_call", function)
     if isinstance(native, _native_hosts.Call):

@@ -1,0 +1,107 @@
+"""What the hosts of the tests run: a module that caller and host both have."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from points import Point
+
+from weft import processes as ps
+from weft import threads as th
+from weft.coroutines import process as awaited
+
+
+class Odd(Exception):
+    """An exception of this module's."""
+
+
+@ps.process
+def add(a: Any, b: Any, *, more: Any = 0) -> Any:
+    return a + b + more
+
+
+@ps.process
+def pid() -> int:
+    return os.getpid()
+
+
+@ps.process
+def doubles(values: Any, out: Any) -> str:
+    for value in values:
+        out.write(2 * value)
+    return "done"
+
+
+@awaited
+async def doubles_awaited(values: Any, out: Any) -> str:
+    async for value in values:
+        await out.write(2 * value)
+    return "done"
+
+
+@ps.process
+def sums(ends: dict[str, list[Any]]) -> int:
+    return sum(v for reader in ends["readers"] for v in reader)
+
+
+@ps.process
+def fails(how: str) -> None:
+    if how == "odd":
+        raise Odd("odd", 3)
+    if how == "system":
+        raise UnicodeDecodeError("utf-8", b"x", 0, 1, "no")
+    raise {"value": ValueError, "key": KeyError}[how]("told so")
+
+
+@ps.process
+def gives_an_object() -> Any:
+    return Point(1, 2)
+
+
+@ps.process
+def x_of(point: Any) -> int:
+    return int(point.x)
+
+
+@ps.process
+def dies(numbers: Any) -> None:
+    """Once it has written one."""
+    numbers.write(os.getpid())
+    print("last words", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@ps.process
+def writes_for_ever(numbers: Any, said: Any) -> None:
+    """Says how it ended: by a cancellation its `finally` runs."""
+    try:
+        while True:
+            numbers.write(os.getpid())
+    finally:
+        said.write("ended")
+
+
+@ps.process
+def squares(jobs: Any, results: Any) -> None:
+    """Jobs are not lost with who has them in hand."""
+    while True:
+        with jobs.extended() as n:
+            results.write([n, n * n, os.getpid()])
+
+
+@ps.process
+def poisons(values: Any) -> None:
+    values.read()
+    raise th.Poisoned("enough")
+
+
+def not_decorated() -> int:
+    return 3
+
+
+@ps.process
+def not_allowed() -> None:
+    """No agent of the tests allows it."""

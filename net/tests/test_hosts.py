@@ -1,0 +1,604 @@
+"""Hosts on other machines: agents (`weft host`) and who calls (WIRE.md 17.9 to 17.12)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import far_parts as parts
+import pytest
+from points import Point
+
+from weft import _net_calls, _net_link, _net_loop, net
+from weft import coroutines as co
+from weft import processes as ps
+from weft import threads as th
+from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, ProcessDied
+
+HERE = Path(__file__).resolve().parent
+ALLOWED = [
+    name
+    for name in vars(parts)
+    if getattr(getattr(parts, name), "__module__", "") == "far_parts" and name != "not_allowed"
+]
+
+
+class Agent:
+    """`weft host`, under way."""
+
+    def __init__(self, server: Any, keys: Path, name: str, *more: str, folder: Path = HERE) -> None:
+        command = [sys.executable, "-m", "weft.cli", "host", "--join", server.url]
+        command += ["--keys", str(keys), "--name", name, "--json", *more]
+        if "--allow" not in more:
+            command += [word for each in ALLOWED for word in ("--allow", f"far_parts:{each}")]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            start_new_session=True,
+        )
+        assert self.process.stdout is not None and self.process.stderr is not None
+        line = self.process.stdout.readline()
+        self.refused = "" if line else self.process.stderr.read()
+        self.said: dict[str, Any] = json.loads(line) if line else {}
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def ended(self) -> tuple[int, str]:
+        _, errors = self.process.communicate()
+        return self.process.returncode, errors
+
+
+@pytest.fixture
+def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
+    started: list[Agent] = []
+
+    def start(name: str = "gpu1", *more: str, **where: Path) -> Agent:
+        started.append(Agent(server, keys, name, *more, **where))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.terminate()
+        one.process.communicate()
+
+
+@pytest.fixture
+def network(server: Any, keys: Path) -> Iterator[net.Network]:
+    with net.join(server.url, keys=keys, name="caller") as joined:
+        yield joined
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+# --- what comes back ------------------------------------------------------------------------------
+
+
+def test_results_come_back(agent, network):  # wire 17.9, 17.10
+    there = agent("gpu1", "--hosts", "2")
+    host = network.host("gpu1")
+    assert th.run(parts.add.on(host)(1, 2, more=4)) == 7
+    assert th.run(parts.add(b"a", b"b", more=b"c").on(host)) == b"abc"
+    assert th.run(parts.add.on("gpu1")([1, (2,)], [{"k": None}], more=[])) == [1, [2], {"k": None}]
+    pids = th.run(*(parts.pid.on(host)() for _ in range(4)))
+    assert set(pids) <= set(there.said["pids"]) and os.getpid() not in pids
+    assert repr(host) == f"<host 'gpu1' of {network!r}>"
+
+
+def test_ends_go_over(agent, network):  # wire 17.10
+    """The caller is the home; also of ends that lie in lists and dicts."""
+    agent()
+
+    @th.process
+    def drives(out: Any, back: Any) -> list[int]:
+        got = []
+        for i in range(20):
+            out.write(i)
+            got.append(back.read())
+        return got
+
+    for there in (parts.doubles, parts.doubles_awaited):
+        values, back = th.Channel("values"), th.Channel("back")
+        got = th.run(
+            drives(values.writer(), back.reader()),
+            there.on("gpu1")(values.reader(), back.writer()),
+        )
+        assert got == [[2 * i for i in range(20)], "done"]
+
+    @th.process
+    def writes(out: Any) -> None:
+        for i in range(5):
+            out.write(i)
+
+    channels = [th.Channel() for _ in range(3)]
+    ends = {"readers": [c.reader() for c in channels]}
+    assert th.run(parts.sums.on("gpu1")(ends), [writes(c.writer()) for c in channels])[0] == 30
+
+
+def test_in_coroutines(agent, network):
+    agent()
+
+    @co.process
+    async def writes(out: Any) -> None:
+        for i in range(10):
+            await out.write(i)
+
+    @co.process
+    async def reads(back: Any) -> list[int]:
+        return [v async for v in back]
+
+    values, back = co.Channel("values"), co.Channel("back")
+    got = co.run(
+        writes(values.writer()),
+        parts.doubles_awaited.on("gpu1")(values.reader(), back.writer()),
+        reads(back.reader()),
+    )
+    assert got[1:] == ["done", [2 * i for i in range(10)]]
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "args"),
+    [
+        ("value", ValueError, ("told so",)),
+        ("key", KeyError, ("told so",)),
+        ("odd", parts.Odd, ("odd", 3)),
+        ("system", UnicodeDecodeError, ("utf-8", b"x", 0, 1, "no")),
+    ],
+)
+def test_exceptions_come_back(agent, network, how, kind, args):  # wire 17.11
+    agent()
+    with pytest.raises(kind) as raised:
+        th.run(parts.fails.on("gpu1")(how))
+    assert type(raised.value) is kind and raised.value.args == args
+    text = str(raised.value.__cause__)
+    assert "in another OS process:\nTraceback" in text and "in fails\n" in text
+
+
+def test_poison_comes_over(agent, network):  # wire 17.11
+    agent()
+    c = th.Channel()
+    w = c.writer()
+
+    @th.process
+    def writes(out: Any) -> str:
+        try:
+            while True:
+                out.write(1)
+        except Poisoned:
+            return "poisoned"
+
+    assert th.run(writes(w), parts.poisons.on("gpu1")(c.reader()))[0] == "poisoned"
+
+
+# An agent that says what it likes makes no class of the caller's, and runs nothing.
+@pytest.mark.parametrize(
+    ("module", "kind", "args"),
+    [
+        ("os", "system", ["true"]),
+        ("builtins", "print", ["x"]),
+        ("builtins", "SystemExit", [3]),
+        ("builtins", "KeyboardInterrupt", []),
+        ("subprocess", "CalledProcessError", [1, "x"]),
+        ("builtins", "UnicodeDecodeError", ["too", "few"]),
+        ("far_parts", "Point", [1, 2]),
+        ("far_parts", "add", [1, 2]),
+        (None, None, None),
+    ],
+)
+def test_a_failure_makes_exceptions_only(module, kind, args):  # wire 17.11
+    asked = _net_calls.asked_of(parts.not_decorated)
+    said = {"module": module, "type": kind, "args": args, "brief": "b", "text": "t"}
+    error = _net_calls.exception_of(said, asked)
+    assert type(error) is RuntimeError and str(error) == "b"
+
+
+# --- what goes over -------------------------------------------------------------------------------
+
+
+def test_plain_values_only(agent, network):  # wire 17.10
+    agent()
+    with pytest.raises(BadUse, match=r"a Point cannot go to a board, or to a program on another"):
+        th.run(parts.x_of.on("gpu1")(Point(3, 4)))
+    with pytest.raises(BadUse, match=r"a Point cannot go to a board, or to a program on another"):
+        th.run(parts.gives_an_object.on("gpu1")())
+    with pytest.raises(BadUse, match=r"itself cannot go to another machine: give it an end"):
+        th.run(parts.x_of.on("gpu1")(th.Channel()))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_pickles_where_both_trust(agent, server, keys, there):  # wire 17.6, 17.10
+    agent("gpu1", *["--trust"][: int(there)])
+    with net.join(server.url, keys=keys, trust=True) as network:
+        host = network.host("gpu1")
+        if not there:
+            with pytest.raises(BadUse, match="a Point cannot go"):
+                th.run(parts.x_of.on(host)(Point(3, 4)))
+            return
+        assert th.run(parts.x_of.on(host)(Point(3, 4))) == 3
+        point = th.run(parts.gives_an_object.on(host)())
+        assert type(point) is Point and point.y == 2
+        with pytest.raises(parts.Odd) as raised:
+            th.run(parts.fails.on(host)("odd"))
+        assert "in fails\n" in str(raised.value.__cause__)
+        with pytest.raises(BadUse, match="not_allowed is not allowed on host gpu1"):
+            th.run(parts.not_allowed.on(host)())
+
+
+# --- refused --------------------------------------------------------------------------------------
+
+
+def test_what_is_not_allowed(agent, network):  # wire 17.9
+    agent("gpu1", "--allow", "far_parts:add", "--allow", "far_parts:pid")
+    with pytest.raises(
+        BadUse,
+        match=r"far_parts:not_allowed is not allowed on host gpu1, which runs far_parts:add, "
+        r"far_parts:pid: start its agent with --allow",
+    ):
+        th.run(parts.not_allowed.on("gpu1")())
+    assert th.run(parts.add.on("gpu1")(1, 1)) == 2
+
+
+def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
+    """Both digests and versions are named; once the source is the same it runs, in OS processes
+    that have it."""
+    shutil.copy(HERE / "points.py", tmp_path)
+    (tmp_path / "far_parts.py").write_text("raise SystemExit('it is not imported by the agent')\n")
+    agent("gpu1", "--hosts", "1", folder=tmp_path)
+    with pytest.raises(BadUse) as raised:
+        th.run(parts.add.on("gpu1")(1, 2))
+    there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]
+    here = _net_calls.digest_of(HERE / "far_parts.py")[:16]
+    python = sys.version.split()[0]
+    assert f"SHA-256 {there}…" in str(raised.value) and f"{here}… here" in str(raised.value)
+    assert f"(Python {python} and Weft" in str(raised.value)
+    assert "Bring the same source to both machines" in str(raised.value)
+    shutil.copy(HERE / "far_parts.py", tmp_path)
+    assert th.run(parts.add.on("gpu1")(1, 2)) == 3
+
+
+def test_changed_on_both_sides(agent, network, tmp_path, monkeypatch):
+    """What an OS process has imported of an older source is not run for who has a newer one."""
+    module = tmp_path / "changes.py"
+    module.write_text("def answer():\n    return 1\n")
+    agent("gpu1", "--hosts", "1", "--allow", "changes:answer", folder=tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    import changes
+
+    assert th.run(ps.process(changes.answer).on("gpu1")()) == 1
+    module.write_text("def answer():\n    return 22\n")
+    assert th.run(ps.process(changes.answer).on("gpu1")()) == 22
+    module.unlink()
+    with pytest.raises(OSError, match=r"changes\.py"):  # it is not here any more
+        th.run(ps.process(changes.answer).on("gpu1")())
+
+
+def test_a_module_that_is_not_there(agent, network, tmp_path):  # wire 17.9
+    agent(folder=tmp_path)
+    with pytest.raises(BadUse, match=r"there is no module 'far_parts' on gpu1, or none in Python"):
+        th.run(parts.add.on("gpu1")(1, 2))
+
+
+def test_functions_that_nobody_finds(network):
+    @ps.process
+    def local() -> None: ...
+
+    for function in (local, ps.process(lambda: 3)):
+        with pytest.raises(BadUse, match="cannot run on another machine, which finds a function"):
+            th.run(function.on(network.host("gpu1"))())
+    with pytest.raises(BadUse, match="has no source in Python"):
+        _net_calls.asked_of(len)
+
+
+@pytest.mark.parametrize("run", ["", "x", "x:", ":y", "x:y z", "x:y:z", "a" * 200 + ":b", 3])
+def test_what_is_nothing_to_allow(agent, run):
+    with pytest.raises(BadUse, match="MODULE:FUNCTION"):
+        _net_calls.parted_run(run)
+
+
+def test_agents_that_do_not_begin(agent, server):
+    assert "MODULE:FUNCTION, as" in agent("gpu1", "--allow", "nonsense").refused
+    assert "a name is 1 to 60 letters" in agent("a b").refused
+    agent("gpu1")
+    assert re.search(r"'host=gpu1' is taken by gpu1 at", agent("gpu1").refused)
+    one = subprocess.run(
+        [sys.executable, "-m", "weft.cli", "host", "--keys", "/nowhere", "--allow", "a:b"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert one.returncode == 2 and "`weft net up`" in one.stderr
+
+
+def test_a_host_that_is_not_there(network):
+    with pytest.raises(BadUse, match=r"there was no host 'gpu7' within 0\.2 seconds: `weft host"):
+        th.run(parts.add.on(network.host("gpu7", patience=0.2))(1, 2))
+    with pytest.raises(BadUse, match="a name is 1 to 60"):
+        network.host("gpu 1")
+    with pytest.raises(BadUse, match="patience is seconds"):
+        network.host("gpu1", patience=-1)
+
+
+def test_names_of_hosts_without_a_network(server, keys):
+    with pytest.raises(BadUse, match=r"no such backend.*the name of a host of a network"):
+        parts.add.on("gpu1")
+    with net.join(server.url, keys=keys) as one, net.join(server.url, keys=keys):
+        with pytest.raises(BadUse, match="has joined 2 networks; say of which"):
+            parts.add(1, 2).on("gpu1")
+        host = one.host("gpu1")
+    with pytest.raises(BadUse, match="has left the network: join again"):
+        th.run(parts.add.on(host)(1, 2))
+
+
+def test_a_pass_of_another_agent(agent, network):  # wire 17.9
+    """Is refused with `again`; then a ticket is taken."""
+    agent()
+    host = network.host("gpu1")
+    assert th.run(parts.add.on(host)(1, 2)) == 3
+    meeting = network._meeting
+    entry, _ = meeting._passes["gpu1"]
+    said = {"host": "x", "trust": False, "name": "host=gpu1", "run": "far_parts:add"}
+    for wrong in ("0" * 32, "", None, 7, "ü"):
+        with pytest.raises(_net_link.Again, match="this pass is another agent's"):
+            _net_loop.call(
+                network._loop,
+                _net_link.reach(
+                    meeting._client_tls,
+                    entry["address"],
+                    {**said, "pass": wrong},
+                    entry["fingerprint"],
+                ),
+            )
+    meeting._passes["gpu1"] = entry, "0" * 32
+    assert th.run(parts.add.on(host)(2, 2)) == 4
+
+
+def test_without_keys_of_the_network(agent, server, strange_keys):
+    agent()
+    with pytest.raises(BadUse, match="no meeting place at"):
+        net.join(server.url, keys=strange_keys)
+
+
+def test_the_server_is_lost(agent, server, network):  # wire 17.8
+    """A host that is known goes on."""
+    agent()
+    assert th.run(parts.add.on("gpu1")(1, 2)) == 3
+    server.close()
+    assert th.run(parts.add.on("gpu1")(3, 2)) == 5
+
+
+# --- deaths ---------------------------------------------------------------------------------------
+
+
+@th.process
+def first_of(numbers: Any, then: Callable[[int], None] = lambda pid: None) -> str:
+    then(numbers.read())
+    try:
+        while True:
+            numbers.read()
+    except PeerDied:
+        return "peer died"
+
+
+def test_a_host_that_dies(agent, network):  # wire 17.12
+    agent("gpu1", "--hosts", "1")
+    numbers = th.Channel("numbers")
+    first = first_of(numbers.reader())
+    with pytest.raises(ProcessDied) as raised:
+        th.run(first, parts.dies.on("gpu1")(numbers.writer()))
+    error = raised.value
+    assert (error.host, error.process, error.signal) == ("gpu1", "dies", signal.SIGKILL)
+    assert error.stderr == "last words"
+    assert "on host 'gpu1' was ended by SIGKILL" in str(error)
+    assert th.run(parts.add.on("gpu1")(1, 2)) == 3  # another OS process is there
+
+
+def test_an_agent_that_is_killed(agent, network):  # wire 17.12
+    there = agent("gpu1", "--hosts", "1")
+    numbers, said = th.Channel("numbers"), th.Channel("said", capacity=1)
+    keep = said.reader()
+    first = first_of(numbers.reader(), lambda pid: there.kill())
+    with pytest.raises(ProcessDied) as raised:
+        th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), said.writer()))
+    error = raised.value
+    assert (error.host, error.signal, error.status) == ("gpu1", None, None)
+    assert error.pid in there.said["pids"] and "is lost (its machine or its agent" in str(error)
+    keep.retire()
+    with pytest.raises(ConnectionError, match=r"the agent of host 'gpu1' does not answer at"):
+        th.run(parts.add.on(network.host("gpu1"))(1, 2))
+    while not gone(there.said["pids"][0]):  # its OS processes end with it
+        th.sleep(0.01)
+
+
+def test_an_agent_that_is_stopped(agent, network):
+    there = agent("gpu1", "--hosts", "1")
+    numbers, said = th.Channel("numbers"), th.Channel("said", capacity=1)
+    keep = said.reader()
+    first = first_of(numbers.reader(), lambda pid: there.process.send_signal(signal.SIGINT))
+    with pytest.raises(ProcessDied):
+        th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), said.writer()))
+    status, errors = there.ended()
+    assert (status, "weft: host gpu1 is stopped, by Ctrl-C" in errors) == (130, True)
+    assert all(map(gone, there.said["pids"])) and not network.names()
+    keep.retire()
+
+
+def test_what_the_caller_cancels(agent, network):  # wire 17.10
+    """It is cancelled there: its `finally` runs, and its ends retire."""
+    agent()
+    numbers, said = th.Channel("numbers"), th.Channel("said")
+    listens = said.reader()
+
+    @th.process
+    def enough(numbers: Any) -> None:
+        numbers.read()
+        raise ValueError("enough")
+
+    @th.process
+    def outer() -> None:
+        th.Parallel(
+            enough(numbers.reader()),
+            parts.writes_for_ever.on("gpu1")(numbers.writer(), said.writer()),
+        )
+
+    @th.process
+    def hears() -> str:
+        return str(listens.read())
+
+    @th.process
+    def guarded() -> str:
+        try:
+            outer_failed = th.Parallel(outer())
+        except ValueError as error:
+            return str(error)
+        return str(outer_failed)
+
+    assert th.run(guarded(), hears()) == ["enough", "ended"]
+
+
+def test_cancelled_before_the_host_is_there(network):
+    """Nobody waits out the patience."""
+
+    @th.process
+    def fails() -> None:
+        raise ValueError("at once")
+
+    with pytest.raises(ValueError, match="at once"):
+        th.run(parts.add.on(network.host("gpu9", patience=1e5))(1, 2), fails())
+
+
+def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
+    there = agent("gpu1", "--hosts", "1")
+    p = program("calls_for_ever", server.url, keys)
+    pid = p.heard()
+    assert pid in there.said["pids"]
+    p.process.send_signal(signal.SIGINT)
+    assert p.heard() == ["ended", "KeyboardInterrupt"]
+    assert p.ended() == 0
+    with net.join(server.url, keys=keys) as network:  # the OS process is free, and the same
+        assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
+
+
+def test_a_caller_that_is_killed(agent, server, keys, program):
+    agent("gpu1", "--hosts", "1")
+    p = program("calls_for_ever", server.url, keys)
+    pid = p.heard()
+    p.kill()
+    with net.join(server.url, keys=keys) as network:
+        assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
+
+
+# --- pools ----------------------------------------------------------------------------------------
+
+
+def test_a_pool_of_hosts(agent, network):
+    agents = {name: agent(name, "--hosts", "1") for name in ("gpu1", "gpu2")}
+    hosts = network.hosts(2)
+    assert (len(hosts), hosts.names) == (2, ["gpu1", "gpu2"])
+    numbers = [th.Channel() for _ in range(4)]
+
+    @th.process
+    def pid_of(reader: Any) -> int:
+        return int(reader.read()[2])
+
+    jobs = [th.Channel() for _ in range(4)]
+
+    @th.process
+    def gives(jobs: Any) -> None:
+        for i, w in enumerate(jobs):
+            w.write(i)
+
+    got = th.run(
+        gives([j.writer() for j in jobs]),
+        [pid_of(c.reader()) for c in numbers],
+        [
+            parts.squares.on(hosts)(j.reader(), c.writer())
+            for j, c in zip(jobs, numbers, strict=True)
+        ],
+    )
+    used = [pid for pid in got if isinstance(pid, int)]
+    for a in agents.values():
+        assert used.count(a.said["pids"][0]) == 2
+    assert "hosts of" in repr(hosts)
+
+
+def test_supervised_over_a_pool(agent, network):
+    """A host dies in the middle: its jobs are done elsewhere, and none is lost."""
+    agents = [agent(name, "--hosts", "1") for name in ("gpu1", "gpu2")]
+    workers = ps.Supervisor(network.hosts(2), backoff=0.01)
+    n = 60
+
+    @th.process
+    def gives(jobs: Any, results: Any) -> dict[int, int]:
+        found: dict[int, int] = {}
+        waiting = list(range(n))
+        while len(found) < n:
+            guards = [results, *([th.Output(jobs, waiting[-1])] if waiting else [])]
+            chosen, result = th.select(*guards)
+            if chosen == 1:
+                waiting.pop()
+                continue
+            found[result[0]] = result[1]
+            if len(found) == 10:
+                agents[0].kill()
+        return found
+
+    jobs, results = th.Channel("jobs"), th.Channel("results")
+    got = th.run(
+        gives(jobs.writer(), results.reader()),
+        [parts.squares.on(workers)(jobs.reader(), results.writer()) for _ in range(2)],
+    )
+    assert got[0] == {i: i * i for i in range(n)}
+
+
+def test_pools_that_are_refused(agent, network):
+    with pytest.raises(BadUse, match=r"there are 0 hosts, and 1 were asked for, after 0\.2 sec"):
+        network.hosts(patience=0.2)
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(BadUse, match="hosts: how many must be a whole number from 1 on"):
+            network.hosts(n)
+    agent("gpu1", "--allow", "far_parts:pid")
+    with pytest.raises(BadUse, match=r"far_parts:add is allowed on none of the hosts.*\(gpu1\)"):
+        th.run(parts.add.on(network.hosts())(1, 2))
+
+
+def test_hosts_are_listed(agent, server, keys):
+    there = agent("gpu1", "--hosts", "2", "--allow", "far_parts:pid", "--trust")
+    command = [sys.executable, "-m", "weft.cli", "net", "ls", "--server", server.url]
+    command += ["--keys", str(keys)]
+    for_people = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    address = there.said["address"]
+    assert for_people == f"host gpu1: 2 OS processes at {address}, trusts, runs far_parts:pid\n"
+    listed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(listed.stdout) == [
+        {
+            "host": "gpu1",
+            "address": address,
+            "allow": ["far_parts:pid"],
+            "hosts": 2,
+            "trust": True,
+        }
+    ]
+
+
+def test_cancelled_is_no_failure():
+    said = {"module": "weft", "type": "Cancelled", "args": [], "brief": "b", "text": "t"}
+    asked = _net_calls.asked_of(parts.not_decorated)
+    assert isinstance(_net_calls.exception_of(said, asked), Cancelled)
