@@ -10,7 +10,6 @@ from typing import Any
 from points import Point
 
 from weft import processes as ps
-from weft import threads as th
 from weft.coroutines import process as awaited
 
 
@@ -93,9 +92,20 @@ def squares(jobs: Any, results: Any) -> None:
 
 
 @ps.process
+def waits_with(jobs: Any, pids: Any) -> None:
+    """Has each job in hand until it has said so; the first for ever."""
+    while True:
+        with jobs.extended() as job:
+            pids.write([os.getpid(), job])
+            while job != "second":
+                signal.pause()
+
+
+@ps.process
 def poisons(values: Any) -> None:
     values.read()
-    raise th.Poisoned("enough")
+    values.poison()
+    values.read()
 
 
 def not_decorated() -> int:

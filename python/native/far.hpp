@@ -144,33 +144,6 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
-// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's,
-// which its supervisor holds as well. With a list, what it had in hand goes there, and not back to
-// the channel.
-template <Side S>
-class SupervisedPort final : public ChannelPort<S> {
- public:
-  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept
-      : ChannelPort<S>(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
-  ~SupervisedPort() override {
-    if (in_hand_) defer_decref(in_hand_);
-  }
-  void close(bool died) noexcept override { ChannelPort<S>::close(died && last_); }
-  Status give_back(core::Node& n, core::Node& again) noexcept override {
-    if (!in_hand_) return ChannelPort<S>::give_back(n, again);
-    if constexpr (S == Side::in) {
-      const Value value = std::move(*static_cast<Value*>(n.slot));
-      if (PyList_Append(in_hand_, value.o) < 0) PyErr_Clear();
-      if (this->buffered()) this->end_extended(n);
-    }
-    return Status::ok;
-  }
-
- private:
-  const bool last_;  // nobody is started in its place
-  PyObject* const in_hand_;
-};
-
 // The same for a board, or a program elsewhere that nobody trusts: values are CBOR.
 inline constexpr const char* kCbor = "cbor";
 class CborRoom final : public wire::Room {
@@ -197,6 +170,33 @@ class BoardPort final : public ChannelPort<S> {
   bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
     return this->template put_into<CborRoom>(value, by);
   }
+};
+
+// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's,
+// which its supervisor holds as well. With a list, what it had in hand goes there, and not back to
+// the channel.
+template <Side S, class Base = ChannelPort<S>>
+class SupervisedPort final : public Base {
+ public:
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept
+      : Base(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  ~SupervisedPort() override {
+    if (in_hand_) defer_decref(in_hand_);
+  }
+  void close(bool died) noexcept override { Base::close(died && last_); }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if (!in_hand_) return Base::give_back(n, again);
+    if constexpr (S == Side::in) {
+      const Value value = std::move(*static_cast<Value*>(n.slot));
+      if (PyList_Append(in_hand_, value.o) < 0) PyErr_Clear();
+      if (this->buffered()) this->end_extended(n);
+    }
+    return Status::ok;
+  }
+
+ private:
+  const bool last_;  // nobody is started in its place
+  PyObject* const in_hand_;
 };
 
 // --- the party's side ----------------------------------------------------------------------------

@@ -360,6 +360,8 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board) {
 template <Side S>
 std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board, bool supervised, bool last,
                                     PyObject* in_hand) {
+  if (supervised && board)
+    return std::make_shared<SupervisedPort<S, BoardPort<S>>>(c, last, in_hand);
   if (supervised) return std::make_shared<SupervisedPort<S>>(c, last, in_hand);
   return port_of<S>(c, board);
 }
