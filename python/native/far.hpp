@@ -162,7 +162,7 @@ class CborRoom final : public wire::Room {
   Value value_;
 };
 template <Side S>
-class BoardPort final : public ChannelPort<S> {
+class BoardPort : public ChannelPort<S> {
  public:
   using ChannelPort<S>::ChannelPort;
   std::string type() const override { return kCbor; }
