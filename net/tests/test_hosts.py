@@ -24,55 +24,6 @@ from weft import threads as th
 from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, ProcessDied
 
 HERE = Path(__file__).resolve().parent
-ALLOWED = [
-    name
-    for name in vars(parts)
-    if getattr(getattr(parts, name), "__module__", "") == "far_parts" and name != "not_allowed"
-]
-
-
-class Agent:
-    """`weft host`, under way."""
-
-    def __init__(self, server: Any, keys: Path, name: str, *more: str, folder: Path = HERE) -> None:
-        command = [sys.executable, "-m", "weft.cli", "host", "--join", server.url]
-        command += ["--keys", str(keys), "--name", name, "--json", *more]
-        if "--allow" not in more:
-            command += [word for each in ALLOWED for word in ("--allow", f"far_parts:{each}")]
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-            start_new_session=True,
-        )
-        assert self.process.stdout is not None and self.process.stderr is not None
-        line = self.process.stdout.readline()
-        self.refused = "" if line else self.process.stderr.read()
-        self.said: dict[str, Any] = json.loads(line) if line else {}
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def ended(self) -> tuple[int, str]:
-        _, errors = self.process.communicate()
-        return self.process.returncode, errors
-
-
-@pytest.fixture
-def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
-    started: list[Agent] = []
-
-    def start(name: str = "gpu1", *more: str, **where: Path) -> Agent:
-        started.append(Agent(server, keys, name, *more, **where))
-        return started[-1]
-
-    yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.process.terminate()
-        one.process.communicate()
 
 
 @pytest.fixture

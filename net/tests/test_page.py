@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -10,9 +12,12 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "python/docs/network.md"
 
+EXAMPLE = PAGE.parents[2] / "examples/mandelbrot"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
 
 def test_the_home_and_who_writes_to_it(server, tmp_path):
-    home, writer = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    home, writer, _ = BLOCKS
     assert "offer(" in home and "network.writer(" in writer
     folder = tmp_path / "server"
     (folder / "server").write_text(server.url)  # as `weft net up` notes it
@@ -23,3 +28,66 @@ def test_the_home_and_who_writes_to_it(server, tmp_path):
     ]
     printed = [child.communicate()[0] for child in children]
     assert (printed, [child.returncode for child in children]) == (["0\n1\n4\n", ""], [0, 0])
+
+
+def test_a_process_on_another_host(server, keys, agent, tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        (folder / "squares.py").write_text(BLOCKS[2])
+    assert (
+        "weft host --join nats://lab1:4222 --name gpu1 --address gpu1:0 --allow squares:square"
+        in (PAGE.read_text())
+    )
+    agent("gpu1", "--allow", "squares:square", folder=there)
+    (tmp_path / "server" / "server").write_text(server.url)
+    done = subprocess.run(
+        [sys.executable, "squares.py"],
+        cwd=here,
+        env={**os.environ, "WEFT_NET": str(tmp_path / "server")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{[[n, n * n] for n in range(8)]}\n"
+
+
+def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path):
+    """examples/mandelbrot/over_hosts.py, unchanged; both hosts have drawn, and it is the picture."""
+    agents = {
+        name: agent(name, "--hosts", "1", "--allow", "over_hosts:worker", folder=EXAMPLE)
+        for name in ("gpu1", "gpu2")
+    }
+    (tmp_path / "server" / "server").write_text(server.url)
+    size, jobs, iterations = 60, 30, 400
+    command = [sys.executable, "over_hosts.py", "--hosts", "2", "--workers", "2", "--json"]
+    command += ["--size", str(size), "--jobs", str(jobs), "--iterations", str(iterations)]
+    command += ["--out", str(tmp_path / "m.png"), "--who", str(tmp_path / "who.png")]
+    drawing = subprocess.Popen(
+        command,
+        cwd=EXAMPLE,
+        env={**os.environ, "WEFT_NET": str(tmp_path / "server")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert drawing.stderr is not None
+    seen: set[str] = set()
+    while seen != {"gpu1", "gpu2"}:
+        seen.add(drawing.stderr.readline().split()[0])
+    agents["gpu1"].kill()
+    printed, errors = drawing.communicate()
+    assert drawing.returncode == 0, errors
+    said = json.loads(printed)
+    assert set(said["rows"]) == {"gpu1", "gpu2"} and sum(said["rows"].values()) == size
+    sys.path.insert(0, str(EXAMPLE))
+    import fractal
+
+    whole = fractal.compute(fractal.View(size, size, iterations), 0, size)
+    assert said["digest"] == hashlib.sha256(whole.tobytes()).hexdigest()[:16]
+    assert (
+        (tmp_path / "m.png").read_bytes()[:4]
+        == (tmp_path / "who.png").read_bytes()[:4]
+        == b"\x89PNG"
+    )

@@ -7,6 +7,7 @@ SIGKILL.
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -223,7 +224,7 @@ def host(
     """Be a host: run processes here for programs elsewhere, until Ctrl-C.
 
     It runs the functions that --allow names, from modules that can be imported in this directory, and
-    nothing else; their source has to be the caller's.
+    nothing else; their source has to be the caller's. There $WEFT_HOST is NAME.
 
     \b
     Example:
@@ -235,6 +236,7 @@ def host(
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
+    os.environ["WEFT_HOST"] = called  # what runs here may ask where it is
     try:
         with (
             net.join(server, keys=keys, address=address, trust=trust, name=called) as network,
