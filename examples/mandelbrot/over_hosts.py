@@ -48,13 +48,14 @@ def hand_out(jobs, bands):
 
 @thread
 def collect(results, view, missing):
-    """The picture, and by whose name each row was drawn. A job may be done twice, if its host died in between."""
+    """The picture, and by whom each row was drawn."""
     picture, drawn = np.empty((view.height, view.width), np.float32), [""] * view.height
     while "" in drawn:
         host, (top, bottom), heights = results.read()
-        if not drawn[top]:
-            missing -= 1
-            click.echo(f"{host} drew {top} to {bottom}, {missing} left", err=True)
+        if drawn[top]:
+            continue  # done twice: its host died once the result was here
+        missing -= 1
+        click.echo(f"{host} drew {top} to {bottom}, {missing} left", err=True)
         picture[top:bottom] = np.frombuffer(heights, np.float32).reshape(bottom - top, -1)
         drawn[top:bottom] = [host] * (bottom - top)
     return picture, drawn
