@@ -107,7 +107,9 @@ def test_the_server_ends_by_itself(folder, up):
 
 def test_two_terminals(folder, up):
     """As on the page: a program offers, another finds the server by the folder alone."""
-    assert weft("ls", "--keys", folder).stderr == "no names: no program offers a channel\n"
+    assert weft("ls", "--keys", folder).stderr == (
+        "no names: no program offers a channel, and there is no host\n"
+    )
     with net.join(keys=folder, name="me") as network:
         network.offer("lab/results", th.Channel(), writers=True)
         network.offer("lab/both", th.Channel(), readers=True, writers=True)

@@ -186,9 +186,10 @@ class Agent:
         if over is None:
             return None
         await asyncio.wait((over,), timeout=PATIENCE)
-        if not over.done() or over.result() is None or "why" in over.result():
+        came_to = over.result() if over.done() else None
+        if came_to is None or "why" in came_to:
             return None
-        fate = dict(over.result())
+        fate = dict(came_to)
         while len(json.dumps(fate)) > ROOM:
             fate["stack"] = fate["stack"][: len(fate["stack"]) // 2]
             fate["stderr"] = fate["stderr"][(len(fate["stderr"]) + 1) // 2 :]
