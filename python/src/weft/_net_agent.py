@@ -19,6 +19,7 @@ import contextlib
 import json
 import secrets
 import shutil
+import socket
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -65,8 +66,9 @@ class Agent:
         self._hosts = Hosts(hosts, **limits)
         self._old: list[Hosts] = []
         self._seen: dict[str, str] = {}  # modules, and the digests that were asked for
-        self._coming: dict[str, asyncio.Future[tuple[_net_link.Streams, int]]] = {}
+        self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
+        self._greets: set[asyncio.Task[None]] = set()
         self._folder = tempfile.mkdtemp(prefix="weft-host-")  # nobody else may enter
         self._path = f"{self._folder}/s"
         try:
@@ -79,8 +81,22 @@ class Agent:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    async def _listen(self) -> asyncio.AbstractServer:
-        return await asyncio.start_unix_server(self._came, self._path, limit=_net_link.LARGEST)
+    async def _listen(self) -> asyncio.Task[None]:
+        listens = socket.socket(socket.AF_UNIX)
+        listens.bind(self._path)
+        listens.listen(128)
+        listens.setblocking(False)
+        return asyncio.ensure_future(self._accept(listens))
+
+    async def _accept(self, listens: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with listens:
+            while True:
+                child, _ = await loop.sock_accept(listens)
+                child.setblocking(False)
+                task = asyncio.ensure_future(self._came(child))
+                self._greets.add(task)
+                task.add_done_callback(self._greets.discard)
 
     def entry(self) -> dict[str, Any]:
         """What the network reads of it."""
@@ -95,14 +111,20 @@ class Agent:
             shown.encode(), self._pass.encode()
         )
 
-    async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _came(self, child: socket.socket) -> None:
         """One of the OS processes, for a call."""
+        loop = asyncio.get_running_loop()
+        said = b""
         try:
-            token, pid = (await reader.readline()).split()
-            waiting = self._coming.pop(token.decode())
-            waiting.set_result(((reader, writer), int(pid)))
-        except (OSError, ValueError, KeyError, asyncio.InvalidStateError):
-            writer.transport.abort()  # nobody waits for it any more
+            while len(said) < _net_calls.TOKEN:
+                more = await loop.sock_recv(child, _net_calls.TOKEN - len(said))
+                if not more:
+                    raise EOFError
+                said += more
+            token, pid = said.split()
+            self._coming.pop(token.decode()).set_result((child, int(pid)))
+        except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
+            child.close()  # nobody waits for it any more
 
     async def welcome(self, said: dict[str, Any]) -> _net_link.Welcome:
         """
@@ -148,7 +170,7 @@ class Agent:
             await _net_link.couple(child, streams)
 
         more = {"pid": pid, "call": call, "pass": self._pass}
-        return self._welcome(more, then, child[1].transport.abort)
+        return self._welcome(more, then, child.close)
 
     def _welcome(self, more: Any, then: Any, lost: Any = lambda: None) -> _net_link.Welcome:
         meeting = self._network._meeting
@@ -209,7 +231,7 @@ class Agent:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _shut(self) -> None:
-        self._server.close()
+        self._server.cancel()
 
     def _end_hosts(self) -> None:
         for hosts in (self._hosts, *self._old):

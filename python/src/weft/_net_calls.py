@@ -32,6 +32,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
 
 __all__ = ["Asked", "asked_of", "exception_of", "fault", "packed", "parted_run", "serve"]
 
+TOKEN = 32 + 1 + 10  # bytes that serve() says first
 LONGEST = 200  # characters of MODULE:FUNCTION
 
 
@@ -241,7 +242,7 @@ def serve(path: str, token: str, run: str, trusted: bool) -> None:
         from weft import _cbor  # noqa: F401  # packs the values
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
-    own.sendall(f"{token} {os.getpid():>10}\n".encode())
+    own.sendall(f"{token} {os.getpid():>10}".encode())
     _native._outside(True)
     link = _native._Link(
         own.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
