@@ -11,6 +11,7 @@ from points import Point
 
 from weft import processes as ps
 from weft.coroutines import process as awaited
+from weft.errors import Cancelled
 
 
 class Odd(Exception):
@@ -80,7 +81,10 @@ def writes_for_ever(numbers: Any, said: Any) -> None:
         while True:
             numbers.write(os.getpid())
     finally:
-        said.write("ended")
+        try:
+            said.write("ended")
+        except Cancelled:  # the end of `numbers` was here before
+            said.write("ended")
 
 
 @ps.process

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from weft import _net_link
-from weft._net_link import _carried
+from weft._net_link import couple
 
 HEARD = 5.0  # seconds until a test that hangs fails
 
@@ -30,7 +30,7 @@ async def with_a_link(end: Any) -> tuple[asyncio.Task[None], socket.socket]:
     """A carrier for that end of a connection, and the link's side of its socket pair."""
     ours, link = socket.socketpair()
     link.setblocking(False)
-    return asyncio.ensure_future(_carried(ours, end)), link
+    return asyncio.ensure_future(couple(ours, end)), link
 
 
 async def both() -> tuple[Any, Any]:
