@@ -51,6 +51,27 @@ def test_a_file_that_is_not_there(tmp_path):
         weft.native.load(tmp_path)
 
 
+def test_a_name_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), ""])
+    with pytest.raises(
+        BadUse, match=r"no component 'none': no none\.so and no none\.cpp in /.*, \.;"
+    ):
+        weft.native.load("none")
+    with pytest.raises(BadUse, match=r"no component 'nowhere\.none': nowhere is no package"):
+        weft.native.load("nowhere.none")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/module.py").touch()
+    with pytest.raises(
+        BadUse, match=r"no component 'package\.module\.none': package\.module is no package"
+    ):
+        weft.native.load("package.module.none")
+    with pytest.raises(
+        BadUse, match=r"no component 'package\.none': no none\.so .* in /.*/package;"
+    ):
+        weft.native.load("package.none")
+
+
 def test_what_is_no_library(tmp_path):
     with pytest.raises(BadUse, match=r"load: .*(invalid ELF header|file too short)"):
         weft.native.load(source(tmp_path, "no library, " * 100, "made.so"))

@@ -168,3 +168,21 @@ run(source(-a), filter.halve(+a, -b), sink(+b))
     )
     assert "std::runtime_error: no" in done.stderr
     assert shutil.which("addr2line") is None or 'filter.cpp", line 4, in halve' in done.stderr
+
+
+def test_a_component_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a module of that name would be found: the library before the source."""
+    package = folder / "stages"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('it need not be imported')\n")
+    (folder / "filter.cpp").rename(package / "filter.cpp")
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    source = weft.native.load("stages.filter")
+    assert source.processes == ("halve",)
+    assert not Path(source.path).is_relative_to(folder)  # it was built, into the cache
+    shutil.copy(source.path, package / "filter.so")
+    assert weft.native.load("stages.filter").path == str(package / "filter.so")
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.chdir(package)
+    assert Path(weft.native.load("filter").path).samefile(package / "filter.so")
+    assert "stages" not in sys.modules

@@ -1,7 +1,8 @@
 """Native components: processes in C++ that run without the interpreter's lock, and meet Python's on ordinary channels (rules 16).
 
     import weft.native
-    filter = weft.native.load("filter.cpp")   # built if it has changed; or a library, "filter.so"
+    filter = weft.native.load("filter.cpp")   # built if it has changed; or a library, "filter.so";
+                                              # or a name, "filter", "package.filter"
     run(source(-a), filter.scale(+a, -b, factor=0.5), sink(+b))
 
 What a component is, and how one is written: <weft/component.hpp>, which is in `include_dir()`.
@@ -13,11 +14,13 @@ that nothing of it is wrong by the time that the process runs.
 from __future__ import annotations
 
 import functools
+import importlib.machinery
 import inspect
 import itertools
 import keyword
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,7 +35,8 @@ from weft.errors import BadUse, WeftError
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load", "write_stub"]
 
 _ON = "str | Hosts | OneHost | Supervisor"  # what away_to() takes
-_SOURCES = {".cpp", ".cc", ".cxx", ".C"}
+_SOURCES = (".cpp", ".cc", ".cxx", ".C")
+_LIBRARIES = (".so", ".dylib", ".dll")
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
 _TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
 _THREADS, _POOL = 1, 4  # as Kind::thread and Kind::pooled in native.hpp
@@ -75,6 +79,35 @@ class Component(ModuleType):
         return f"<component {self.__name__} of {self.path}: {', '.join(self.processes)}>"
 
 
+def _found(path: str | os.PathLike[str]) -> Path:
+    """The file at a path; of a name, that which is where a module of that name would be.
+
+    Raises:
+        BadUse: nothing is there by that name.
+    """
+    parts = path.split(".") if isinstance(path, str) else []
+    named = bool(parts) and all(part.isidentifier() for part in parts)
+    if not named or f".{parts[-1]}" in (*_SOURCES, *_LIBRARIES) or Path(path).exists():
+        return Path(path)
+    where: Sequence[str] | None = sys.path
+    for i in range(1, len(parts)):  # nothing is imported
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:i]), where)
+        where = spec.submodule_search_locations if spec is not None else None
+        if where is None:
+            raise BadUse(
+                f"load: there is no component {path!r}: {'.'.join(parts[:i])} is no package that can be imported"
+            )
+    for folder in where:
+        for suffix in (*_LIBRARIES, *_SOURCES):
+            if (file := Path(folder) / (parts[-1] + suffix)).is_file():
+                return file
+    looked = ", ".join(folder or "." for folder in where)
+    raise BadUse(
+        f"load: there is no component {path!r}: no {parts[-1]}.so and no {parts[-1]}.cpp in {looked}; "
+        "give the path of its library or of its source"
+    )
+
+
 def load(
     path: str | os.PathLike[str],
     *,
@@ -82,18 +115,25 @@ def load(
     flags: tuple[str, ...] = (),
     types: tuple[type, ...] = (),
 ) -> Component:
-    """The component in a library; of a C++ source: built first, if it or what it includes has changed.
+    """The component in a library; of a C++ source: built first, if it or what it includes has
+    changed.
 
-    Loading one library again gives another module over the same code. `debug` and `flags` are for the compiler, of a source alone:
-    see build(). Aggregates of the component (WEFT_FIELDS) are dataclasses, which the module has by their names; `types` are
-    dataclasses or NamedTuples of the program's own to take their place, for every component that has such an aggregate.
+    A name without a suffix, as "filter" or "package.filter", is looked for where Python would look
+    for a module of that name: its library, else its source. Loading one library again gives another
+    module over the same code.
+
+    Args:
+        path: of the library or the source, or a name.
+        debug, flags: for the compiler, of a source alone: see build().
+        types: dataclasses or NamedTuples of the program's own, for aggregates of the component
+            (WEFT_FIELDS). The others are dataclasses, which the module has by their names.
 
     Raises:
-        BadUse: there is no such file, it is no component, it was built for another version of the component ABI, or its
-            declaration cannot be; it has no such aggregate as one of `types`; or the source was not built: the message
-            has the compiler's, as it is.
+        BadUse: there is no such file or name, it is no component, it was built for another version
+            of the component ABI, or its declaration cannot be; it has no such aggregate as one of
+            `types`; or the source was not built: the message has the compiler's, as it is.
     """
-    file = Path(path)
+    file = _found(path)
     if not file.exists():
         raise BadUse(
             f"load: there is no file {file}; give a component's library, or its source to build it"
