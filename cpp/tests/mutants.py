@@ -205,8 +205,8 @@ TEXT = [
         "p",
         "barrier: the same barrier twice locks its own word",
         "barrier.hpp",
-        "    if (!same) t = arrive",
-        "    t = arrive",
+        "    } else if (!same) {",
+        "    } else {",
         "the same barrier twice",
     ),
     Text(

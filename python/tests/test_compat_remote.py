@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,27 @@ def test_a_program_that_is_killed_is_lost(p: Any) -> None:
         p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
         with pytest.raises(p.ChannelConnectException):
             p.Channel("stays", connect=other.address)
+
+
+def test_a_program_that_ends_as_it_is_found(p: Any) -> None:
+    """Its socket takes the connection in, and nothing is said."""
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
+    with socket.socket(socket.AF_UNIX) as listens:
+        path = _remote._folder() / "pycsp-1"
+        listens.bind(str(path))
+        listens.listen()
+
+        def ends() -> None:
+            listens.accept()[0].close()
+
+        dying = threading.Thread(target=ends)
+        dying.start()
+        try:
+            with pytest.raises(p.ChannelConnectException, match="has ended"):
+                p.Channel("stays", connect=("localhost", 1))
+        finally:
+            dying.join()
+            path.unlink()
 
 
 def test_nobody_is_there(p: Any) -> None:

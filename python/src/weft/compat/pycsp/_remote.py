@@ -200,7 +200,10 @@ class _Line:
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
         self.joining = _asking.Turn()  # of the counts of its far channels; asks are made with it
-        self._asking = _asking.Asking(link.take("asked"), link.take("answers"))
+        asked, answers = link.take("asked"), link.take("answers")
+        if asked is None or answers is None:  # it had been killed, and its socket still took us in
+            raise PeerDied("it ended before it had said anything")
+        self._asking = _asking.Asking(asked, answers)
         self._watching = threading.Thread(target=self._watch, name="pycsp: a line", daemon=True)
         self._watching.start()
 
@@ -220,7 +223,10 @@ class _Line:
             ) from None
 
     def take(self, name: str) -> Any:
-        return self._link.take(name)
+        end = self._link.take(name)
+        if end is None:
+            raise ChannelLostException(self.address, "the program of the channel has ended:")
+        return end
 
     def close(self) -> None:
         self._link.close("the program has ended")
