@@ -89,14 +89,14 @@ def _found(path: str | os.PathLike[str]) -> Path:
     named = bool(parts) and all(part.isidentifier() for part in parts)
     if not named or f".{parts[-1]}" in (*_SOURCES, *_LIBRARIES) or Path(path).exists():
         return Path(path)
-    where: Sequence[str] | None = sys.path
+    where: Sequence[str] = sys.path
     for i in range(1, len(parts)):  # nothing is imported
         spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:i]), where)
-        where = spec.submodule_search_locations if spec is not None else None
-        if where is None:
+        if spec is None or spec.submodule_search_locations is None:
             raise BadUse(
                 f"load: there is no component {path!r}: {'.'.join(parts[:i])} is no package that can be imported"
             )
+        where = spec.submodule_search_locations
     for folder in where:
         for suffix in (*_LIBRARIES, *_SOURCES):
             if (file := Path(folder) / (parts[-1] + suffix)).is_file():
