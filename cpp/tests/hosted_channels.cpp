@@ -1,4 +1,7 @@
 // Rule 1: channels.
+#include <functional>
+#include <utility>
+
 #include "hosted.hpp"
 
 using namespace test;
@@ -152,6 +155,54 @@ TEST_CASE_TEMPLATE(
       weft::run(writer(c.writer()), reader(c.reader()));
     }
     CHECK(Token::alive == 0);
+  }
+}
+
+namespace {
+
+// Calls back when it is destroyed, unless it was moved from.
+struct Calls {
+  std::function<void()> then;
+  Calls() = default;
+  explicit Calls(std::function<void()> t) : then(std::move(t)) {}
+  Calls(Calls&& o) noexcept : then(std::exchange(o.then, nullptr)) {}
+  Calls& operator=(Calls&& o) noexcept {
+    std::swap(then, o.then);
+    return *this;
+  }
+  ~Calls() {
+    if (then) then();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE(
+    "rules 12.1, 12.2: the destructor of a value that is dropped may use its channel", P,
+    POLICIES) {
+  for (auto o : {Overflow::drop_oldest, Overflow::drop_newest, Overflow::drop_last}) {
+    int gone = 0;
+    bool open = true;
+    weft::Channel<Calls, P> c{weft::buffer(2, o)};
+    const auto stays = c.reader();
+    const auto look = [&c, &gone, &open] {
+      if (!open) return;
+      ++gone;
+      // It takes the channel's lock. By another thread, for the lock does not notice that its owner
+      // takes it twice.
+      const auto asks = [&c] { const auto another = c.reader(); };
+      if constexpr (P::shared)
+        std::thread(asks).join();
+      else
+        asks();
+    };
+    auto writer = [](weft::Writer<Calls, P> w, std::function<void()> f) -> Process {
+      for (int i = 0; i < 5; ++i) co_await w.write(Calls(f));
+      for (int i = 0; i < 5; ++i) co_await weft::select(weft::out(w, Calls(f)), weft::after(1h));
+    };
+    weft::run(virtually, writer(c.writer(), look));
+    CHECK(gone == 8);
+    open = false;
   }
 }
 

@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI::core {
 template <class T, class P>
 class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   static_assert(std::is_nothrow_move_constructible_v<T>,
-                "values move under the channel's lock: T's move constructor must be noexcept");
+                "a value may move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
   using Buffering = Buffered<T, P, ChannelEngine>;

@@ -3,8 +3,8 @@
 //
 // Invariants
 //  1 Both parties are won (waiter.hpp) before the value moves.
-//  2 Values move by T's move constructor, which must not throw; nothing else of T runs under the
-//    lock (rule 12).
+//  2 Values move by T's move constructor; it, and the destructor of what was moved from, are all of
+//    T that may run under the lock. Neither may throw (rule 12.1).
 //  3 Who is woken, and what is dropped, is put down in AfterUnlock and done once the lock is
 //    released.
 #pragma once
