@@ -1,7 +1,7 @@
-"""The commands `weft net up`, `weft net ls` and `weft net keys`.
+"""The commands `weft net up`, `weft net ls`, `weft net keys` and `weft host`.
 
-Invariants: those of _commands.py. `weft net up` leaves no server behind, however it ends but by
-SIGKILL.
+Invariants: those of _commands.py. `weft net up` leaves no server behind, and `weft host` no OS
+process, however they end but by SIGKILL.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -50,6 +51,26 @@ def _stop(number: int, _: FrameType | None) -> None:
     raise _Stopped(number)
 
 
+def _until_stopped(what: str, serve: Callable[[], int]) -> int:
+    """Runs serve() until it returns or a signal comes: the exit status. `what`: whose end it is."""
+    kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return serve()
+    except _Stopped as stopped:
+        by, status = (
+            ("Ctrl-C", "interrupted")
+            if stopped.number == signal.SIGINT
+            else ("SIGTERM", "terminated")
+        )
+        click.echo(f"weft: {what} is stopped, by {by}", err=True)
+        return EXIT[status]
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    finally:
+        for n, handler in kept.items():
+            signal.signal(n, handler)
+
+
 @click.command("up", epilog=UP_HELP)
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option(
@@ -74,34 +95,25 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
     folder = _net_keys.folder_of(keys)
     checkout = find_checkout(Path.cwd())
     beside = [checkout / ".build/net/bin/nats-server"] if checkout else []
-    kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
-    noted: Path | None = None
-    try:
-        try:
-            _net_server.found(beside)
-            _net_link.parted(address)
-            with _net_server.Server(_made(folder), address, beside) as server:
-                noted = folder / _net_keys.SERVER
+
+    def serve() -> int:
+        _net_server.found(beside)
+        _net_link.parted(address)
+        noted = folder / _net_keys.SERVER
+        with _net_server.Server(_made(folder), address, beside) as server:
+            try:
                 noted.write_text(server.url + "\n", encoding="utf-8")
                 _say_up(server, folder, as_json)
                 status = server.wait()
-                click.echo(
-                    f"weft: the server ended by itself, with status {status}: see {folder / 'server.log'}",
-                    err=True,
-                )
-                return EXIT["failed"]
-        finally:
-            if noted is not None:
+            finally:
                 noted.unlink(missing_ok=True)
-    except _Stopped as stopped:
-        name = "Ctrl-C" if stopped.number == signal.SIGINT else "SIGTERM"
-        click.echo(f"weft: the server is stopped, by {name}", err=True)
-        return EXIT["interrupted" if stopped.number == signal.SIGINT else "terminated"]
-    except (Refused, OSError) as error:
-        raise BadUse(str(error)) from None
-    finally:
-        for n, handler in kept.items():
-            signal.signal(n, handler)
+            click.echo(
+                f"weft: the server ended by itself, with status {status}: see {folder / 'server.log'}",
+                err=True,
+            )
+            return EXIT["failed"]
+
+    return _until_stopped("the server", serve)
 
 
 def _made(folder: Path) -> Path:
@@ -233,11 +245,11 @@ def host(
       worker.on("gpu1")(…)
     """
     called = name or re.sub("[^A-Za-z0-9_-]", "-", socket.gethostname())[:60]
-    kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     os.environ["WEFT_HOST"] = called  # what runs here may ask where it is
-    try:
+
+    def serve() -> int:
         with (
             net.join(server, keys=keys, address=address, trust=trust, name=called) as network,
             _net_agent.Agent(
@@ -249,20 +261,14 @@ def host(
                 click.echo(json.dumps(said))
             else:
                 click.echo(
-                    f"host {called} at {network.address}, {len(agent.pids)} OS processes, runs {', '.join(agent.allow)}; Ctrl-C stops it"
+                    f"host {called} at {network.address}, {len(agent.pids)} OS processes, "
+                    f"runs {', '.join(agent.allow)}; Ctrl-C stops it"
                 )
             sys.stdout.flush()
-            threading.Event().wait()
-    except _Stopped as stopped:
-        by = "Ctrl-C" if stopped.number == signal.SIGINT else "SIGTERM"
-        click.echo(f"weft: host {called} is stopped, by {by}", err=True)
-        return EXIT["interrupted" if stopped.number == signal.SIGINT else "terminated"]
-    except (Refused, OSError) as error:
-        raise BadUse(str(error)) from None
-    finally:
-        for n, handler in kept.items():
-            signal.signal(n, handler)
-    return EXIT["failed"]  # nobody comes here
+            threading.Event().wait()  # for a signal
+            raise AssertionError("nobody sets this event")
+
+    return _until_stopped(f"host {called}", serve)
 
 
 @click.command("keys", epilog=REFUSED_HELP)
