@@ -1,4 +1,4 @@
-"""Errors that few programs meet: weft.errors loads them with the first that is named."""
+"""Errors that few programs meet: weft.errors imports this module when one of them is first used."""
 
 from .errors import WeftError
 

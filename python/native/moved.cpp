@@ -1,4 +1,4 @@
-// See moved.hpp.
+// Pickles ends and barriers, and puts them back (moved.hpp).
 #include "moved.hpp"
 
 #include "far_barrier.hpp"

@@ -5,8 +5,8 @@ All of it goes on to its parent.
             a record, a warning ──a socket, one a datagram──► parent: the logger of that name; its filters and showwarning
 
 Invariants
-- Heard.take() empties both on whichever thread; what it finds is passed on in order. So all that
-  was said before something arrived by a channel has been passed on once take() has returned.
+- Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on in
+  order what it finds. So all that was said before something arrived by a channel has been passed on once take() has returned.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
   thread at a time. A take() on another waits for that thread, at most PATIENCE: what runs there may
   wait for what the other holds, a handler's own lock for one.

@@ -31,7 +31,7 @@ class Standing : public Choosing<Standing> {
       x.node.belongs_to(&choice);
       x.node.index = i;
       x.flat = x.kind < Kind::barrier && link(x);
-      // (off for good: its end is closed)
+      // A channel's guard without `where` has a closed end and can never be on: it does not count.
       if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;
       if (x.enabled) ++on_[static_cast<int>(x.kind)];
     }
