@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.driver import conform
 from conformance.explore import outcomes
 from conformance.interp import Sim
 from conformance.model import World
 from conformance.objects import READ, WRITE, Chan, Guard, Op
+from conformance.python_driver import ApartDriver
 
 
 def proc(pid: int, ends: list[Any], *body: list[Any]) -> dict[str, Any]:
@@ -34,6 +36,18 @@ def net(
         "barriers": barriers or [],
         "main": {"id": 0, "ends": [], "body": [*(before or []), ["par", list(procs)]]},
     }
+
+
+def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
+    """The driver does what the model says in that many random networks, and at least so many of their processes were
+    away: else it would show nothing. `how`: of conform().
+    """
+    said: list[str] = []
+    before = on.away
+    passed, failed, unknown = conform(on, range(each), say=said.append, **how)
+    assert (passed, failed) == (each, 0), "\n".join(said)
+    assert unknown <= each // 5, "the checker's budget ran out too often to have compared anything"
+    assert on.away - before >= least
 
 
 def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]:

@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 from conformance.checker import check
-from conformance.driver import conform
 from conformance.native_driver import MOST_ENDS, STAYS, Said, asks_for, behind, results
 from conformance.networks import DEFAULT, generate
 from conformance.python_driver import ApartDriver
 from conformance.retiring import retiring
 from conformance.shrink import report
-from conformance.tests.kit import net, proc
+from conformance.tests.kit import agrees, net, proc
 from conformance.tests.test_networks import BUDGET, out, select, within
 
 pytestmark = pytest.mark.skipif(
@@ -42,24 +41,14 @@ def native(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
 
 @pytest.mark.parametrize("shape", ["any", "retiring"])
 def test_random_networks_of_components(native: ApartDriver, shape: str) -> None:
-    said: list[str] = []
-    before = native.away
-    passed, failed, unknown = conform(
-        native, range(EACH), say=said.append, budget=BUDGET, shape=shape
-    )
-    assert (passed, failed) == (EACH, 0), "\n".join(said)
-    assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
-    assert native.away - before >= WERE[native.name]
+    agrees(native, EACH, WERE[native.name], budget=BUDGET, shape=shape)
 
 
 def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
     """Rules 6.1 to 6.5, 7.11, 7.12: by Python's processes; the component's are asked to end, and failures have watchers."""
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:
-        said: list[str] = []
-        passed, failed, _ = conform(on, range(EACH), say=said.append, budget=BUDGET)
-        assert (passed, failed) == (EACH, 0), "\n".join(said)
-        assert on.away >= 20
+        agrees(on, EACH, 20, budget=BUDGET)
     finally:
         on.close()
 
