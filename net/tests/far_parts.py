@@ -9,6 +9,7 @@ from typing import Any
 
 from points import Point
 
+from weft import net
 from weft import processes as ps
 from weft.coroutines import process as awaited
 from weft.errors import Cancelled
@@ -114,6 +115,43 @@ def poisons(values: Any) -> None:
 
 def not_decorated() -> int:
     return 3
+
+
+# --- of an Executor: plain functions ------------------------------------------------------------
+
+
+def plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def minus(a: Any, b: Any) -> Any:
+    return a - b
+
+
+def where(_: Any) -> int:
+    return os.getpid()
+
+
+def point_if(really: Any) -> Any:
+    return Point(1, 2) if really else 0
+
+
+def dies_if(really: bool) -> None:
+    if really:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def waits_if(really: bool) -> None:
+    while really:
+        signal.pause()
+
+
+def meets(server: str, keys: str, name: str) -> int:
+    """Says who it is, and returns once it hears something."""
+    with net.join(server, keys=keys) as network:
+        network.writer(f"{name}/a").write(os.getpid())
+        network.reader(f"{name}/b").read()
+    return os.getpid()
 
 
 @ps.process

@@ -30,7 +30,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from weft import _host, _pickling, _shared
+from weft import _host, _hosts, _pickling, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, ChannelEnd
 
@@ -50,7 +50,7 @@ class _Call:
 class _State:
     """What an executor and its feeders share; the feeders do not keep the executor."""
 
-    def __init__(self, setting: _host.Setting, workers: int, max_tasks: int | None) -> None:
+    def __init__(self, setting: Any, workers: int, max_tasks: int | None) -> None:
         self.setting, self.workers, self.max_tasks = setting, workers, max_tasks
         self.lock = threading.Lock()
         self.changed = threading.Condition(self.lock)
@@ -60,11 +60,11 @@ class _State:
         self.ended = False  # nothing more comes
         self.broken: str | None = None
         self.feeders: list[threading.Thread] = []
-        self.hosts: set[_host.Host] = set()
+        self.hosts: set[Any] = set()  # what is killed if it breaks
 
-    def take(self, most: int) -> list[_Call]:
-        """Calls to run, at most so many, and not those that others could begin; waits for one.
-        None: there are no more.
+    def take(self, most: Callable[[_Call], int], same: bool = False) -> list[_Call]:
+        """Calls to run, at most as many as `most` says of the first, and not those that others
+        could begin; waits for one. None: there are no more. `same`: calls of one function.
         """
         batch: list[_Call] = []
         with self.lock:
@@ -76,7 +76,10 @@ class _State:
                     self.changed.wait()
                     self.idle -= 1
                 fair = -(-len(self.waiting) // (2 * self.workers))
-                while self.waiting and len(batch) < min(most, fair):
+                function, number = self.waiting[0].function, min(most(self.waiting[0]), fair)
+                while self.waiting and len(batch) < number:
+                    if same and self.waiting[0].function is not function:
+                        break
                     call = self.waiting.popleft()
                     if call.future.set_running_or_notify_cancel():
                         batch.append(call)
@@ -250,7 +253,7 @@ class _Feeder:
         with contextlib.suppress(ChannelEnd):
             while limit is None or self.fed < limit:
                 most = self.size if limit is None else min(self.size, limit - self.fed)
-                self.batch = self.state.take(most)
+                self.batch = self.state.take(lambda _, most=most: most)  # type: ignore[misc]
                 if not self.batch:
                     return
                 began = time.monotonic()
@@ -324,6 +327,21 @@ def _at_exit() -> None:
 threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it waits for the feeders
 
 
+def _far_state(on: Any, workers: int | None) -> _State:
+    """
+    Raises:
+        BadUse: these are no hosts of a network.
+    """
+    where = _hosts.named(on) if isinstance(on, str) else on
+    if where is None:
+        raise BadUse(
+            f"Executor: on={on!r} is the name of a host of a network, and none is joined: net.join() first"
+        )
+    from weft import _net_executor  # who has such hosts has what it needs
+
+    return _net_executor.State(where, workers)
+
+
 class Executor(_Executor):
     """Calls in OS processes that stay warm: a drop-in for `concurrent.futures.ProcessPoolExecutor`.
 
@@ -335,8 +353,13 @@ class Executor(_Executor):
         max_tasks_per_child: calls after which a process makes place for a fresh one.
         preload: modules that each process imports first.
         threads: of BLAS and OpenMP in each; None: what the environment says.
+        on: hosts of a network (weft.net) whose OS processes take the calls, in place of processes
+            of this program's: network.hosts(), network.host(name), or the name of one. Then
+            `max_workers` is how many calls run at once, as many as there are OS processes if it is
+            None; the other arguments are the agents' business.
     Raises:
         ValueError, TypeError: an argument that makes no sense.
+        BadUse: `on` is no host of a network; none is there.
     """
 
     def __init__(
@@ -349,10 +372,17 @@ class Executor(_Executor):
         max_tasks_per_child: int | None = None,
         preload: Sequence[str] = (),
         threads: int | None = 1,
+        on: Any = None,
     ) -> None:
         workers = len(_host.cpus_of_this_process()) if max_workers is None else max_workers
         if workers <= 0:
             raise ValueError("max_workers must be greater than 0")
+        own = (mp_context, initializer, max_tasks_per_child) != (None,) * 3 or initargs or preload
+        if on is not None and (own or threads != 1):
+            raise ValueError(
+                "Executor(on=…): how the OS processes of a host are started is said to its agent (`weft host`): "
+                "leave all arguments but max_workers out"
+            )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         if max_tasks_per_child is not None and max_tasks_per_child <= 0:
@@ -362,7 +392,10 @@ class Executor(_Executor):
         setting = _host.Setting(
             tuple(preload), initializer, tuple(initargs), None, None, 0, threads, start, False
         )
-        self._state = _State(setting, workers, max_tasks_per_child)
+        if on is None:
+            self._state = _State(setting, workers, max_tasks_per_child)
+        else:
+            self._state = _far_state(on, max_workers)
         self._down = False
         self._maker = os.getpid()
         _states.add(self._state)

@@ -126,6 +126,11 @@ class Hosts(Elsewhere):
         restarts: int | None = None,
         backoff: float = 0.1,
     ) -> None:
+        if isinstance(n, str) and "://" in n:
+            raise BadUse(
+                f"Hosts({n!r}): these start OS processes of this machine. The hosts of a network are "
+                f"net.join({n!r}).hosts(), of weft.net, which go wherever Hosts go"
+            )
         mine = sorted(_host.cpus_of_this_process())
         n = len(mine) if n is None else n
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:

@@ -151,9 +151,10 @@ class Agent:
         while len(self._calls) > KEPT and next(iter(self._calls.values())).done():
             del self._calls[next(iter(self._calls))]
         trusted = meeting.trust and said.get("trust") is True
+        many = said.get("many") is True
         threading.Thread(
             target=self._run,
-            args=(loop, over, self._hosts, (self._path, token, run, trusted)),
+            args=(loop, over, self._hosts, (self._path, token, run, trusted, many)),
             name="weft: a call",
             daemon=True,
         ).start()

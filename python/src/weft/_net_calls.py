@@ -17,11 +17,13 @@ import builtins
 import contextlib
 import hashlib
 import importlib.machinery
+import inspect
 import os
 import platform
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +36,7 @@ __all__ = ["Asked", "asked_of", "exception_of", "fault", "packed", "parted_run",
 
 TOKEN = 32 + 1 + 10  # bytes that serve() says first
 LONGEST = 200  # characters of MODULE:FUNCTION
+KEEPS = 0.002  # seconds for which results are kept, to go together
 
 
 class Asked(NamedTuple):
@@ -43,13 +46,15 @@ class Asked(NamedTuple):
     name: str
     digest: str
     here: Any = None  #: the module
+    many: bool = False  #: for calls one after another (17.14)
 
     @property
     def run(self) -> str:
         return f"{self.module}:{self.name}"
 
-    def said(self) -> dict[str, str]:
-        return {"run": self.run, "digest": self.digest, **versions()}
+    def said(self) -> dict[str, Any]:
+        more = {"many": True} if self.many else {}
+        return {"run": self.run, "digest": self.digest, **versions(), **more}
 
 
 def versions() -> dict[str, str]:
@@ -231,12 +236,13 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
 # --- in an OS process of the agent's ----------------------------------------------------------------------------------
 
 
-def serve(path: str, token: str, run: str, trusted: bool) -> None:
+def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
     """Runs a call from another machine: what an agent calls in one of its OS processes.
 
     Args:
         path: of a socket of the agent's, which passes on what comes by it to the caller.
         token: says there which call it is.
+        many: calls one after another (17.14).
     """
     if not trusted:
         from weft import _cbor  # noqa: F401  # packs the values
@@ -248,7 +254,8 @@ def serve(path: str, token: str, run: str, trusted: bool) -> None:
         own.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
     # Of the agent's run only this thread is a process: what the caller cancels has a run of its own.
-    thread = threading.Thread(target=_serve, args=(link, run, trusted), name="weft: a call")
+    target = _serve_many if many else _serve
+    thread = threading.Thread(target=target, args=(link, run, trusted), name="weft: a call")
     try:
         thread.start()
         thread.join()
@@ -282,3 +289,54 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
 
 def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: bool) -> None:
     result.write([value, failure if trusted or failure is None else _said(failure)])
+
+
+def _serve_many(link: Any, run: str, trusted: bool) -> None:
+    """Calls one after another (17.14), each with its result, until the caller has no more."""
+    orders, result = link.take("orders"), link.take("result")
+    if orders is None or result is None:
+        return
+    done: list[list[Any]] = []
+
+    def send() -> None:
+        if not done:
+            return
+        try:
+            result.write(done)
+        except BadUse:  # one of them cannot go: each by itself
+            for number, value, failure in done:
+                try:
+                    result.write([[number, value, failure]])
+                except BadUse as error:
+                    lost = _pickling.Failure(error)
+                    result.write([[number, None, lost if trusted else _said(lost)]])
+        done.clear()
+
+    with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
+        for calls in orders:
+            last = time.monotonic()
+            for number, (args, keywords) in enumerate(calls):
+                value = failure = None
+                try:
+                    value = _called(run, args, keywords)
+                except BaseException as error:
+                    failure = _pickling.Failure(error)
+                done.append([number, value, failure if trusted or not failure else _said(failure)])
+                if time.monotonic() - last > KEEPS:
+                    send()
+                    last = time.monotonic()
+            send()
+        result.retire()
+
+
+def _called(run: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """
+    Raises:
+        what the function raises; BadUse, if it is a coroutine's.
+    """
+    function = _pickling.function_named(*parted_run(run))
+    if inspect.iscoroutinefunction(function):
+        raise BadUse(
+            f"{run} is a coroutine function, and an Executor calls plain ones: run it as a process, with .on(…)"
+        )
+    return function(*args, **keywords)

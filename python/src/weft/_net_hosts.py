@@ -38,6 +38,14 @@ class _Far(Elsewhere):
     def _over(self, host: str, home: str, died: bool) -> None:
         """A call there is over."""
 
+    def _processes(self) -> int:
+        """How many OS processes there are.
+
+        Raises:
+            BadUse: no host is there.
+        """
+        raise NotImplementedError
+
     def _session(self, name: str, asked: _net_calls.Asked, patience: float) -> Any:
         meeting = self._network._meeting
         if self._network._closed:
@@ -160,6 +168,19 @@ class FarHost(_Far):
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         return self.name, self._session(self.name, asked, self._patience)
 
+    def _processes(self) -> int:
+        until = time.monotonic() + self._patience
+        while True:
+            for host in _net_loop.wait(self._network._loop, self._network._meeting.hosts()):
+                if host.name == self.name:
+                    return max(int(host.hosts), 1)
+            if time.monotonic() > until:
+                raise BadUse(
+                    f"there was no host {self.name!r} within {self._patience:g} seconds: `weft host --name` starts one, "
+                    "`weft net ls` shows them"
+                )
+            _native.sleep(0.1)
+
     def __repr__(self) -> str:
         return f"<host {self.name!r} of {self._network!r}>"
 
@@ -243,6 +264,16 @@ class FarHosts(_Far):
     def _over(self, host: str, home: str, died: bool) -> None:
         with self._lock:
             self._running[home] -= 1
+
+    def _processes(self) -> int:
+        return sum(h.hosts for h in self._look(fresh=True)) or 1
+
+    def __enter__(self) -> FarHosts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing: they are their agents', and the network stays joined. So `with Hosts(4) as
+        hosts` may become `with net.join().hosts(4) as hosts`."""
 
     def __len__(self) -> int:
         return len(self._look(fresh=False))

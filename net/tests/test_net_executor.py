@@ -1,0 +1,301 @@
+"""weft.processes.Executor over hosts of a network (WIRE.md 17.14)."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import far_parts as parts
+import pytest
+from points import Point
+from test_hosts import gone
+
+from weft import _executor, _net_calls, _net_executor, net
+from weft import threads as th
+from weft._pickling import RemoteTraceback
+from weft.errors import BadUse, ProcessDied
+from weft.processes import Executor, Hosts
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def network(server: Any, keys: Path) -> Iterator[net.Network]:
+    with net.join(server.url, keys=keys, name="caller") as joined:
+        yield joined
+
+
+def test_calls_and_their_results(agent, network):  # wire 17.14
+    there = agent("gpu1", "--hosts", "2")
+    with Executor(on=network.hosts()) as pool:
+        assert pool.submit(parts.plus, 1, b=2).result() == 3
+        assert list(pool.map(parts.plus, range(500), range(500))) == [2 * i for i in range(500)]
+        pids = set(pool.map(parts.where, range(200)))
+        assert pids <= set(there.said["pids"])
+    with Executor(1, on="gpu1") as pool:  # by its name; in one OS process
+        assert len(set(pool.map(parts.where, range(50)))) == 1
+
+
+def test_its_number_of_calls(agent, network):
+    """As many as there are OS processes run at once, if nothing else is said."""
+    agent("gpu1", "--hosts", "2")
+    agent("gpu2", "--hosts", "1")
+    with Executor(on=network.hosts(2)) as pool:
+        assert pool._state.workers == 3
+    with Executor(on=network.host("gpu1")) as pool:
+        assert pool._state.workers == 2
+    with Executor(7, on="gpu2") as pool:
+        assert pool._state.workers == 7
+
+
+def test_over_two_hosts(agent, network, server, keys):
+    """Each of three calls waits for the two others: they run at once, on both hosts."""
+    agents = [agent("gpu1", "--hosts", "2"), agent("gpu2", "--hosts", "1")]
+    channels = [(th.Channel(), th.Channel()) for _ in range(3)]
+    with Executor(on=network.hosts(2)) as pool:
+        names = [f"meet/{i}" for i in range(3)]
+        for name, (there, here) in zip(names, channels, strict=True):
+            network.offer(f"{name}/a", there, writers=True)
+            network.offer(f"{name}/b", here, readers=True)
+        ran = [pool.submit(parts.meets, server.url, str(keys), name) for name in names]
+        pids = [there.reader().read() for there, _ in channels]
+        for _, here in channels:
+            here.writer().write("go on")
+        assert [r.result() for r in ran] == pids
+    assert sorted(pids) == sorted(p for a in agents for p in a.said["pids"])
+
+
+def test_failures_come_back(agent, network):  # wire 17.11, 17.14
+    agent("gpu1", "--hosts", "1")
+    with Executor(on="gpu1") as pool:
+        wrong = pool.submit(parts.fails, "odd").exception()
+        assert type(wrong) is parts.Odd and wrong.args == ("odd", 3)
+        assert isinstance(wrong.__cause__, RemoteTraceback) and "in fails\n" in str(wrong.__cause__)
+        assert type(pool.submit(parts.fails, "value").exception()) is ValueError
+        assert pool.submit(parts.plus, 1, 1).result() == 2  # it goes on
+        wrong = pool.submit(parts.plus, 1, None).exception()
+        assert type(wrong) is TypeError
+
+
+def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
+    """Those calls fail, and say what to add; others go on."""
+    agent("gpu1", "--allow", "far_parts:plus", "--hosts", "1")
+    for on, says in (
+        ("gpu1", r"far_parts:where is not allowed on host gpu1.*with --allow for it too"),
+        (network.hosts(), r"far_parts:where is allowed on none.*--allow far_parts:where"),
+    ):
+        with Executor(on=on) as pool:
+            refused = [pool.submit(parts.where, i) for i in range(3)]
+            for call in refused:
+                with pytest.raises(BadUse, match=says):
+                    call.result()
+            assert pool.submit(parts.plus, 1, 2).result() == 3
+
+
+def test_what_nobody_finds(agent, network):
+    agent("gpu1", "--hosts", "1")
+    with Executor(on="gpu1") as pool:
+        for function in (lambda: 3, Point(1, 2).__class__.__str__, len):
+            with pytest.raises(BadUse, match="cannot run on another machine"):
+                pool.submit(function).result()
+        with pytest.raises(BadUse, match="doubles_awaited is a coroutine function, and an Exec"):
+            pool.submit(parts.doubles_awaited, 1, 2).result()
+
+
+def test_what_cannot_go(agent, network):  # wire 17.6, 17.14
+    """Of several calls that go together the one whose argument, or result, cannot go fails alone."""
+    agent("gpu1", "--hosts", "1")
+    values: list[Any] = [*range(300), Point(1, 2), *range(300)]
+    with Executor(on="gpu1") as pool:
+        got = [pool.submit(parts.plus, v, 1) for v in values]
+        with pytest.raises(BadUse, match="a Point cannot go"):
+            got[300].result()
+        assert [g.result() for g in got[:300] + got[301:]] == [
+            v + 1 for v in values if v != values[300]
+        ]
+        objects = [pool.submit(parts.point_if, i == 40) for i in range(90)]
+        with pytest.raises(BadUse, match="a Point cannot go"):
+            objects[40].result()
+        assert {o.result() for i, o in enumerate(objects) if i != 40} == {0}
+
+
+def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
+    agent("gpu1", "--hosts", "1", "--trust")
+    with net.join(server.url, keys=keys, trust=True) as network, Executor(on="gpu1") as pool:
+        assert [p.y for p in pool.map(parts.point_if, [1, 1, 1])] == [2, 2, 2]
+        assert type(pool.submit(parts.fails, "odd").exception()) is parts.Odd
+        with pytest.raises(BadUse, match="not_allowed is not allowed on host gpu1"):
+            pool.submit(parts.not_allowed).result()
+        assert network.names() == []
+
+
+def test_two_functions_at_once(agent, network):
+    """Calls of several functions, mixed: each goes to its own."""
+    agent("gpu1", "--hosts", "2")
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    with Executor(on="gpu1") as pool:
+        calls = [(rng.random() < 0.5, i) for i in range(400)]
+        got = [pool.submit(parts.minus if minus else parts.plus, i, 1) for minus, i in calls]
+        assert [g.result() for g in got] == [i - 1 if minus else i + 1 for minus, i in calls]
+
+
+def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
+    """All that was under way, or waited, is broken, as by ProcessPoolExecutor; what was over stays."""
+    agent("gpu1", "--hosts", "1")
+    with Executor(on="gpu1") as pool:
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+        calls = [pool.submit(parts.dies_if, i == 0) for i in range(5)]
+        for call in calls:
+            with pytest.raises(BrokenProcessPool, match=r"gpu1.*SIGKILL"):
+                call.result()
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(parts.plus, 1, 1)
+    with Executor(on="gpu1") as pool:  # the host has another OS process
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+
+
+LIES = [
+    None,
+    7,
+    [7],
+    [[0, 1]],
+    [[5, 1, None]],
+    [["0", 1, None]],
+    [[0, 1, None], [0, 2, None]],
+    [[1, None, 3]],
+    [[1, None, {"end": "Poisoned", "strength": "much"}]],
+    [[1, None, {"type": "BadUse", "module": "weft"}]],
+]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=str)
+def test_results_that_are_none(lie):  # wire 17.14
+    """Who sends such things is lost, as one that died; the calls do not wait for ever."""
+
+    class Lost:
+        def _died(self, name: str, host: str, session: Any) -> ProcessDied:
+            return ProcessDied(name, 1, None, host=host)
+
+    line = object.__new__(_net_executor._Line)
+    line.hosts, line.host, line.session, line.size = Lost(), "gpu1", None, 1  # type: ignore[assignment]
+    line.asked, line.died = _net_calls.asked_of(parts.plus), False
+    orders, results = th.Channel("orders", capacity=1), th.Channel("result", capacity=1)
+    heard, tells = orders.reader(), results.writer()
+    line.told, line.answer = orders.writer(), results.reader()
+    tells.write(lie)
+    batch = [_executor._Call(cf.Future(), parts.plus, (i, 1), {}) for i in range(2)]
+    with pytest.raises(ProcessDied, match="gpu1"):
+        line.compute(batch)
+    assert line.died and heard.read() == [[[0, 1], {}], [[1, 1], {}]]
+
+
+def test_an_agent_that_dies(agent, network):
+    there = agent("gpu1", "--hosts", "1")
+    with Executor(on=network.hosts()) as pool:
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+        pool.submit(parts.waits_if, False).result()  # it has a line for this function now
+        waits = [pool.submit(parts.waits_if, True) for _ in range(2)]
+        there.kill()
+        for call in waits:
+            with pytest.raises(BrokenProcessPool, match="is lost"):
+                call.result()
+    while not all(map(gone, there.said["pids"])):
+        th.sleep(0.01)
+
+
+def test_a_caller_that_goes(agent, server, keys):
+    """What it had computed there ends, and the OS process is free for others."""
+    there = agent("gpu1", "--hosts", "1")
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[3])\n"
+        "from weft import net; from weft.processes import Executor; import far_parts as parts\n"
+        "network = net.join(sys.argv[1], keys=sys.argv[2]); pool = Executor(on='gpu1')\n"
+        "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
+    )
+    command = [sys.executable, "-c", code, server.url, str(keys), str(HERE)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(said) in there.said["pids"]
+    with net.join(server.url, keys=keys), Executor(on="gpu1") as pool:
+        assert pool.submit(parts.where, 1).result() == int(said)
+
+
+def test_a_program_that_ends_without_shutdown(agent, server, keys):
+    """Its calls are finished first, as those of concurrent.futures."""
+    agent("gpu1", "--hosts", "1")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[3])\n"
+        "from weft import net; from weft.processes import Executor; import far_parts as parts\n"
+        "network = net.join(sys.argv[1], keys=sys.argv[2]); pool = Executor(on='gpu1')\n"
+        "for i in range(20): pool.submit(parts.plus, i, i).add_done_callback(lambda f: print(f.result()))\n"
+    )
+    command = [sys.executable, "-c", code, server.url, str(keys), str(HERE)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert sorted(map(int, said.stdout.split())) == [2 * i for i in range(20)]
+    assert said.stderr == ""
+
+
+def test_shut_down(agent, network):
+    agent("gpu1", "--hosts", "1")
+    pool = Executor(on="gpu1")
+    first = pool.submit(parts.where, 0)
+    first.result()
+    many = [pool.submit(parts.plus, i, i) for i in range(300)]
+    pool.shutdown(wait=False, cancel_futures=True)
+    over, cancelled = cf.wait(many)[0], [c for c in many if c.cancelled()]
+    assert len(over) == 300 and all(c.cancelled() or c.result() is not None for c in over)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(parts.plus, 1, 1)
+    pool.shutdown()
+    assert len(cancelled) <= 300
+
+
+def test_a_network_that_was_left(agent, server, keys):
+    agent("gpu1", "--hosts", "1")
+    with net.join(server.url, keys=keys):
+        pool = Executor(on="gpu1")
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+    with pytest.raises(BrokenProcessPool):
+        pool.submit(parts.plus, 1, 1).result()
+    pool.shutdown()
+
+
+def test_submitted_by_many_threads(agent, network):
+    agent("gpu1", "--hosts", "2")
+    got: list[int] = []
+    with Executor(on="gpu1") as pool:
+
+        def some(k: int) -> None:
+            got.extend(pool.map(parts.plus, [k] * 50, range(50)))
+
+        threads = [threading.Thread(target=some, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert sorted(got) == sorted(k + i for k in range(4) for i in range(50))
+
+
+def test_what_makes_no_sense(agent, network, server, keys):
+    with pytest.raises(ValueError, match="leave all arguments but max_workers out"):
+        Executor(on="gpu1", initializer=os.getpid)
+    with pytest.raises(ValueError, match="max_workers must be greater than 0"):
+        Executor(0, on="gpu1")
+    with Hosts(1) as local, pytest.raises(BadUse, match=r"takes hosts of a network.*leave on= out"):
+        Executor(on=local)
+    with pytest.raises(BadUse, match=r"there was no host 'gpu1' within 0\.2 seconds"):
+        Executor(on=network.host("gpu1", patience=0.2))
+    network.close()
+    with pytest.raises(BadUse, match=r"is the name of a host of a network, and none is joined"):
+        Executor(on="gpu1")
+    with pytest.raises(BadUse, match=r"net\.join\('nats://lab1:4222'\)\.hosts\(\)"):
+        Hosts("nats://lab1:4222")  # type: ignore[arg-type]

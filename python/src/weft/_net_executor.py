@@ -1,0 +1,183 @@
+"""weft.processes.Executor over hosts of a network (WIRE.md 17.14): `Executor(on=network.hosts())`.
+
+    submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its line──► an OS process of a host ──► the futures have results
+                                          ├─the host refuses, or nobody is there──► these calls fail
+                                          └─the line breaks with calls on it──► all that is under way and waits: BrokenProcessPool
+
+A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps its
+lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
+
+Invariants: those of _executor.py. A line belongs to its feeder; others may but kill() it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+from weft import _executor, _net_calls
+from weft._extension import native as _native
+from weft._net_hosts import FarHost, FarHosts
+from weft.errors import BadUse, ChannelEnd, ProcessDied
+
+__all__ = ["State"]
+
+
+class _Line:
+    """Calls of one function, one list after another, to one OS process of a host."""
+
+    def __init__(self, hosts: FarHost | FarHosts, function: Any) -> None:
+        """
+        Raises:
+            BadUse: nobody finds the function by its name, or the host refuses it.
+            ConnectionError: nobody answers.
+        """
+        self.hosts, self.function = hosts, function
+        self.size = 1  # calls of the next list
+        self.asked = _net_calls.asked_of(function)._replace(many=True)
+        self.host, self.session = hosts._begun(self.asked)
+        self.died = False
+        orders, results = _native.Channel("orders"), _native.Channel("result")
+        self.told, self.answer = orders.writer(), results.reader()
+        try:
+            self.session._link.give(orders.reader(), "orders")
+            self.session._link.give(results.writer(), "result")
+        except BaseException:
+            self.close()
+            raise
+
+    def compute(self, batch: list[_executor._Call]) -> None:
+        """Has the calls run there. Who waits hears of each as its result comes.
+
+        Raises:
+            ProcessDied: the OS process is gone, and with it what had no result yet.
+        """
+        began = time.monotonic()
+        try:
+            if (wrong := self._write(batch)) is None:
+                self._results(batch)
+            else:  # something in one of them cannot go: each by itself
+                for call in batch:
+                    wrong = wrong if len(batch) == 1 else self._write([call])
+                    if wrong is None:
+                        self._results([call])
+                    else:
+                        call.future.set_exception(wrong)
+        except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
+            self.died = True
+            raise self.hosts._died(self.asked.name, self.host, self.session) from None
+        each = (time.monotonic() - began) / len(batch)
+        most = int(_executor.LONG / max(each, 1e-6))
+        self.size = max(1, min(_executor.MOST, 2 * self.size, most))
+
+    def _write(self, batch: list[_executor._Call]) -> BadUse | None:
+        """Why it cannot go; None: it has gone."""
+        try:
+            self.told.write([[list(c.args), c.keywords] for c in batch])
+        except BadUse as error:
+            return error
+        return None
+
+    def _results(self, batch: list[_executor._Call]) -> None:
+        """
+        Raises:
+            LookupError, TypeError, ValueError, AttributeError: what comes is no result.
+        """
+        left = set(range(len(batch)))
+        while left:
+            for number, value, failure in self.answer.read():
+                left.remove(number)
+                if failure is None:
+                    batch[number].future.set_result(value)
+                else:
+                    error = _net_calls.exception_of(failure, self.asked)
+                    batch[number].future.set_exception(error)
+
+    def kill(self) -> None:
+        with contextlib.suppress(BadUse):
+            self.session._link.close("its executor is broken")
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        for end in (self.told, self.answer):
+            with contextlib.suppress(BadUse):  # it is retired already
+                end.retire()
+        self.hosts._over(self.host, self.session._said["home"], self.died)
+        self.kill()
+
+
+class State(_executor._State):
+    """What an executor over a network and its feeders share."""
+
+    def __init__(self, hosts: Any, workers: int | None) -> None:
+        """
+        Raises:
+            BadUse: `hosts` are none of a network; none is there.
+        """
+        if not isinstance(hosts, (FarHost, FarHosts)):
+            raise BadUse(
+                f"Executor: on= takes hosts of a network, as network.hosts() or network.host('gpu1') are, not {hosts!r}; "
+                "on this machine it has OS processes of its own: leave on= out"
+            )
+        super().__init__(None, hosts._processes() if workers is None else workers, None)
+        self.over = hosts
+
+    def start(self, call: _executor._Call) -> None:
+        feeder = threading.Thread(target=self._feed, name="weft: feeds a host")
+        with self.lock:
+            self.starting -= 1
+            self.feeders.append(feeder)
+            feeder.start()
+            self.changed.notify_all()
+
+    def _feed(self) -> None:
+        """A feeder's thread."""
+        lines: dict[int, _Line] = {}
+        try:
+            while batch := self.take(lambda call: self._most(lines, call), same=True):
+                line = self._line_for(lines, batch)
+                if line is None:
+                    continue
+                try:
+                    line.compute(batch)
+                except BaseException as error:
+                    self.break_it(_text(error), batch)
+                    raise
+        except ProcessDied:
+            pass  # all who wait have been told
+        finally:
+            with self.lock:
+                self.hosts.difference_update(lines.values())
+            for line in lines.values():
+                line.close()
+
+    @staticmethod
+    def _most(lines: dict[int, _Line], call: _executor._Call) -> int:
+        line = lines.get(id(call.function))
+        return 1 if line is None else line.size
+
+    def _line_for(self, lines: dict[int, _Line], batch: list[_executor._Call]) -> _Line | None:
+        """The line of the batch's function; None: there is none, and the calls have failed."""
+        function = batch[0].function
+        line = lines.get(id(function))
+        if line is not None:
+            return line
+        try:
+            line = _Line(self.over, function)
+        except Exception as error:
+            for call in batch:
+                call.future.set_exception(error)
+            return None
+        lines[id(function)] = line
+        with self.lock:
+            self.hosts.add(line)
+            broken = self.broken
+        if broken is not None:
+            line.kill()
+        return line
+
+
+def _text(error: BaseException) -> str:
+    return f"a host of the pool failed: {type(error).__name__}: {error}"
