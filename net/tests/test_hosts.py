@@ -580,6 +580,24 @@ def test_hosts_are_listed(agent, server, keys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"module": "weft", "type": "BadUse"}, BadUse),
+        ({"module": "weft", "type": "BadUse", "args": 7}, BadUse),
+        ({"end": "Poisoned"}, Poisoned),
+        ({"end": "Poisoned", "strength": "much"}, Poisoned),
+        ({"end": "Poisoned", "strength": -1}, Poisoned),
+        ({"end": "Poisoned", "strength": 1 << 70}, Poisoned),
+    ],
+)
+def test_a_failure_that_says_less_than_it_should(said, expected):  # wire 17.11
+    """The caller gets the exception without what was left out, and no error of Weft's own."""
+    asked = _net_calls.asked_of(parts.not_decorated)
+    error = _net_calls.exception_of({"brief": "b", **said}, asked)
+    assert type(error) is expected and "b" in str(error)
+
+
 def test_cancelled_is_no_failure():
     said = {"module": "weft", "type": "Cancelled", "args": [], "brief": "b", "text": "t"}
     asked = _net_calls.asked_of(parts.not_decorated)

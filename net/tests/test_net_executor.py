@@ -173,8 +173,6 @@ LIES = [
     [["0", 1, None]],
     [[0, 1, None], [0, 2, None]],
     [[1, None, 3]],
-    [[1, None, {"end": "Poisoned", "strength": "much"}]],
-    [[1, None, {"type": "BadUse", "module": "weft"}]],
 ]
 
 

@@ -211,22 +211,24 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
     if not isinstance(failure, dict):  # both sides trust
         return failure.exception()  # type: ignore[no-any-return]
     brief, kind = str(failure.get("brief")), failure.get("type")
+    args, strength = failure.get("args"), failure.get("strength")
     if failure.get("end") == "Poisoned":
-        return Poisoned(brief, None, None, None, int(failure.get("strength", 1)), True)
+        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
+        return Poisoned(brief, None, None, None, strength, True)
     if failure.get("end") == "Retired":
         return Retired(brief, None, None, None, 0, True)
     error: BaseException | None = None
     if kind == "Cancelled":
         error = Cancelled()
     elif kind == "BadUse" and failure.get("module") == "weft":
-        error = BadUse(*failure["args"] or (brief,))
-    elif isinstance(kind, str) and isinstance(failure.get("args"), list):
+        error = BadUse(*args) if isinstance(args, list) and args else BadUse(brief)
+    elif isinstance(kind, str) and isinstance(args, list):
         where = failure.get("module")
         if where in ("builtins", asked.module):
             found = getattr(builtins if where == "builtins" else asked.here, kind, None)
             if isinstance(found, type) and issubclass(found, Exception):
                 with contextlib.suppress(Exception):
-                    error = found(*failure["args"])
+                    error = found(*args)
     if error is None:
         error = RuntimeError(brief)
     error.__cause__ = _pickling.RemoteTraceback(str(failure.get("text")))
