@@ -99,7 +99,7 @@ class Player:
             value = self.value()
             yield from self.operate("write", lambda: self.written(slots[s[1]], value), (value,))
         elif kind == "send":
-            yield from self.operate("send", lambda: slots[s[1]].write(slots[s[2]]))
+            yield from self.operate("send", lambda: self.written(slots[s[1]], slots[s[2]]))
         elif kind == "iter":
             yield from self.iterate(s)
         elif kind == "ext":
@@ -163,7 +163,8 @@ class Player:
         else:
             raise ValueError(f"a statement of unknown kind {kind!r}")
 
-    def written(self, end: Any, value: str) -> Any:
+    def written(self, end: Any, value: Any) -> Any:
+        """A write whose value, or end, is at its channel when it is recorded as over."""
         return self.play.written(end.write(value), self.names.awaits)
 
     def arrived(self, done: Any) -> Any:
