@@ -211,17 +211,22 @@ def test_an_agent_that_dies(agent, network):
         th.sleep(0.01)
 
 
-def test_a_caller_that_goes(agent, server, keys):
-    """What it had computed there ends, and the OS process is free for others."""
-    there = agent("gpu1", "--hosts", "1")
+def program(server: Any, keys: Path, last: str) -> subprocess.CompletedProcess[str]:
+    """A program with a `pool` on gpu1, whose last line is this; it ends well."""
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[3])\n"
         "from weft import net; from weft.processes import Executor; import far_parts as parts\n"
         "network = net.join(sys.argv[1], keys=sys.argv[2]); pool = Executor(on='gpu1')\n"
-        "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
     )
-    command = [sys.executable, "-c", code, server.url, str(keys), str(HERE)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-c", code + last, server.url, str(keys), str(HERE)]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def test_a_caller_that_goes(agent, server, keys):
+    """What it had computed there ends, and the OS process is free for others."""
+    there = agent("gpu1", "--hosts", "1")
+    asks = "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
+    said = program(server, keys, asks).stdout
     assert int(said) in there.said["pids"]
     with net.join(server.url, keys=keys), Executor(on="gpu1") as pool:
         assert pool.submit(parts.where, 1).result() == int(said)
@@ -230,14 +235,11 @@ def test_a_caller_that_goes(agent, server, keys):
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
     """Its calls are finished first, as those of concurrent.futures."""
     agent("gpu1", "--hosts", "1")
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[3])\n"
-        "from weft import net; from weft.processes import Executor; import far_parts as parts\n"
-        "network = net.join(sys.argv[1], keys=sys.argv[2]); pool = Executor(on='gpu1')\n"
-        "for i in range(20): pool.submit(parts.plus, i, i).add_done_callback(lambda f: print(f.result()))\n"
+    asks = (
+        "for i in range(20):\n"
+        "    pool.submit(parts.plus, i, i).add_done_callback(lambda f: print(f.result()))\n"
     )
-    command = [sys.executable, "-c", code, server.url, str(keys), str(HERE)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = program(server, keys, asks)
     assert sorted(map(int, said.stdout.split())) == [2 * i for i in range(20)]
     assert said.stderr == ""
 

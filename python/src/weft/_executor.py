@@ -1,8 +1,8 @@
 """weft.processes.Executor: calls with futures over OS processes, as
 concurrent.futures.ProcessPoolExecutor has them.
 
-    submit() ──waits in `_State`──► a feeder's batch: its calls run ──► their host computes them in order ──► the futures have results
-                                          └─the host dies──► all that is under way and waits: BrokenProcessPool
+    submit() ──waits in `_State`──► a feeder's batch ──► its host computes it, in_order() ──► futures
+                                          └─the host dies──► all that is not over: BrokenProcessPool
 
 Each host has a feeder: a thread with a small network, which writes batches to its host and reads
 results. Calls that take less than a millisecond go many at a time, as many as take some two
@@ -155,30 +155,50 @@ class _State:
 # --- in the host ----------------------------------------------------------------------------------------------------
 
 
+def in_order(
+    batch: Sequence[Any],
+    compute: Callable[..., Any],
+    send: Callable[[list[tuple[int, Any, _pickling.Failure | None]]], None],
+) -> None:
+    """Runs compute(*call) for each call of a batch. send() gets what is over, every LONG seconds
+    and at the end: (the call's place in the batch, its value, its failure).
+    """
+    done: list[tuple[int, Any, _pickling.Failure | None]] = []
+    last = time.monotonic()
+    for number, call in enumerate(batch):
+        try:
+            done.append((number, compute(*call), None))
+        except BaseException as error:
+            done.append((number, None, _pickling.Failure(error)))
+        if time.monotonic() - last > LONG:
+            send(done)
+            done, last = [], time.monotonic()
+    if done:
+        send(done)
+
+
+def next_size(size: int, calls: int, seconds: float) -> int:
+    """Calls of the next batch, after one of `size` at most whose `calls` took so long."""
+    each = seconds / calls
+    return max(1, min(MOST, 2 * size, int(LONG / max(each, 1e-6))))
+
+
 def _compute(tasks: Any, results: Any) -> None:
-    """A process in the host: batches of calls in, their results out, each (number, value, failure)."""
+    """A process in the host: batches of calls in, their results out."""
     functions: dict[bytes, Any] = {}
+
+    def call(packed: bytes, args: Any, keywords: Any) -> Any:
+        function = functions.get(packed)
+        if function is None:
+            function = functions[packed] = _pickling.load_function(packed)
+        return function(*args, **keywords)
+
     for batch in tasks:
-        done: list[tuple[int, Any, Any]] = []
-        last = time.monotonic()
-        for number, (packed, args, keywords) in enumerate(batch):
-            try:
-                function = functions.get(packed)
-                if function is None:
-                    function = functions[packed] = _pickling.load_function(packed)
-                done.append((number, function(*args, **keywords), None))
-            except BaseException as error:
-                done.append((number, None, _pickling.Failure(error)))
-            if time.monotonic() - last > LONG:
-                _send(results, done)
-                done, last = [], time.monotonic()
-        _send(results, done)
+        in_order(batch, call, lambda done: _send(results, done))
         del batch
 
 
-def _send(results: Any, done: list[tuple[int, Any, Any]]) -> None:
-    if not done:
-        return
+def _send(results: Any, done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
     try:
         results.write(done)
     except BadUse:  # one of them cannot go: each by itself
@@ -270,8 +290,8 @@ class _Feeder:
                         else:
                             future.set_exception(failure.exception())
                 if self.batch:
-                    each = (time.monotonic() - began) / len(self.batch)
-                    self.size = max(1, min(MOST, 2 * self.size, int(LONG / max(each, 1e-6))))
+                    took = time.monotonic() - began
+                    self.size = next_size(self.size, len(self.batch), took)
                 self.batch = []
 
     def run(self) -> bool:
@@ -380,8 +400,8 @@ class Executor(_Executor):
         own = (mp_context, initializer, max_tasks_per_child) != (None,) * 3 or initargs or preload
         if on is not None and (own or threads != 1):
             raise ValueError(
-                "Executor(on=…): how the OS processes of a host are started is said to its agent (`weft host`): "
-                "leave all arguments but max_workers out"
+                "Executor(on=…): how the OS processes of a host are started is said to its agent "
+                "(`weft host`): leave all arguments but max_workers out"
             )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")

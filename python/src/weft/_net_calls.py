@@ -1,5 +1,5 @@
 """What a caller, an agent and its OS processes say of a call from another machine (WIRE.md 17.9 to
-17.11).
+17.11), and in calls one after another (17.14).
 
     caller: asked_of(function) ──its first message──► agent: fault() ──"" ──► serve() in one of its OS processes
             packed(args) ──by `orders`──────────────────────────────────────► unpacked ──runs──► said(failure)
@@ -23,12 +23,11 @@ import platform
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _child, _pickling, _rounds
+from weft import _child, _executor, _pickling, _rounds
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
 
@@ -36,7 +35,6 @@ __all__ = ["Asked", "asked_of", "exception_of", "fault", "packed", "parted_run",
 
 TOKEN = 32 + 1 + 10  # bytes that serve() says first
 LONGEST = 200  # characters of MODULE:FUNCTION
-KEEPS = 0.002  # seconds for which results are kept, to go together
 
 
 class Asked(NamedTuple):
@@ -290,7 +288,12 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
 
 
 def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: bool) -> None:
-    result.write([value, failure if trusted or failure is None else _said(failure)])
+    result.write([value, _sent(failure, trusted)])
+
+
+def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
+    """As it goes: pickled where both sides trust, else as plain values."""
+    return failure if trusted or failure is None else _said(failure)
 
 
 def _serve_many(link: Any, run: str, trusted: bool) -> None:
@@ -298,36 +301,23 @@ def _serve_many(link: Any, run: str, trusted: bool) -> None:
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:
         return
-    done: list[list[Any]] = []
 
-    def send() -> None:
-        if not done:
-            return
+    def call(args: Any, keywords: Any) -> Any:
+        return _called(run, args, keywords)
+
+    def send(done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
         try:
-            result.write(done)
+            result.write([[n, v, _sent(failure, trusted)] for n, v, failure in done])
         except BadUse:  # one of them cannot go: each by itself
             for number, value, failure in done:
                 try:
-                    result.write([[number, value, failure]])
+                    result.write([[number, value, _sent(failure, trusted)]])
                 except BadUse as error:
-                    lost = _pickling.Failure(error)
-                    result.write([[number, None, lost if trusted else _said(lost)]])
-        done.clear()
+                    result.write([[number, None, _sent(_pickling.Failure(error), trusted)]])
 
     with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
         for calls in orders:
-            last = time.monotonic()
-            for number, (args, keywords) in enumerate(calls):
-                value = failure = None
-                try:
-                    value = _called(run, args, keywords)
-                except BaseException as error:
-                    failure = _pickling.Failure(error)
-                done.append([number, value, failure if trusted or not failure else _said(failure)])
-                if time.monotonic() - last > KEEPS:
-                    send()
-                    last = time.monotonic()
-            send()
+            _executor.in_order(calls, call, send)
         result.retire()
 
 
@@ -339,6 +329,7 @@ def _called(run: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     function = _pickling.function_named(*parted_run(run))
     if inspect.iscoroutinefunction(function):
         raise BadUse(
-            f"{run} is a coroutine function, and an Executor calls plain ones: run it as a process, with .on(…)"
+            f"{run} is a coroutine function, and an Executor calls plain ones: "
+            "run it as a process, with .on(…)"
         )
     return function(*args, **keywords)

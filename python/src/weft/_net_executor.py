@@ -1,8 +1,8 @@
 """weft.processes.Executor over hosts of a network (WIRE.md 17.14): `Executor(on=network.hosts())`.
 
-    submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its line──► an OS process of a host ──► the futures have results
+    submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its line──► futures
                                           ├─the host refuses, or nobody is there──► these calls fail
-                                          └─the line breaks with calls on it──► all that is under way and waits: BrokenProcessPool
+                                          └─the line breaks──► all that is not over: BrokenProcessPool
 
 A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps its
 lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
@@ -68,9 +68,7 @@ class _Line:
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
-        each = (time.monotonic() - began) / len(batch)
-        most = int(_executor.LONG / max(each, 1e-6))
-        self.size = max(1, min(_executor.MOST, 2 * self.size, most))
+        self.size = _executor.next_size(self.size, len(batch), time.monotonic() - began)
 
     def _write(self, batch: list[_executor._Call]) -> BadUse | None:
         """Why it cannot go; None: it has gone."""
@@ -118,8 +116,8 @@ class State(_executor._State):
         """
         if not isinstance(hosts, (FarHost, FarHosts)):
             raise BadUse(
-                f"Executor: on= takes hosts of a network, as network.hosts() or network.host('gpu1') are, not {hosts!r}; "
-                "on this machine it has OS processes of its own: leave on= out"
+                "Executor: on= takes hosts of a network, as network.hosts() or network.host('gpu1') "
+                f"are, not {hosts!r}; on this machine it has OS processes of its own: leave on= out"
             )
         super().__init__(None, hosts._processes() if workers is None else workers, None)
         self.over = hosts

@@ -10,6 +10,7 @@ Invariants
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import threading
 import time
@@ -25,26 +26,26 @@ __all__ = ["FarHost", "FarHosts"]
 FRESH = 1.0  # seconds for which the list of hosts is good, where all of it answer
 
 
-class _Far(Elsewhere):
+class _Far(Elsewhere, abc.ABC):
     _way = "network"
 
     def __init__(self, network: Any, patience: float) -> None:
         self._network, self._patience = network, patience
 
+    @abc.abstractmethod
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         """The host's name, and a session with one of its OS processes."""
-        raise NotImplementedError
 
     def _over(self, host: str, home: str, died: bool) -> None:
         """A call there is over."""
 
+    @abc.abstractmethod
     def _processes(self) -> int:
         """How many OS processes there are.
 
         Raises:
             BadUse: no host is there.
         """
-        raise NotImplementedError
 
     def _session(self, name: str, asked: _net_calls.Asked, patience: float) -> Any:
         meeting = self._network._meeting
@@ -176,8 +177,8 @@ class FarHost(_Far):
                     return max(int(host.hosts), 1)
             if time.monotonic() > until:
                 raise BadUse(
-                    f"there was no host {self.name!r} within {self._patience:g} seconds: `weft host --name` starts one, "
-                    "`weft net ls` shows them"
+                    f"there was no host {self.name!r} within {self._patience:g} seconds: "
+                    "`weft host --name` starts one, `weft net ls` shows them"
                 )
             _native.sleep(0.1)
 
