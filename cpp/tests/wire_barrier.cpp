@@ -239,6 +239,33 @@ TEST_CASE("wire 4.11: a space that has a barrier and dies is its death, for all 
   CHECK_FALSE(t.a.at_home.session.is_over());
 }
 
+TEST_CASE("wire 4.11: the arrival of one who is killed counts until its death is noticed") {
+  World t(2);
+  Op killed, x, later;
+  killed.arrive(t.at_b).begin(t.b.at_party);
+  t.pump();
+  t.b.cut = true;
+  x.arrive(t.at_a).begin(t.a.at_party);
+  t.pump();
+  CHECK((x.ok() && !killed.is_over && t.bar.phases() == 1));
+  t.b.tell(t.b.at_home);
+  later.arrive(t.at_a).begin(t.a.at_party);
+  t.pump();
+  CHECK((later.died() && t.bar.phases() == 1));
+}
+
+TEST_CASE("wire 4.11: the arrival of one whose death is noticed counts no more") {
+  World t(2);
+  Op killed, x;
+  killed.arrive(t.at_b).begin(t.b.at_party);
+  t.pump();
+  t.b.cut = true;
+  t.b.tell(t.b.at_home);
+  x.arrive(t.at_a).begin(t.a.at_party);
+  t.pump();
+  CHECK((x.died() && !killed.is_over && t.bar.phases() == 0));
+}
+
 TEST_CASE("wire 4.11: a choice that waits hears of the death") {
   World t(2);
   Channel<int> c;
