@@ -1,12 +1,13 @@
-"""A ring under a real hard interrupt, on the emulated Cortex-M3."""
+"""A ring under a real hard interrupt, on the emulated Cortex-M3; and on unix, while a keyboard is silent."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from . import board
+from . import board, tiers
 
 PROGRAM = Path(__file__).parent / "board_ring.py"
 
@@ -20,3 +21,39 @@ def test_a_hard_interrupt_fills_it_and_what_found_it_full_is_counted(
     assert first == "([0, 1, 2, 3], 6)"
     assert "weft_board.tick: the function raised" in rest[0]
     assert "MemoryError" in rest[-1]
+
+
+SILENT = """
+from time import sleep_ms
+from _thread import start_new_thread
+from weft.coroutines import io, process, run
+from weft.isr import Ring
+ring = Ring(4)
+def put():
+    sleep_ms(20)
+    ring.put(7)
+@process
+async def main():
+    source = ring.reader()
+    start_new_thread(put, ())
+    value = await source.read()
+    ring.close()
+    await io(sleep_ms)(20)
+    return value
+print(run(main()))
+"""
+
+
+@pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
+def test_a_ring_and_an_io_call_do_not_wait_for_the_keyboard(tier: str) -> None:
+    """What poll() is given has no file descriptor: it was taken for 0, the standard input."""
+    running = subprocess.Popen(
+        [*tiers.command(tier), "-c", SILENT],
+        env=tiers.environment(tier),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with running:  # the standard input is open, and nothing comes
+        assert running.stdout is not None
+        assert running.stdout.read() == "7\n"

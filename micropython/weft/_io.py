@@ -34,7 +34,7 @@ class _Call(IOBase):
         self.over = True
 
     def ioctl(self, request, flags):
-        return (flags if self.over else 0) if request == 3 else 0
+        return (flags if self.over else 0) if request == 3 else -1  # no file descriptor
 
     def look(self):
         if not self.over:

@@ -38,6 +38,21 @@ class Ring(IOBase):
         self._in = n
         return True
 
+    def any(self):
+        return self._in != self._out
+
+    def room(self):
+        """For one more."""
+        n = self._out - self._in - 1
+        return n != 0 and n != -self._size
+
+    def take(self):
+        """The oldest: there is one, and this is the one consumer."""
+        i = self._out
+        v = self._slots[i]
+        self._out = 0 if i + 1 == self._size else i + 1
+        return v
+
     def reader(self):
         """An ordinary reader end of what was put; within a run."""
         if self._c is None:
@@ -56,7 +71,7 @@ class Ring(IOBase):
     # for the scheduler
 
     def ioctl(self, request, flags):
-        return (flags if self._in != self._out else 0) if request == 3 else 0
+        return (flags if self._in != self._out else 0) if request == 3 else -1  # no file descriptor
 
     def look(self):
         came = False
@@ -66,9 +81,6 @@ class Ring(IOBase):
             self._c = None
             return False
         while self._out != self._in and not c.full():
-            v = self._slots[self._out]
-            n = self._out + 1
-            self._out = 0 if n == self._size else n
-            c.put(v, None)
+            c.put(self.take(), None)
             came = True
         return came
