@@ -181,21 +181,18 @@ def test_an_interrupt_between_two_processes_leaves_the_loop():
         return  # takes from a queue of its own
     from weft import _plain
 
-    class Interrupted:
-        def popleft(self):
-            raise KeyboardInterrupt
+    def interrupted():
+        raise KeyboardInterrupt
 
-        append = None
-
-    kept = _plain._queue
-    _plain._queue = Interrupted()
+    kept = _plain._pop
+    _plain._pop = interrupted
     try:
         core.loop(0)
         same("went on", "left")
     except KeyboardInterrupt:
         same(core.cur(), None)
     finally:
-        _plain._queue = kept
+        _plain._pop = kept
 
 
 def test_a_write_tells_at_once():

@@ -13,6 +13,8 @@ PROGRAM = Path(__file__).with_name("rp2040_program.py")
 WATCHDOG = Path(__file__).with_name("rp2040_watchdog.py")
 FLASH = Path(__file__).with_name("rp2040_flash.py")
 LEFT = Path(__file__).with_name("rp2040_left_running.py")
+SCHEDULERS = Path(__file__).with_name("rp2040_schedulers.py")
+SCHEDULERS_LEFT = Path(__file__).with_name("rp2040_schedulers_left.py")
 CORES = Path(__file__).with_name("rp2040_cores.py")
 EXAMPLES = sorted(p for p in (tiers.HERE / "examples").glob("*.py") if p.name != "board.py")
 
@@ -56,7 +58,8 @@ def test_a_machine_timer_s_watchdog_names_who_computes_too_long() -> None:
 
 
 def test_both_cores_run_processes() -> None:
-    """Threads: one writes on core 1, one reads on core 0, a third is refused. Coroutines on core 0, joined to core 1 by a ring."""
+    """Threads: one writes on core 1, one reads on core 0, a third is refused. Coroutines on core 0,
+    joined to core 1 by a ring."""
     done = on_the_board(CORES)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -67,8 +70,37 @@ def test_both_cores_run_processes() -> None:
     ]
 
 
+RUN = [
+    "[(22350, 0), [1, None]]",
+    "[(22350, 0), [1, None]]",
+    "[True, [None]]",
+    "a byte a communication, at most: True",
+    "main/wants_more/core1: core 1 runs a network already, one at a time",
+    "process main/core1: this port has one thread besides the main program, so at most two processes at a time",
+    "[]",
+]
+
+
+def test_a_scheduler_on_each_core() -> None:
+    """Joined by lines; core 1 allocates nothing while core 0 collects (upstream's issues 8550,
+    8310). A third is refused."""
+    done = on_the_board(SCHEDULERS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == RUN
+
+
+def test_flash_writes_and_a_soft_reset_with_a_scheduler_on_core_1() -> None:
+    done = on_the_board(SCHEDULERS_LEFT, SCHEDULERS)
+    assert done.returncode == 0, done.stderr
+    first, second, *rest = done.stdout.splitlines()
+    assert first == "0 of 600 wrong"
+    assert second == "core 1 is left running: True"
+    assert rest == RUN
+
+
 def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
-    """Upstream's issue 8793: the port holds core 1 while the flash is written. What does not find room meanwhile is counted, and tried again."""
+    """Upstream's issue 8793: the port holds core 1 while the flash is written. What does not find
+    room meanwhile is counted, and tried again."""
     done = on_the_board(FLASH)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "0 True\n"
@@ -84,7 +116,8 @@ def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
 
 @pytest.mark.parametrize("name", [p.stem for p in EXAMPLES if p.stem != "blink_and_button"])
 def test_example(name: str, tmp_path: Path) -> None:
-    """As it stands, after the module `board` that it takes its pin and its second core from. Blink and button waits for a finger."""
+    """As it stands, after the module `board` that it takes its pin and its second core from. Blink
+    and button waits for a finger."""
     example = tiers.HERE / "examples" / f"{name}.py"
     board = example.with_name("board.py").read_text(encoding="utf-8")
     text = example.read_text(encoding="utf-8")

@@ -18,6 +18,9 @@ PROBES = {
     "Stats": "Channel().stats()",
     "Guard": "after(1)",
     "Limit": "timeout(1)",
+    "Core1": "core1",
+    "Line": "core1.to_main()",
+    "There": "core1.Channel()",
     "Thread": "process(lambda: None)()",
     "End": "process(lambda: None)().ended()",
     "Ended": "Ended('returned', None, None)",
@@ -26,6 +29,17 @@ PROBES = {
 INSIDE = {
     "threads": {"REQ", "bare", "wrap"},
     "watchdog": {"BadUse"},
+    "cores": {
+        "BadUse",
+        "Cancelled",
+        "ChannelEnd",
+        "Deadlock",
+        "NoRoom",
+        "Ring",
+        "begin",
+        "core1",  # of Core1, which is there
+        "resume",
+    },
     "link": {
         "BadUse",
         "FLIGHT",
@@ -43,6 +57,10 @@ INSIDE = {
 LOOK = """\
 import inspect, json, sys
 name, names, probes = json.loads(sys.argv[1])
+if name == "cores":  # what only MicroPython has
+    import time, types, weft.coroutines, weft._time
+    sys.modules["micropython"] = types.SimpleNamespace(heap_lock=len, heap_unlock=len)
+    time.sleep_us = time.ticks_add = time.ticks_diff = time.ticks_ms = len
 module = __import__("weft." + name, fromlist=["x"])
 from weft._ended import Ended
 scope = {**vars(module), "Ended": Ended}

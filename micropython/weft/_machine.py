@@ -8,26 +8,11 @@ Invariants
 - Of the processes that wait, one at most leads: it looks at the clock for all, for a lock here cannot wait for a time.
 """
 
-import sys
-
-try:
-    from _thread import allocate_lock, get_ident, start_new_thread
-except ImportError:
-    raise ImportError("weft.threads: this port has no threads; use weft.coroutines")
-
-from . import _alt, _proc, _time
+from . import _alt, _beside, _proc, _time
 from . import _core as core
+from ._beside import allocate_lock, get_ident, pause
 from ._chan import FLIGHT, REQ
 from .errors import BadUse, Cancelled, NoRoom
-
-try:
-    from time import sleep_ms as pause
-except ImportError:
-    from time import sleep as _seconds
-
-    def pause(n):
-        _seconds(n / 1000)
-
 
 lock = allocate_lock()
 here = {}  # thread → the process that runs on it; under lock
@@ -35,8 +20,6 @@ running = 0
 on = False  # whether the run is one of threads
 leader = None
 threads = 0
-MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
-TRIES = 10 if MOST == 1 else 1  # a millisecond between them
 
 
 class Thread(_proc.Process):
@@ -84,34 +67,15 @@ class Thread(_proc.Process):
         """On a thread of its own; without the lock."""
         global threads
         with lock:
-            full = threads >= MOST
+            full = threads >= _beside.MOST
             threads += not full
-        e = None
-        for _ in range(0 if full else TRIES):
-            try:
-                start_new_thread(self.body, ())
-                return
-            except OSError as error:  # rp2: core 1 may not be quite out of the thread before
-                e = error
-                pause(1)
-            except (MemoryError, RuntimeError) as error:
-                e = error
-                break
+        e = None if full else _beside.begin(self.body)
         if not full:
+            if e is None:
+                return
             with lock:
                 threads -= 1
-        self.refuse(e)
-
-    def refuse(self, e):
-        raise NoRoom(
-            "process %s: this port has %s; use weft.coroutines for more processes"
-            % (
-                self.path,
-                "one thread besides the main program, so at most two processes at a time"
-                if MOST == 1
-                else "no room for one more thread (%r)" % (e,),
-            )
-        )
+        _beside.refuse(self.path, e)
 
     def body(self):
         self.on_this_thread(1)

@@ -177,6 +177,7 @@ _cur = _nobody
 _size = 16
 _queue = deque((), _size)
 _push = _queue.append
+_pop = _queue.popleft
 _read = _write = _quiet = _loud = None
 
 
@@ -210,7 +211,7 @@ def waiting():
 
 
 def room(n):
-    global _queue, _push, _size
+    global _queue, _push, _pop, _size
     if n > _size:
         try:
             size = n + n // 2
@@ -220,7 +221,7 @@ def room(n):
             q = deque((), size)
         while _queue:
             q.append(_queue.popleft())
-        _queue, _push, _size = q, q.append, size
+        _queue, _push, _pop, _size = q, q.append, q.popleft, size
 
 
 def _hooked(p, y):
@@ -253,8 +254,8 @@ def loop(limit):
     left = [limit]
     once, done, reader = ONCE, DONE, Rd
     while True:
-        q, p = _queue, None
-        pop = _counted(q.popleft, left) if limit else q.popleft
+        p = None
+        pop = _counted(_pop, left) if limit else _pop
         e = None
         try:
             while True:

@@ -272,7 +272,7 @@ def flatten(things, out):
             if isinstance(x, (str, bytes) + ENDS):
                 raise TypeError
             i = iter(x)
-        except TypeError:
+        except Exception:  # of a process of another kind it is an AttributeError
             raise BadUse("what is no process cannot be started: %r (@process?)" % (x,))
         flatten(i, out)
     return out

@@ -1,10 +1,10 @@
 # rp2's one thread besides the main program, played where there are more: two processes at a time, no third.
-from weft import _machine
+from weft import _beside
 from weft.threads import Channel, NoRoom, Parallel, process, run
 
-_machine.MOST = 1
-_machine.TRIES = 10
-start = _machine.start_new_thread
+_beside.MOST = 1
+_beside.TRIES = 10
+start = _beside.start_new_thread
 ran = []
 
 
@@ -64,11 +64,11 @@ def in_use(body, args):
     return start(body, args)
 
 
-_machine.start_new_thread = in_use
+_beside.start_new_thread = in_use
 print("after a moment:", two(), busy)
 busy[0] = 1000
 c = Channel("c")
 print("for good:", refused(put(-c), get(+c)))
 print("tries:", 1000 - busy[0])
-_machine.start_new_thread = start
+_beside.start_new_thread = start
 print("and after it:", two())

@@ -1,0 +1,369 @@
+# Two schedulers of coroutines, one on each core (here: threads), joined by lines. Core 1 runs
+# generators and allocates nothing.
+import gc
+
+from weft import _beside
+from weft.cores import core1
+from weft.coroutines import (
+    BadUse,
+    Cancelled,
+    Channel,
+    Deadlock,
+    Group,
+    NoRoom,
+    Output,
+    Parallel,
+    PeerDied,
+    Poisoned,
+    Retired,
+    after,
+    process,
+    run,
+    select,
+)
+
+MARK = [None] * 4  # made beforehand: core 1 can store into it, not append
+
+
+@core1.process
+def numbers(out, n):
+    for i in range(n):
+        yield out.write(i)
+    return n
+
+
+@core1.process
+def means(source, out):
+    while True:
+        a = yield source.read()
+        b = yield source
+        yield out.write((a + b) // 2)
+
+
+@process
+async def total(source):
+    n = 0
+    async for v in source:
+        n += v
+    return n
+
+
+def told(kind, *processes):
+    try:
+        return "not raised: %s" % (run(*processes),)
+    except kind as e:
+        return "%s: %s" % (type(e).__name__, e)
+
+
+# A pipeline of three, two of them on core 1: it closes down by itself (rules 3.1, 3.2), and results
+# come back (7.1).
+for _ in range(3):
+    raw, line = core1.Channel("raw"), core1.to_main(4, "means")
+    print(run(total(+line), core1.run(numbers(-raw, 500), means(+raw, -line))))
+
+
+# There and back, in order (1.3).
+@core1.process
+def squares(source, out):
+    while True:
+        v = yield source.read()
+        yield out.write(v * v)
+
+
+@process
+async def feed(out, n):
+    for i in range(n):
+        await out.write(i)
+
+
+down, up = core1.from_main(2, "down"), core1.to_main(3, "up")
+print(run(feed(-down, 100), total(+up), core1.run(squares(+down, -up))))
+
+
+# What core 1 wrote before it ended is there for who reads later, more than there is room for (1.3,
+# 3.1).
+@process
+async def late():
+    line = core1.to_main(4, "late")
+    source = +line
+    done = await Parallel(core1.run(numbers(-line, 8)))
+    return done, await all_of(source)
+
+
+async def all_of(source):
+    got = []
+    async for v in source:
+        got.append(v)
+    return got
+
+
+print(run(late()))
+
+
+# Nothing is allocated: by core 1 a MemoryError would tell, and over many communications the heap
+# stays as it is.
+@core1.process
+def count(source, out, n):
+    for _ in range(n):
+        v = yield source.read()
+    yield out.write(v)
+
+
+@process
+def wait(source):
+    gc.collect()
+    gc.disable()
+    before = gc.mem_alloc()
+    yield source.read()
+    MARK[0] = gc.mem_alloc() - before
+    gc.enable()
+
+
+def spent(n):
+    raw, line = core1.Channel("raw"), core1.to_main(4, "last")
+    run(wait(+line), core1.run(numbers(-raw, n), count(+raw, -line, n)))
+    return MARK[0]
+
+
+spent(10)
+extra = spent(100000) - spent(10)
+print("a hundredth of a byte a communication, at most:", extra < 1000 or extra)
+
+
+# Poison crosses a line, both ways (4.1, 4.2); what is in its slots is dropped.
+@core1.process
+def poisons(out):
+    yield out.write(1)
+    out.poison(3)
+
+
+@process
+async def meets(source):
+    try:
+        while True:
+            await source.read()
+    except Poisoned as e:
+        return "poisoned with %d" % e.strength
+
+
+line = core1.to_main(4, "line")
+print(run(meets(+line), core1.run(poisons(-line))))
+
+
+@core1.process
+def writes_on(out):
+    i = 0
+    try:
+        while True:
+            yield out.write(i & 255)
+            i += 1
+    except Poisoned as e:
+        MARK[1] = e
+    return i > 4
+
+
+@process
+async def reads_five(source, poison):
+    for _ in range(5):
+        await source.read()
+    if poison:
+        source.poison()
+
+
+line = core1.to_main(4, "line")
+print(run(reads_five(+line, True), core1.run(writes_on(-line))), MARK[1])
+
+# The reader has gone: the writer on core 1 is told, and ends (3.2). So a writer on core 0, when
+# core 1's reader has.
+MARK[1] = None
+line = core1.to_main(4, "line")
+print(run(reads_five(+line, False), core1.run(writes_on(-line))), MARK[1])
+
+
+@core1.process
+def takes(source, n):
+    for _ in range(n):
+        v = yield source.read()
+    return v
+
+
+@process
+async def until_retired(out):
+    i = 0
+    try:
+        while True:
+            await out.write(i)
+            i += 1
+    except Retired:
+        return i >= 3
+
+
+line = core1.from_main(2, "line")
+print(run(until_retired(-line), core1.run(takes(+line, 3))))
+
+
+# Who dies is told of as dead (4.5).
+@core1.process
+def dies(out):
+    yield out.write(1)
+    out.die()
+
+
+@process
+async def widow(source):
+    try:
+        while True:
+            await source.read()
+    except PeerDied as e:
+        return str(e)
+
+
+line = core1.to_main(4, "line")
+print(run(widow(+line), core1.run(dies(-line))))
+
+
+# A line among the guards, both ways (5.1); sleeping on core 1 (8.5).
+@core1.process
+def slow(go, out):
+    yield go.read()
+    yield core1.sleep_ms(5)
+    yield out.write(7)
+    v = yield go.read()
+    return v
+
+
+@process
+async def chooses(source, out):
+    first = await select(source, after(0.001))
+    await out.write(1)
+    second = await select(source, after(1000))
+    third = await select(Output(out, 5), after(1000))
+    return first, second, third
+
+
+up, down = core1.to_main(1, "up"), core1.from_main(1, "down")
+print(run(chooses(+up, -down), core1.run(slow(+down, -up))))
+
+
+# The first that fails cancels the others, and is raised on core 0 (7.2).
+@core1.process
+def fails(source):
+    yield source.read()
+    raise ValueError
+
+
+raw = core1.Channel("raw")
+print(told(ValueError, core1.run(numbers(-raw, 500), fails(+raw))))
+
+
+@core1.process
+def allocates(source):
+    yield source.read()
+    MARK[2] = [1, 2, 3]
+
+
+raw = core1.Channel("raw")
+print(told(NoRoom, core1.run(numbers(-raw, 500), allocates(+raw))), MARK[2])
+
+
+@core1.process
+async def awaits(source):
+    await source.read()
+
+
+raw = core1.Channel("raw")
+print(told(BadUse, core1.run(numbers(-raw, 500), awaits(+raw))))
+
+
+@core1.process
+def over(source):
+    for v in source:
+        yield
+
+
+raw = core1.Channel("raw")
+print(told(BadUse, core1.run(numbers(-raw, 500), over(+raw))))
+
+# Nobody on core 1 can go on (10.1).
+a, b = core1.Channel("a"), core1.Channel("b")
+print(told(Deadlock, core1.run(means(+a, -b), means(+b, -a))))
+
+
+# Cancelled, wherever its processes are (6.1, 7.6): in a read, a write, a sleep.
+@core1.process
+def sleeps():
+    try:
+        yield core1.sleep_ms(1000000)
+    except Cancelled:
+        MARK[3] = True
+        raise
+
+
+@process
+async def impatient():
+    a, up = core1.Channel("a"), core1.to_main(1, "up")
+    source = +up
+    async with Group() as g:
+        p = g.start(core1.run(numbers(-up, 10), numbers(-a, 1), takes(+a, 2), sleeps()))
+        await source.read()
+        p.cancel()
+    rest = await all_of(source)
+    return p.done, MARK[3], rest == list(range(1, 1 + len(rest)))
+
+
+print(run(impatient()))
+
+# A second network, a port that has no thread left, processes and ends in the wrong hands.
+line, more = core1.to_main(1, "line"), core1.Channel("more")
+print(told(BadUse, core1.run(numbers(-line, 3)), core1.run(), total(+line)))
+
+start, _beside.MOST, _beside.TRIES = _beside.start_new_thread, 1, 10
+
+
+def in_use(body, args):
+    raise OSError("core1 in use")
+
+
+_beside.start_new_thread = in_use
+line = core1.to_main(1, "line")
+print(told(NoRoom, total(+line), core1.run(numbers(-line, 3))))
+_beside.start_new_thread, _beside.MOST = start, 1 << 30
+
+c = Channel("core 0's")
+print(told(BadUse, core1.run(numbers(-c, 3))))
+raw = core1.Channel("raw")
+w = raw.writer()
+print(told(BadUse, core1.run(takes(+raw, 1))))
+try:
+    run(numbers(-core1.Channel(), 1))
+except BadUse as e:
+    print("BadUse:", str(e)[:36])
+print(told(BadUse, core1.run(feed(-c, 3))))
+
+
+# Ends of channels do not travel between cores.
+@process
+async def sends(out, what):
+    await out.write(what)
+
+
+down = core1.from_main(1, "down")
+print(told(BadUse, sends(-down, +c), core1.run(takes(+down, 1))))
+
+
+@core1.process
+def sends1(out, what):
+    yield out.write(what)
+
+
+raw, line = core1.Channel("raw"), core1.to_main(1, "line")
+print(told(BadUse, total(+line), core1.run(sends1(-line, +raw), numbers(-raw, 0))))
+for wrong in (0, "x"):
+    try:
+        core1.to_main(wrong)
+    except BadUse as e:
+        print("BadUse:", e)
+
+# And in asyncio's loop.
+raw, line = core1.Channel("raw"), core1.to_main(4, "means")
+print(run(total(+line), core1.run(numbers(-raw, 100), means(+raw, -line)), host="asyncio"))

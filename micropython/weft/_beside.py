@@ -1,0 +1,51 @@
+"""A thread beside the main program: what weft.threads and weft.cores begin, and what they say where
+there is none left."""
+
+import sys
+
+try:
+    from _thread import allocate_lock, get_ident, stack_size, start_new_thread  # noqa: F401
+except ImportError:
+    raise ImportError("weft.threads, weft.cores: this port has no threads; use weft.coroutines")
+
+from .errors import NoRoom
+
+try:
+    from time import sleep_ms as pause
+except ImportError:
+    from time import sleep as _seconds
+
+    def pause(n):
+        _seconds(n / 1000)
+
+
+MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
+TRIES = 10 if MOST == 1 else 1  # a millisecond between them
+
+
+def begin(body):
+    """Runs body() on a thread of its own. What is given is None, or why there is none."""
+    e = None
+    for _ in range(TRIES):
+        try:
+            start_new_thread(body, ())
+            return None
+        except OSError as error:  # rp2: core 1 may not be quite out of the thread before
+            e = error
+            pause(1)
+        except (MemoryError, RuntimeError) as error:
+            return error
+    return e
+
+
+def refuse(path, e):
+    """e: why the port gives none; None: they are all taken."""
+    raise NoRoom(
+        "process %s: this port has %s; use weft.coroutines for more processes"
+        % (
+            path,
+            "one thread besides the main program, so at most two processes at a time"
+            if MOST == 1
+            else "no room for one more thread (%r)" % (e,),
+        )
+    )
