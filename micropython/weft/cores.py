@@ -82,8 +82,7 @@ class _Here(_chan.Channel):
 
 class _Line:
     """`here` is core 0's channel, with a buffer; `there` core 1's; between them `ring`. `mine` and
-    `its` are the ends that the line has
-    of the two."""
+    `its` are the ends that the line has of the two."""
 
     last = False
 
