@@ -1,5 +1,5 @@
-"""For test_rp2040.py: core 0 writes files while a scheduler runs on core 1 (upstream's issue 8793),
-and leaves it running: a soft reset
+"""For test_rp2040.py: core 0 writes files while a scheduler runs on core 1 (upstream's issue 8793).
+The run is left, and core 1 with it. Another is left twice over, and core 1 runs on: a soft reset
 comes then (16619)."""
 
 from weft import _time
@@ -49,8 +49,16 @@ async def watch(source):
     await Parallel(never())
 
 
-raw, line = core1.Channel("raw"), core1.to_main(8, "samples")
-try:
-    run(core1.run(count(-raw), on(+raw, -line)), watch(+line))
-except KeyboardInterrupt:
-    print("core 1 is left running:", core1.on and not core1.over)
+def leave():
+    raw, line = core1.Channel("raw"), core1.to_main(8, "samples")
+    try:
+        run(core1.run(count(-raw), on(+raw, -line)), watch(+line))
+    except KeyboardInterrupt:
+        print("core 1 is left running:", core1.on and not core1.over)
+
+
+idle = _time.idle
+leave()
+_time.idle = idle
+core1.leave = interrupted  # Ctrl-C once more, while core 1 is waited for
+leave()

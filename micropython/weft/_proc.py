@@ -387,7 +387,10 @@ def run(*processes, clock="steady", host="weft"):
 
         from ._aio import run_async
 
-        return asyncio.run(run_async(*processes))
+        try:
+            return asyncio.run(run_async(*processes))
+        finally:
+            core.time.leave()
     party = open_run(processes, clock)
     try:
         dead = None
@@ -443,6 +446,8 @@ def close_run(party):
 def abandon():
     """However the run ended, nobody is left over."""
     global _run
+    if core.time:
+        core.time.leave()
     _run = None
     _all.clear()
     core.setcur(None)

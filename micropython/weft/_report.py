@@ -38,7 +38,13 @@ def place(p):
         return "waiting for its processes", [(at, None)]
     if isinstance(at, Barrier):
         return "sync", [(None, at)]
+    if hasattr(at, "sides"):  # a network on core 1
+        return "waiting for core 1", at.sides()
     return str(at), []
+
+
+def ends(x):
+    return x.k.at.ends() if hasattr(x.k.at, "ends") else x.ends
 
 
 def others(p):
@@ -55,7 +61,7 @@ def others(p):
         else:
             kind = core.Wr if out else core.Rd
             for x in _all:
-                for end in x.ends:
+                for end in ends(x):
                     if isinstance(end, kind) and not end.x and end.c.x is c and x not in found:
                         found.append(x)
     return found
@@ -76,6 +82,8 @@ def deadlock():
     for p in _all:
         at = p.k.at
         lines.append("  %s: %s" % (p.path, place(p)[0]))
+        if hasattr(at, "places"):
+            lines.extend("  %s: %s" % x for x in at.places())
         if isinstance(at, _alt.Alt):
             for n in at.nodes:
                 if n.gone:

@@ -168,9 +168,18 @@ def idle():
     if not _timers and not _sources:
         return False
     if not look():
+        if not _timers and all(hasattr(s, "still") and s.still() for s in _sources):
+            return False  # nothing of what is outside goes on before this run does
         wait(-1 if virtual or not _timers else _timers[0].t - now_ms())
         look()
     return True
+
+
+def leave():
+    """The run was left: what goes on beside it is to end."""
+    for s in _sources[:]:
+        if hasattr(s, "leave"):
+            s.leave()
 
 
 def wait(dt):

@@ -14,6 +14,9 @@ Invariants
 - The slots of a line have one producer and one consumer, as those of a Ring. Both of its channels,
   one on each core, end as one does (`tend`).
 - Core 1's queue is not empty before its last process has ended: its keeper (`beat`) is in it.
+- `steps` counts what core 0 did that core 1 may have to see. Core 1 notes in `quiet` the count that it
+  had read before it found nothing to do, and no sleeper: while the two are the same, core 1 does
+  nothing before core 0 does.
 - What runs on core 1 names no method as a value, sets no new field and builds no tuple: each of
   these allocates.
 """
@@ -145,6 +148,10 @@ class _ToMain(_Line):
             core1_.push(p)
             some = True
 
+    def ready(self):
+        """Core 0: something can move."""
+        return self.ring.any() and not self.here.full() or self.last and not self.ring.any()
+
     def move(self):
         """Core 0: the slots into its channel."""
         c, ring, some = self.here, self.ring, False
@@ -154,7 +161,7 @@ class _ToMain(_Line):
                 c.put(v, None)
             some = True
         if self.last and not ring.any():
-            self.last = False
+            self.last, some = False, True
             _close(self.mine, self.there.dw)
         return some
 
@@ -196,6 +203,9 @@ class _FromMain(_Line):
             p.v = ring.take()
             core1_.push(p)
             some = True
+
+    def ready(self):
+        return self.here.buf and self.ring.room()
 
     def move(self):
         c, ring, some = self.here, self.ring, False
@@ -272,7 +282,8 @@ class _Core1(IOBase):
         self.party = self.me = self.what = self.a = self.b = self.c = self.v = self.e = None
         self.value = self.crash = self.dead = None
         self.on = self.over = self.wanted = self.stopped = False
-        self.turn = 1
+        self.turn, self.steps, self.quiet, self.told = 1, 0, -1, -1
+        self.ps = ()
 
     def Channel(self, name=None):
         """A rendezvous between processes of core 1."""
@@ -318,8 +329,9 @@ class _Core1(IOBase):
         self.joined = lines
         party = self.party = proc1._run = proc1.Party(p.x)
         self.me = p
-        self.on = self.over = self.wanted = self.stopped = False
-        self.turn, self.crash, self.dead = 1, None, None
+        self.on = self.wanted = self.stopped = False
+        self.over, self.turn, self.crash, self.dead = True, 1, None, None
+        self.steps, self.quiet, self.told, self.ps = 0, -1, -1, ps
         try:
             proc1._all.clear()
             core1_.push(self.keeper)  # the first: all others run under the lock
@@ -327,6 +339,7 @@ class _Core1(IOBase):
                 x.start(party)
             _time.source(self, True)
             stack_size(_STACK if _beside.MOST == 1 else 0)
+            self.over = False
             e = _beside.begin(self.body)
             stack_size(0)
             if e is not None:
@@ -335,22 +348,41 @@ class _Core1(IOBase):
             await core.ONCE
             resume(p)
         finally:
-            self.on, self.me = False, None
-            while core1_.waiting():
-                core1_._pop()
-            proc1.never(ps)
-            for x in ps:
-                proc1.let_go(x, None)
-            for line in self.joined:
-                line.tend()
-                line.settle()
-            _time.source(self, False)
-            self.joined, self.party, proc1._run = (), None, None
+            self.close()
         if self.stopped:
             raise _chan.cancelled(p)
         if self.crash is not None or self.dead is not None:
             raise self.crash or self.dead
         return party.verdict()
+
+    def close(self):
+        """Core 1 has ended, or never begun."""
+        self.on, self.me = False, None
+        while core1_.waiting():
+            core1_._pop()
+        proc1.never(self.ps)
+        for x in self.ps:
+            proc1.let_go(x, None)
+        for line in self.joined:
+            line.tend()
+            line.settle()
+        _time.source(self, False)
+        self.joined = self.ps = ()
+        self.party = proc1._run = None
+
+    def leave(self):
+        """The run was left by an exception, as Ctrl-C is one: core 1's processes are cancelled, and
+        waited for. One more Ctrl-C leaves core 1 running."""
+        self.stop()
+        while not self.over:
+            if not self.turn:
+                self.serve()
+            sleep_us(_NAP)
+        self.close()
+
+    def stop(self):
+        self.stopped = self.wanted = True
+        self.steps += 1
 
     def fit(self, ps, channels):
         """Before any is started: every end of core 1's channels is one of these processes', and
@@ -375,11 +407,12 @@ class _Core1(IOBase):
     def ioctl(self, request, flags):
         if request != 3:
             return -1  # above all no file descriptor
-        return flags if not self.turn or self.over or self.moves() else 0
+        some = not self.turn or self.over or self.moves() or self.told != self.quiet == self.steps
+        return flags if some else 0
 
     def moves(self):
         for line in self.joined:
-            if line.ring.any() or line.here.buf or line.uneven():
+            if line.ready() or (line.uneven() and not self.wanted):
                 return True
         return False
 
@@ -391,13 +424,31 @@ class _Core1(IOBase):
             some = True
         for line in self.joined:
             some = line.move() or some
-            if line.uneven():
-                self.wanted = True
+            if line.uneven() and not self.wanted:
+                self.wanted = some = True
+        self.told = self.quiet
         if self.over and self.me is not None:
             core.push(self.me)
             self.me = None
             some = True
+        if some:
+            self.steps += 1
         return some
+
+    def still(self):
+        """Core 1 does nothing before core 0 does."""
+        return self.quiet == self.steps and self.turn and not self.over and not self.moves()
+
+    def places(self):
+        """For a report: core 1's processes, and where they wait."""
+        return [(x.path, _place(x.k.at)) for x in proc1._all]
+
+    def sides(self):
+        """What core 0 could do for those who wait here: (channel, whether a writer could)."""
+        return [(n.here, n.sink is n.there) for n in self.joined if n.awaits()]
+
+    def ends(self):
+        return [end for n in self.joined for end in (n.mine, n.its) if not end.x]
 
     def serve(self):
         what, self.e = self.what, None
@@ -414,7 +465,7 @@ class _Core1(IOBase):
 
     def give_up(self, p):
         """Who waits for the network is cancelled: the network is, and is waited for still (7.6)."""
-        self.stopped = self.wanted = True
+        self.stop()
         return False
 
     # core 1
@@ -434,6 +485,7 @@ class _Core1(IOBase):
         if not self.on:
             heap_lock()
             self.on = True
+        seen = self.steps
         some = self.sleeping.look() if self.sleeping.first is not None else False
         if self.wanted:
             self.wanted = False
@@ -447,16 +499,19 @@ class _Core1(IOBase):
         if not self.party.live:
             return  # not in the queue any more: the loop ends
         if not some and not moved and not core1_.waiting():
-            if self.waits():
+            if self.sleeping.first is not None:
+                sleep_us(_NAP)
+            elif self.waits():
+                if self.quiet != seen:
+                    self.quiet = seen
+                    _wake()
                 sleep_us(_NAP)
             elif not self.ask(_stuck, None, None, None):
                 return
         core1_.push(self.keeper)
 
     def waits(self):
-        """Somebody on core 1 waits for time, or for core 0."""
-        if self.sleeping.first is not None:
-            return True
+        """Somebody on core 1 waits for core 0."""
         for line in self.joined:
             if line.awaits():
                 return True
@@ -520,7 +575,7 @@ def _stuck(*_):
     if core1.dead is not None:
         return False
     paths = [x.path for x in proc1._all]
-    lines = ["  %s: %s" % (x.path, _place(x.k.at)) for x in proc1._all]
+    lines = ["  %s: %s" % x for x in core1.places()]
     core1.dead = Deadlock("nothing can go on\n" + "\n".join(lines), paths, paths)
     for x in proc1._all[:]:
         x.ask()

@@ -2,7 +2,7 @@
 # generators and allocates nothing.
 import gc
 
-from weft import _beside
+from weft import _beside, _time
 from weft.cores import core1
 from weft.coroutines import (
     BadUse,
@@ -20,6 +20,7 @@ from weft.coroutines import (
     process,
     run,
     select,
+    sleep,
 )
 
 MARK = [None] * 4  # made beforehand: core 1 can store into it, not append
@@ -289,6 +290,55 @@ a, b = core1.Channel("a"), core1.Channel("b")
 print(told(Deadlock, core1.run(means(+a, -b), means(+b, -a))))
 
 
+# Nobody can go on, on either core: each side waits for the other (10.1), with the knot (10.2).
+@process
+async def answers(source, out):
+    while True:
+        await out.write(await source.read())
+
+
+@core1.process
+def asks(out, source):
+    v = yield source.read()
+    yield out.write(v)
+
+
+down, up = core1.from_main(1, "down"), core1.to_main(1, "up")
+try:
+    run(answers(+up, -down), core1.run(asks(-up, +down), takes(+core1.from_main(1, "none"), 1)))
+except Deadlock as e:
+    print("Deadlock: %s (%s)" % (e, ", ".join(e.knot)))
+
+
+# Core 0's reader waits elsewhere, the line is full, core 1's writer waits.
+@process
+async def elsewhere(source, other):
+    await other.read()
+    await source.read()
+
+
+c, up = Channel("c"), core1.to_main(1, "up")
+kept = -c
+print(told(Deadlock, elsewhere(+up, +c), core1.run(writes_on(-up))))
+
+
+# A sleeper on either core is none.
+@core1.process
+def sleeps_once(out):
+    yield core1.sleep_ms(5)
+    yield out.write(1)
+
+
+@process
+async def rests(out):
+    await sleep(0.005)
+    await out.write(2)
+
+
+down, up = core1.from_main(1, "down"), core1.to_main(1, "up")
+print(run(total(+up), rests(-down), core1.run(sleeps_once(-up), takes(+down, 1))))
+
+
 # Cancelled, wherever its processes are (6.1, 7.6): in a read, a write, a sleep.
 @core1.process
 def sleeps():
@@ -363,6 +413,19 @@ for wrong in (0, "x"):
         core1.to_main(wrong)
     except BadUse as e:
         print("BadUse:", e)
+
+
+# A run that is left, as by Ctrl-C, leaves nothing on core 1.
+def interrupted():
+    raise KeyboardInterrupt
+
+
+idle, _time.idle = _time.idle, interrupted
+MARK[3], line = None, core1.to_main(4, "line")
+print(told(KeyboardInterrupt, total(+line), core1.run(sleeps(), numbers(-line, 3))), MARK[3])
+_time.idle = idle
+line = core1.to_main(4, "line")
+print(run(total(+line), core1.run(numbers(-line, 5))))
 
 # And in asyncio's loop.
 raw, line = core1.Channel("raw"), core1.to_main(4, "means")
