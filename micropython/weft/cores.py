@@ -16,7 +16,9 @@ Invariants
 - Core 1's queue is not empty before its last process has ended: its keeper (`beat`) is in it.
 - `steps` counts what core 0 did that core 1 may have to see. Core 1 notes in `quiet` the count that it
   had read before it found nothing to do, and no sleeper: while the two are the same, core 1 does
-  nothing before core 0 does.
+  nothing before core 0 does. So it sleeps, `asleep`; who counts then wakes it (`did`). Each writes its
+  own of `steps` and `asleep` before it reads the other's, with a lock in between for the order in
+  memory. A wake-up too many is one more look.
 - What runs on core 1 names no method as a value, sets no new field and builds no tuple: each of
   these allocates.
 """
@@ -49,6 +51,7 @@ _AWAITED = BadUse("on core 1 a process is a generator: v = yield r.read(), not a
 
 
 _bell = allocate_lock()
+_bed = allocate_lock()  # held while core 1 runs: there it waits to be woken
 
 
 def _wake():
@@ -283,7 +286,7 @@ class _Core1(IOBase):
         self.value = self.crash = self.dead = None
         self.on = self.over = self.wanted = self.stopped = False
         self.turn, self.steps, self.quiet, self.told = 1, 0, -1, -1
-        self.ps = ()
+        self.ps, self.asleep = (), False
 
     def Channel(self, name=None):
         """A rendezvous between processes of core 1."""
@@ -339,7 +342,8 @@ class _Core1(IOBase):
                 x.start(party)
             _time.source(self, True)
             stack_size(_STACK if _beside.MOST == 1 else 0)
-            self.over = False
+            self.over = self.asleep = False
+            _bed.acquire(0)
             e = _beside.begin(self.body)
             stack_size(0)
             if e is not None:
@@ -382,7 +386,7 @@ class _Core1(IOBase):
 
     def stop(self):
         self.stopped = self.wanted = True
-        self.steps += 1
+        self.did()
 
     def fit(self, ps, channels):
         """Before any is started: every end of core 1's channels is one of these processes', and
@@ -432,8 +436,19 @@ class _Core1(IOBase):
             self.me = None
             some = True
         if some:
-            self.steps += 1
+            self.did()
         return some
+
+    def did(self):
+        """Core 0: something that core 1 may have to see."""
+        self.steps += 1
+        _wake()
+        if self.asleep:
+            self.asleep = False
+            try:
+                _bed.release()
+            except RuntimeError:
+                pass  # it was awake already
 
     def still(self):
         """Core 1 does nothing before core 0 does."""
@@ -502,10 +517,12 @@ class _Core1(IOBase):
             if self.sleeping.first is not None:
                 sleep_us(_NAP)
             elif self.waits():
-                if self.quiet != seen:
-                    self.quiet = seen
-                    _wake()
-                sleep_us(_NAP)
+                self.quiet = seen
+                self.asleep = True
+                _wake()
+                if seen == self.steps:
+                    _bed.acquire()
+                self.asleep = False
             elif not self.ask(_stuck, None, None, None):
                 return
         core1_.push(self.keeper)

@@ -2,7 +2,7 @@
 # generators and allocates nothing.
 import gc
 
-from weft import _beside, _time
+from weft import _beside, _time, cores
 from weft.cores import core1
 from weft.coroutines import (
     BadUse,
@@ -413,6 +413,33 @@ for wrong in (0, "x"):
         core1.to_main(wrong)
     except BadUse as e:
         print("BadUse:", e)
+
+
+# Core 1 sleeps while it waits for core 0: it looks for work no more than a few times.
+woken = cores._wake
+
+
+def counted():
+    MARK[0] += 1
+    woken()
+
+
+@process
+async def pauses(out):
+    await out.write(1)
+    await sleep(0.01)
+    looks = MARK[0]
+    await sleep(0.1)
+    looks = MARK[0] - looks
+    await out.write(2)
+    return looks
+
+
+MARK[0], cores._wake = 0, counted
+line = core1.from_main(1, "line")
+looks, v = run(pauses(-line), core1.run(takes(+line, 2)))
+cores._wake = woken
+print(v, looks < 5 or looks)
 
 
 # A run that is left, as by Ctrl-C, leaves nothing on core 1.
