@@ -107,7 +107,7 @@ async def wants_more(source):
 
 
 up = core1.to_main(1, "up")
-print(run(wants_more(+up), core1.run(numbers(-up, 1)))[0])
+print(run(wants_more(+up), core1.run(numbers(-up, 4)))[0])  # which cannot end yet
 there = [True]
 
 

@@ -186,6 +186,14 @@ class _Party(_proc.Party):
             self.done.wake()
 
 
+def run(processes):
+    """In a loop of its own."""
+    try:
+        return asyncio.run(run_async(*processes))
+    finally:
+        _time.leave()
+
+
 async def run_async(*processes):
     """Runs a network inside the running loop; the result of its process, or the list of results."""
     results = await parallel(processes, True)

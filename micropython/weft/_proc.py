@@ -383,14 +383,9 @@ def never(ps):
 def run(*processes, clock="steady", host="weft"):
     """Runs a network; the result of its process, or the list of results (7.1)."""
     if host == "asyncio":
-        import asyncio
+        from . import _aio
 
-        from ._aio import run_async
-
-        try:
-            return asyncio.run(run_async(*processes))
-        finally:
-            core.time.leave()
+        return _aio.run(processes)
     party = open_run(processes, clock)
     try:
         dead = None
