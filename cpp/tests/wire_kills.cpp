@@ -7,8 +7,10 @@
 // The started program has one part: it writes 1, 2, 3, … to a channel of ours (also to a buffer, on
 // credit, WIRE.md 6), or reads them, or is the home of the channel to which we write and from which
 // another thread of ours reads; or that, where both of ours select over it and a channel of our
-// own, so that two choices span the same two homes (WIRE.md 5). Each time: what arrives is 1, 2, 3,
-// … without a gap; of the writes that were told to be done each has arrived if the reader lives; of
+// own, so that two choices span the same two homes (WIRE.md 5). Or it is one of three parties of a
+// barrier of ours, the third of another program, where all of them sync and select in turn: then
+// the others are told that it has died, and are at most one phase apart (WIRE.md 4.11). Each time:
+// what arrives is 1, 2, 3, … without a gap; of the writes that were told to be done each has arrived if the reader lives; of
 // those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor and no
 // zombie is left.
 #include <dirent.h>
@@ -38,6 +40,18 @@ int part(const std::string& which, int socket) {
     } else if (which == "reader") {
       auto from = link.template reader<std::uint64_t>("c");
       for (;;) from();
+    } else if (which == "barrier" || which == "party") {
+      const w::FarBarrier b = link.barrier("b");
+      const auto never = link.template reader<std::uint64_t>("never");
+      std::uint64_t phases = 0;
+      try {
+        for (;; ++phases) {
+          w::FarSelect s;
+          phases % 2 ? b.sync()() : static_cast<void>(s.in(never).meet(b)());
+        }
+      } catch (const PeerDied&) {
+      }
+      if (which == "party") link.template writer<std::uint64_t>("phases")(phases);
     } else {  // the home
       Channel<std::uint64_t> c{which == "buffer" ? buffer(4) : ChannelOptions{}};
       link.give(c.writer(), "to");
@@ -120,6 +134,27 @@ const char* killed_once(const std::string& which, unsigned after) {
     const Told t = write_all([&](std::uint64_t v) { to(v), started(v); });
     if (!t.died) wrong = "the writer was not told";
     if (t.doubt) wrong = "a write at home is never in doubt";
+  } else if (which == "barrier") {
+    Barrier b(3);
+    Channel<std::uint64_t> never, phases;
+    const Writer<std::uint64_t> keep = never.writer();
+    const Reader<std::uint64_t> told = phases.reader(), quiet = never.reader();
+    w::ProgramOver<L> q(space, {"/proc/self/exe", "party", shm ? "shm" : "stream"});
+    for (auto* link : {&p.link(), &q.link()})
+      link->give(b, "b"), link->give(never.reader(), "never");
+    q.link().give(phases.writer(), "phases");
+    std::uint64_t ours = 0;
+    try {
+      for (;; ++ours) {
+        ours % 2 ? static_cast<void>(select(quiet, b)()) : b.sync()();
+        started(0);
+      }
+    } catch (const PeerDied&) {
+    }
+    const std::uint64_t theirs = told();
+    if (ours != b.phases()) wrong = "the home has not been through all phases";
+    if (theirs != ours) wrong = "who was told of a phase has not been through it";
+    if (!b.core()->has_died()) wrong = "the barrier has not died";
   } else {
     auto to = p.link().template writer<std::uint64_t>("to");
     auto from = p.link().template reader<std::uint64_t>("from");
@@ -166,13 +201,13 @@ int main(int argc, char** argv) {
   const long n = argc > 1 ? std::atol(argv[1]) : 40;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 1;
   std::mt19937 random(seed);
-  const char* const parts[] = {"writer", "reader", "home", "buffer", "spans", "lent"};
+  const char* const parts[] = {"writer", "reader", "home", "buffer", "spans", "lent", "barrier"};
   long passed = 0, failed = 0;
   const std::size_t before = descriptors();
   for (long i = 0; i < n; ++i) {
-    const std::string which = parts[i % 6];
+    const std::string which = parts[i % 7];
     const unsigned after = random() % 2'000'000;
-    const bool shm = i / 6 % 2 == 0;
+    const bool shm = i / 7 % 2 == 0;
     if (const char* wrong = shm ? killed_once<w::ShmLink>(which, after)
                                 : killed_once<w::StreamLink>(which, after)) {
       ++failed;

@@ -40,6 +40,18 @@ class Joint : protected Link {
     give_either<T>(std::move(e), true, name);
   }
 
+  // A share of a barrier, of this program or another (rule 8.7). Whoever gives it keeps it, and
+  // enrols the parties. Throws BadUse as above.
+  void give(const Barrier& b, const std::string& name) {
+    check_name(name);
+    auto port = std::make_shared<BarrierPortOf>(b);
+    const Space::Step step(*peer_->space);
+    peer_->home.give(std::move(port), kBarrierType, name, 0);
+  }
+  void give(const FarBarrier& b, const std::string& name) {
+    pass_on(b.checked("give"), false, kBarrierType, name);
+  }
+
   // The end that the peer has handed to us, or will, by this name. Waits for it. Throws BadUse if
   // it is of another type or side, or taken; PeerDied if the session ends first.
   template <class T>
@@ -60,6 +72,14 @@ class Joint : protected Link {
   WriterEnd<T> writer_end(const std::string& name) {
     return either_end<WriterEnd<T>, FarWriter<T>, PortOf<T, core::Side::out>>(
         end_named(name, true, Value<T>::type()));
+  }
+
+  // The same of a barrier. Throws BadUse also if it was made here.
+  FarBarrier barrier(const std::string& name) {
+    Carrier::Got g = end_named(name, false, kBarrierType);
+    if (!g.there)
+      weft::detail::bad_use("the home of barrier '" + name + "' is this program: use the Barrier");
+    return FarBarrier(std::move(g.there));
   }
 
   // Waits until the session is over: why it is.
@@ -125,11 +145,14 @@ class Joint : protected Link {
   template <class T, class E>
   void give_either(E e, bool writes, const std::string& name) {
     if (e.here()) return give(*e.here(), name);
+    pass_on(e.there()->checked("give"), writes, Value<T>::type(), name);
+  }
+  void pass_on(const std::shared_ptr<FarEnd>& far, bool writes, const std::string& type,
+               const std::string& name) {
     check_name(name);
-    const auto far = e.there()->checked("give");
     greeted();  // whom to introduce is known once the peer has said who it is
     const Space::Step step(*peer_->space);
-    if (const char* wrong = peer_->pass(far, writes, Value<T>::type(), name))
+    if (const char* wrong = peer_->pass(far, writes, type, name))
       weft::detail::bad_use(std::string("give: ") + wrong);
   }
   static std::shared_ptr<FarEnd> far_end(Carrier::Got g) {

@@ -9,6 +9,9 @@
 // are asked in turn (WIRE.md 5): a round trip for each until one is ready, and two once somebody
 // comes. At least one end is far.
 //
+// A barrier of another program is a guard too, beside ends of channels of its program alone:
+// s.meet(b) (WIRE.md 4.10).
+//
 // One object is one select. For a fair sequence of them (rule 5.4) each begins at the guard after
 // the one that was chosen last: from(i). It throws what a select of local ends throws, with the
 // index of the guard; PeerDied is in doubt if an output was under way.
@@ -26,7 +29,7 @@
 #include <variant>
 
 #include "../ended.hpp"
-#include "ends.hpp"
+#include "far_barrier.hpp"
 #include "span.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -51,6 +54,16 @@ class FarSelect {
     return here<T, core::Side::out>(*w.checked("select"),
                                     std::make_unique<RoomOf<T>>(std::move(v)));
   }
+  // Chosen when all other parties have arrived (rule 8.4). All ends of the select have that
+  // barrier's home then, no when() is false, and none is told by ends(): else the select is bad
+  // use.
+  FarSelect& meet(const FarBarrier& b) {
+    far(b.checked("select"), false, std::make_unique<NoRoom>());
+    barriers_.push_back(guards_.size() - 1);
+    return *this;
+  }
+  // One of this program's own cannot stand beside ends of another program.
+  FarSelect& meet(const Barrier& b) = delete;
   // f makes the value, once this has been chosen and before the reader goes on (rule 5.8). If it
   // throws, that is what the select throws.
   template <class T, class F>
@@ -103,7 +116,13 @@ class FarSelect {
           std::none_of(s.others_.begin(), s.others_.end(),
                        [](const Other& o) { return o.is_on(); }))
         weft::detail::none_holds();
-      if (s.first_ != 0) s.spans_ = true;  // a home keeps to the order of the offer
+      if (s.spans_ && s.delegated())
+        weft::detail::bad_use(
+            "select: a barrier is chosen beside channels that its own program has made, and beside "
+            "no guard that is off or told of a retirement: make them there, or wait for the "
+            "barrier in a process of its own");
+      // a home keeps to the order of the offer
+      if (s.first_ != 0 && !s.delegated()) s.spans_ = true;
       guards = s.guards_;
     }
     bool await_ready() {
@@ -130,6 +149,7 @@ class FarSelect {
       if (failure_) std::rethrow_exception(failure_);
       if (instead_ >= 0 && outcome.status == Status::cancelled) return instead_;
       const std::size_t i = end_of(outcome.guard);
+      if (s_.is_barrier(i)) detail::check_barrier(outcome, "select", s_.numbers_[i]);
       look(*s_.places_[i], "select", outcome.lost ? -1 : s_.numbers_[i],
            [](FarWait&) { return Error::Carried{}; });
       s_.chosen_ = static_cast<int>(i);
@@ -153,17 +173,26 @@ class FarSelect {
       return s_.ends_[end_of(outcome.guard)]->peer.get();
     }
     bool start() override {
-      if (!s_.spans_ && !looks_) return FarWait::start();
-      std::vector<Span::Guard> all;
+      if (!s_.spans_ && !looks_ && !s_.delegated()) return FarWait::start();
       if (order_.empty())
         for (std::size_t i = 0; i < s_.guards_.size(); ++i)
           order_.push_back((s_.first_ + i) % s_.guards_.size());
+      if (s_.delegated()) return start_at_barriers();
+      std::vector<Span::Guard> all;
       for (const std::size_t i : order_)
         all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i],
                        s_.guards_[i].end, s_.guards_[i].writes, &s_.rooms_[i], s_.loud_[i] != 0,
                        s_.guards_[i].off, s_.guards_[i].later});
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
+    }
+    // Their home decides, also for who only looks: that one offers, and asks back at once.
+    bool start_at_barriers() {
+      for (const std::size_t i : order_) offer_.push_back(s_.guards_[i]);
+      guards = offer_;
+      if (FarWait::start()) return true;
+      if (looks_) FarWait::stop();
+      return false;
     }
     void stop() override { span_ ? span_->withdraw() : FarWait::stop(); }
     core::Kinds kinds() const {
@@ -230,8 +259,8 @@ class FarSelect {
               (timer < 0 || g.deadline < earliest))
             timer = number, earliest = g.deadline;
           lasting_.push_back(number);
-          // its place says whether it is over (rule 5.6)
-          if (g.kind == core::Kind::latch) s_.spans_ = true;
+          // its place says whether it is over (rule 5.6); a barrier holds it open anyway
+          if (g.kind == core::Kind::latch && !s_.delegated()) s_.spans_ = true;
         }
       }
       if (instead_ < 0) instead_ = skip >= 0 ? skip : timer;
@@ -328,12 +357,17 @@ class FarSelect {
     static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
       const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
       for (std::size_t i = 0; i < s.places_.size(); ++i)
-        if (!s.guards_[i].off) v.channel(*s.places_[i], s.guards_[i].writes);
+        if (s.is_barrier(i))
+          v.barrier(*s.places_[i]);
+        else if (!s.guards_[i].off)
+          v.channel(*s.places_[i], s.guards_[i].writes);
     }
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
 
     FarSelect& s_;
-    std::vector<std::size_t> order_;  // of a choice that spans: the ends, as they are asked
+    // of a choice that spans or has a barrier: the ends, as they are asked
+    std::vector<std::size_t> order_;
+    std::vector<FarGuard> offer_;  // with a barrier: the guards in that order
     bool looks_ = false;
     // the guard that is chosen if the homes say that nothing has happened; -1: none
     int instead_ = -1;
@@ -389,6 +423,10 @@ class FarSelect {
       std::visit([&](auto& x) { x.fill(g, p); }, mine);
     }
   };
+  bool delegated() const noexcept { return !barriers_.empty(); }  // whatever else
+  bool is_barrier(std::size_t i) const noexcept {
+    return std::find(barriers_.begin(), barriers_.end(), i) != barriers_.end();
+  }
   bool simple() const noexcept { return others_.empty() && makers_.empty(); }
   FarGuard& last(const char* what) {
     if (guards_.empty() || numbers_.back() != static_cast<int>(number_) - 1)
@@ -443,6 +481,7 @@ class FarSelect {
   std::vector<const core::SyncObject*> places_;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<FarGuard> guards_;
+  std::vector<std::size_t> barriers_;  // which of them are barriers
   std::vector<char> loud_;
   std::vector<int> numbers_;                   // among all guards
   std::vector<std::function<void()>> makers_;  // of outputs with a function
