@@ -91,7 +91,7 @@ CASES = [
     Case("wire_later.pml", (), 0),
     *(Case("wire_later.pml", (f"MUT={m}",), m) for m in range(106, 110)),
     Case("wire_barrier.pml", (), 0),
-    *(Case("wire_barrier.pml", (f"MUT={m}",), m) for m in range(110, 120)),
+    *(Case("wire_barrier.pml", (f"MUT={m}",), m) for m in range(110, 122)),
     *(
         Case("wire_delegated.pml", (f"FAULT={f}", f"MUT={m}"), m)
         for m, f in ((31, 2), (32, 0), (33, 2), (34, 1), (36, 0), (37, 0))

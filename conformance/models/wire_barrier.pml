@@ -7,10 +7,11 @@
  *      lost or not, and the home notices later.
  *   2  arrives once, and may ask its arrival back and arrive again. Then it enrols 4 in its name, tells it so by another way, and resigns.
  *   3  arrives twice, each time in a choice with a channel of the same home, which a writer may serve instead, once: it arrives again then.
+ *      So it does when it has asked its choice back, once, and was told that neither has happened.
  *   4  comes after its enrolment has returned, and arrives once: in the second phase.
  *
  *   an arrival, at the home:  none ──ARRIVE──► in line ──all are there──► DONE
- *                                                 ├──WITHDRAW──► WITHDRAWN     (after DONE: no answer, they have crossed)
+ *                                                 ├──WITHDRAW──► WITHDRAWN     (after DONE or CHOSEN: no answer, they have crossed)
  *                                                 ├──the channel is served──► CHOSEN
  *                                                 ├──its session is over──► none
  *                                                 └──a session with a share is over──► DIED, for all and for good
@@ -18,13 +19,14 @@
  * So the arrival of one who is killed counts until its death is noticed: if the phase is complete before that, it had arrived, and all go
  * on; they are told at the next one.
  *
- * MUT 111: the end of a session is not the death of the barrier. 112: a withdrawal does not wait for its answer. 113: what was withdrawn
- * still counts. 114: a resignation does not complete the phase. 115: a share that is given back is a death. 116: who comes after the death
- * is not told. 117: enrol() returns before its word is at the home. 118: choices are not told of the death. 119: an arrival whose choice
- * has taken the channel still counts. 110: the arrival of one whose session is over still counts (111 with it, for else nobody sees it).
+ * MUT 110: the arrival of one whose session is over still counts (111 with it, for else nobody sees it). 111: the end of a session is not
+ * the death of the barrier. 112: a withdrawal does not wait for its answer. 113: what was withdrawn still counts. 114: a resignation does not
+ * complete the phase. 115: a share that is given back is a death. 116: who comes after the death is not told. 117: enrol() returns before
+ * its word is at the home. 118: choices are not told of the death. 119: an arrival whose choice has taken the channel still counts. 120: a
+ * choice that is asked back leaves its place at the channel. 121: so it does at the barrier.
  *
- * Watched: a phase is complete when all who are enrolled and alive are in their arrival, and not once a death is known; who is told of a
- * death is told the truth; nobody waits at the end.
+ * Watched: a phase is complete when all who are enrolled and alive are in their arrival, and not once a death is known; the channel serves
+ * who is in its choice; who asks back is answered once; who is told of a death is told the truth; nobody waits at the end.
  */
 #ifndef MUT
 #define MUT 0
@@ -90,11 +92,17 @@ over:
 proctype Three() {
     mtype m;
     byte i;
+    bool asked, now;                 /* once; in this arrival */
     do
     :: i < 2 ->
-        atomic { inside[3] = true; up[3]!ARRIVE };
-        atomic { down[3]?m -> inside[3] = false };
+        atomic { inside[3] = true; now = false; up[3]!ARRIVE };
         if
+        :: atomic { down[3]?m -> inside[3] = false }
+        :: atomic { !asked -> asked = true; now = true; up[3]!WITHDRAW };
+            atomic { down[3]?m -> inside[3] = false }
+        fi;
+        if
+        :: m == WITHDRAWN -> assert(now)
         :: m == CHOSEN
         :: m == DONE -> i++
         :: m == DIED -> assert(cut); break
@@ -129,7 +137,10 @@ inline complete() {
         :: else ->
             assert(!party[q] || inside[q] || (q == 1 && cut));
             if
-            :: line[q] -> line[q] = 0; if :: q == 1 && cut :: else -> down[q]!DONE fi
+            :: line[q] ->
+                line[q] = 0;
+                if :: q == 3 -> offered = false :: else fi;
+                if :: q == 1 && cut :: else -> down[q]!DONE fi
             :: else
             fi;
             q++
@@ -142,7 +153,7 @@ inline complete() {
 active proctype Home() {
     byte enrolled = 3, p, q;
     byte line[NP];
-    bool died;
+    bool offered, died;              /* 3's choice is at the channel */
     mtype k;
 end:
     do
@@ -159,11 +170,14 @@ end:
         :: p != 0 && k == ARRIVE ->
             if
             :: died && MUT != 116 -> if :: p == 1 && cut :: else -> down[p]!DIED fi
-            :: else -> line[p] = 1; complete()
+            :: else -> line[p] = 1; if :: p == 3 -> offered = true :: else fi; complete()
             fi
         :: p != 0 && k == WITHDRAW ->
             if
-            :: line[p] -> if :: MUT == 113 :: else -> line[p] = 0 fi; if :: MUT == 112 :: else -> down[p]!WITHDRAWN fi
+            :: line[p] ->
+                if :: MUT == 113 || (MUT == 121 && p == 3) :: else -> line[p] = 0 fi;
+                if :: p == 3 && MUT != 120 -> offered = false :: else fi;
+                if :: MUT == 112 && p == 2 :: else -> down[p]!WITHDRAWN fi
             :: else                                        /* it crossed our answer */
             fi
         :: p != 0 && k == ENROL ->
@@ -180,12 +194,16 @@ end:
         if
         :: MUT == 115 && died ->
             q = 1;
-            do :: q == NP -> break :: else -> if :: line[q] -> line[q] = 0; down[q]!DIED :: else fi; q++ od
+            do
+            :: q == NP -> break
+            :: else -> if :: line[q] -> line[q] = 0; offered = offered && q != 3; down[q]!DIED :: else fi; q++
+            od
         :: else
         fi;
         p = 0; q = 0 }
-    :: atomic { line[3] && served == 1 ->                  /* the channel: 3 arrives again */
-        served = 2; if :: MUT == 119 :: else -> line[3] = 0 fi; down[3]!CHOSEN }
+    :: atomic { offered && served == 1 ->                  /* the channel: 3 arrives again */
+        assert(inside[3]);
+        served = 2; offered = false; if :: MUT == 119 :: else -> line[3] = 0 fi; down[3]!CHOSEN }
     :: atomic { cut && !known ->
         known = true;
         if :: MUT == 110 :: else -> line[1] = 0 fi;
@@ -197,7 +215,13 @@ end:
             do
             :: q == NP -> break
             :: else ->
-                if :: line[q] && !(q == 3 && MUT == 118) -> line[q] = 0; down[q]!DIED :: else fi;
+                if
+                :: line[q] && !(q == 3 && MUT == 118) ->
+                    line[q] = 0;
+                    if :: q == 3 -> offered = false :: else fi;
+                    down[q]!DIED
+                :: else
+                fi;
                 q++
             od
         fi;

@@ -371,7 +371,46 @@ EDITS: list[tuple[str, str, str]] = [
     (
         "wire/impl/home.ipp",
         "    if (guest->withdraw()) continue;\n",
-        "    if (WEFT_MUTANT != 34 && guest->withdraw()) continue;\n",
+        "    if (WEFT_MUTANT != 34 && !(WEFT_MUTANT == 110 && guest->at[0].port->barrier()) && guest->withdraw()) continue;\n",
+    ),
+    (
+        "wire/barrier.hpp",
+        "    if (died && !std::exchange(closed_, true)) core_.die();\n",
+        "    if ((WEFT_MUTANT == 110 || WEFT_MUTANT == 111 ? false : died || WEFT_MUTANT == 115) && !std::exchange(closed_, true)) core_.die();\n",
+    ),
+    (
+        "core/barrier.hpp",
+        "    for (Queue* q : {&choices_, &plain_})\n",
+        "    for (Queue* q : {WEFT_MUTANT == 118 ? &plain_ : &choices_, &plain_})\n",
+    ),
+    (
+        "core/barrier.hpp",
+        "    if (fine && --enrolled_ > 0) complete_without_us(after);\n",
+        "    if (fine && --enrolled_ > 0 && WEFT_MUTANT != 114) complete_without_us(after);\n",
+    ),
+    (
+        "core/barrier.hpp",
+        "    if (died_) {\n      lock_.unlock();\n",
+        "    if (died_ && WEFT_MUTANT != 116) {\n      lock_.unlock();\n",
+    ),
+    (
+        "core/barrier.hpp",
+        "    if (was) remove(me);\n",
+        "    if (was) remove(me);\n"
+        "    if (was && !me.choice() && WEFT_MUTANT == 113) ++plain_count_;\n"
+        "    if (was && me.choice() && WEFT_MUTANT == (me.choice_->word() == CANCELLED ? 121 : 119)) ++choice_count_;\n",
+    ),
+    (
+        "wire/impl/far.ipp",
+        "        Kind::parties, 0, o.guards[0].end, 0, o.op_, static_cast<std::uint64_t>(what) - 1, {}});\n    return true;\n",
+        "        Kind::parties, 0, o.guards[0].end, 0, o.op_, static_cast<std::uint64_t>(what) - 1, {}});\n"
+        "    if (WEFT_MUTANT == 117 && what == FarGuard::Parties::enrol) {\n"
+        "      open_.erase(o.op_);\n"
+        "      o.word_ = Word::over;\n"
+        "      o.outcome = {Status::ok, 0, 0, false, false};\n"
+        "      return false;\n"
+        "    }\n"
+        "    return true;\n",
     ),
     (
         "wire/impl/home.ipp",

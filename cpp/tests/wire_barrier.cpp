@@ -9,61 +9,11 @@
 
 namespace {
 using namespace weft;
+using weft::test::give;
+using weft::test::Op;
 using weft::test::Wire;
 namespace w = weft::wire;
 using Parties = w::FarGuard::Parties;
-
-std::uint32_t give(const Barrier& b, w::Peer& at_home) {
-  const w::Space::Step step(*at_home.space);
-  return at_home.home.give(std::make_shared<w::BarrierPortOf>(b), w::kBarrierType, "b", 0);
-}
-
-// An operation at barriers, and at one channel perhaps, of the peer's.
-class Op final : public w::FarOp {
- public:
-  bool is_over = false;
-  int times = 0;
-  ~Op() {
-    if (!peer_ || is_over) return;
-    const w::Space::Step step(*peer_->space);
-    peer_->session.lost("the test is over");
-  }
-  Op& arrive(std::uint32_t end) { return add({end, false, &none_}); }
-  Op& read(std::uint32_t end) { return add({end, false, &number_}); }
-  Op& say(std::uint32_t end, Parties what) {
-    add({end, false, &parties_});
-    g_[n_ - 1].parties = what;
-    return *this;
-  }
-  Op& begin(w::Peer& p) {
-    const w::Space::Step step(*p.space);
-    peer_ = &p;
-    guards = std::span(g_.data(), n_);
-    if (p.far.begin(*this)) is_over = true, ++times;
-    return *this;
-  }
-  void withdraw() {
-    const w::Space::Step step(*peer_->space);
-    peer_->far.withdraw(*this);
-  }
-  bool ok() const { return is_over && outcome.status == Status::ok; }
-  bool died() const { return is_over && outcome.status == Status::died; }
-  bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
-  std::uint32_t parties() const { return parties_.parties; }
-
- private:
-  Op& add(w::FarGuard g) {
-    g_[n_++] = g;
-    return *this;
-  }
-  void over() noexcept override { is_over = true, ++times; }
-  w::NoRoom none_;
-  w::PartiesRoom parties_;
-  w::RoomOf<int> number_;
-  std::array<w::FarGuard, 3> g_{};
-  std::size_t n_ = 0;
-  w::Peer* peer_ = nullptr;
-};
 
 // A party of the home's own.
 struct Own : core::Waker {
@@ -186,7 +136,7 @@ TEST_CASE("wire 4.10: a barrier beside a channel of its home: either is chosen (
     CHECK((x.ok() && x.outcome.guard == 1 && y.ok()));
   }
   SUBCASE("the channel: then the phase needs another arrival") {
-    test::Op write;
+    Op write;
     write.write(out, 5).begin(t.b.at_party);
     t.pump();
     CHECK((x.ok() && x.outcome.guard == 0 && write.ok()));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/channel.hpp"
+#include "weft/wire/barrier.hpp"
 #include "weft/wire/space.hpp"
 
 namespace weft::test {
@@ -22,7 +23,13 @@ bool somebody_waits(Engine& c) {
   return any;
 }
 
-// One operation at ends of the peer's.
+// A share of the barrier goes to the peer: its number there.
+inline std::uint32_t give(const Barrier& b, w::Peer& at_home) {
+  const w::Space::Step step(*at_home.space);
+  return at_home.home.give(std::make_shared<w::BarrierPortOf>(b), w::kBarrierType, "b", 0);
+}
+
+// One operation at ends of the peer's, and at barriers.
 template <class T>
 class OpOf final : public w::FarOp {
  public:
@@ -45,6 +52,15 @@ class OpOf final : public w::FarOp {
     g_[0].keeps = keeps;
     return *this;
   }
+  OpOf& arrive(std::uint32_t barrier) { return add(barrier, false, std::make_unique<w::NoRoom>()); }
+  // A word about its parties.
+  OpOf& say(std::uint32_t barrier, w::FarGuard::Parties what) {
+    add(barrier, false, std::make_unique<w::PartiesRoom>());
+    g_[0].parties = what;
+    return *this;
+  }
+  // How many are enrolled, as the answer to that says.
+  std::uint32_t parties() const { return static_cast<w::PartiesRoom&>(*rooms_[0]).parties; }
   // Its block is over.
   void end_block(bool back = false) {
     const w::Space::Step step(*peer_->space);
@@ -58,7 +74,7 @@ class OpOf final : public w::FarOp {
   }
   bool has_committed = false;
   void make(T v) {
-    rooms_[making_]->put(std::move(v));
+    room(making_).put(std::move(v));
     const w::Space::Step step(*peer_->space);
     if (peer_->far.made(*this)) is_over = true, ++times;
   }
@@ -83,14 +99,17 @@ class OpOf final : public w::FarOp {
   }
   Status status() const { return outcome.status; }
   bool ok() const { return is_over && outcome.status == Status::ok; }
+  bool died() const { return is_over && outcome.status == Status::died; }
+  bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
   // What came; what was written, of one that is over.
-  T value(std::size_t guard) { return rooms_[guard]->take(); }
+  T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
   // As the process does that wrote it and goes on.
   void forget() { rooms_ = {}; }
 
  private:
-  OpOf& add(std::uint32_t end, bool writes, std::unique_ptr<w::RoomOf<T>> room) {
+  w::RoomOf<T>& room(std::size_t guard) { return static_cast<w::RoomOf<T>&>(*rooms_[guard]); }
+  OpOf& add(std::uint32_t end, bool writes, std::unique_ptr<w::Room> room) {
     rooms_[n_] = std::move(room);
     g_[n_] = {end, writes, rooms_[n_].get()};
     ++n_;
@@ -99,7 +118,7 @@ class OpOf final : public w::FarOp {
   void over() noexcept override { is_over = true, ++times; }
   void committed(std::uint32_t guard) noexcept override { has_committed = true, making_ = guard; }
   std::uint32_t making_ = 0;
-  std::array<std::unique_ptr<w::RoomOf<T>>, 4> rooms_;
+  std::array<std::unique_ptr<w::Room>, 4> rooms_;
   std::array<w::FarGuard, 4> g_{};
   std::size_t n_ = 0;
   w::Peer* peer_ = nullptr;
