@@ -5,7 +5,8 @@ Invariants
   out of their lines (those of a standing one stay, and are passed over while it is not live).
 - `won` is the guard that committed, -1 before; `v` its value, `e` its error; `pending` while the value is yet to be made.
 - A retired guard is `gone` for the select that waits: in no line, never ready (5.6).
-- `ready` of a standing one holds each node that may be ready, once (`queued`), in the order in which they became so.
+- `ready` of a standing one has the nodes that may be ready, each once (`queued`), in the order in
+  which they became so.
 """
 
 import random
@@ -20,12 +21,12 @@ from .errors import BadUse
 IN, OUT, TIME, SKIP, SYNC, END = 0, 1, 2, 3, 4, 5
 KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
 NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
-unlocked = None  # under threads: calls a function of the user's without the lock
+unlocked = None  # set by weft.threads: calls a function of the user's with the lock released
 MODES = ("fair", "priority", "random")
 
 
 class Guard:
-    """What stands in a select; `when(b)` gives the same, on or off."""
+    """A guard of a select; `when(b)` gives a copy that is on or off."""
 
     def __init__(self, kind, end=None, v=None, make=None, ended="silent"):
         self.kind, self.end, self.v, self.make = kind, end, v, make
@@ -201,7 +202,7 @@ class Alt:
         return n.kind == IN
 
     def holds(self):
-        """What the guards that are off hold open, as it is when the select begins."""
+        """Notes whether guards that are off hold the select open (5.6), as it is when it begins."""
         self.hold_in = self.hold_out = timed = False
         for n in self.nodes:
             if n.on:
@@ -251,7 +252,8 @@ class Alt:
     # committing
 
     def take(self, i, p):
-        """This select, which runs and is in no line, commits to guard i. True if it must wait for what comes of it."""
+        """Commits to guard i at once: the process runs, and the select is in no line. True if it
+        must then wait."""
         n = self.nodes[i]
         if n.kind < TIME and n.end.x:
             raise closed(n.end, "%s: select, guard %d" % (where(p), i))
@@ -301,7 +303,8 @@ class Alt:
         to(v, None)
 
     def commit(self, n, ext=None):
-        """A partner commits this select, which waits, to guard n; an extended read `ext` holds it."""
+        """A partner commits this waiting select to guard n. If it met the extended
+        read `ext`, that now holds its process."""
         self.withdraw()
         self.won = n.i
         if ext:
@@ -311,7 +314,8 @@ class Alt:
             core.push(self.p)
 
     def given(self, v, e):
-        """The value that this select waits for after its commit."""
+        """Here is the value that this select has waited for since its commit, or (e) why there is
+        none."""
         from ._chan import keep, moved
 
         if e is None:
@@ -404,7 +408,8 @@ class Alt:
         return True
 
     async def outcome(self, i, p):
-        """Commits to guard i, or (-1) waits until somebody does; what the select gives."""
+        """Commits to guard i or, if i is -1, waits until a partner commits it. Returns what the
+        select gives."""
         self.won, self.e, self.v = -1, None, None
         if i < 0:
             self.enrol(p)
@@ -452,10 +457,9 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        for g in (
-            guards[0],
-            guards[-1],
-        ):  # made anew for each select, perhaps: what they are of is not
+        # a program may make its guards anew for each select; the ends that they are of stay the
+        # same
+        for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(
                     [id(g.end) if isinstance(g, Guard) else id(g) for g in guards]
@@ -482,8 +486,9 @@ async def select(*guards, mode="fair", ended="silent"):
 
 
 def plain(guards, rot):
-    """The first from `rot` on at which a writer waits, if all there is on the way are open readers; else -1. Nothing is allocated
-    for a select that need not wait."""
+    """The index of the first guard, from `rot` on, at which a writer waits; -1 if there is none, or
+    if the guards are not all plain open readers. So a select that need not wait allocates
+    nothing."""
     n, reader = len(guards), core.Rd
     if guards[-1].__class__ is not reader:  # much quicker than isinstance
         return -1
@@ -502,7 +507,8 @@ def plain(guards, rot):
 
 
 async def send(wr, v):
-    """A write of an end that must wait: it moves when it commits (2.4). As a choice with one guard."""
+    """Writes a channel end, where the write must wait: a choice with one guard, since the end moves
+    when the write commits (2.4)."""
     from .errors import Cancelled
 
     p = core.cur()
@@ -561,7 +567,7 @@ class Alternative(Alt):
             self.note(n)
 
     def select(self):
-        """Awaited: the guard that commits, and its value."""
+        """To be awaited: gives the index of the guard that commits, and its value."""
         self.steps = None
         return self
 
@@ -578,9 +584,8 @@ class Alternative(Alt):
                 c = n.c
                 if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
                     w = c.k.w
-                    if w is not None and not isinstance(
-                        w, Node
-                    ):  # as everything below, without a coroutine
+                    # the usual case; here it is done without the coroutine of selecting()
+                    if w is not None and not isinstance(w, Node):
                         self.ready.pop(0)
                         n.queued = False
                         c.unlink(True, w)

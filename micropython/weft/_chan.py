@@ -1,11 +1,13 @@
-"""Channels and their ends (rules 1 to 4): what the core leaves of a plain rendezvous. Buffers and choices are _full's.
+"""Channels and their ends (rules 1 to 4): what the core does not do of a plain rendezvous. Buffers,
+and choices at a channel, are in _full.
 
 Invariants
 - A line (`k.r` … `k.rt`, `k.w` … `k.wt`, linked by `nx`) holds Procs and Nodes, first come first. A Node is what has
   more to say than a Proc: a guard of a choice (`alt`), an extended read (`ext`).
 - `k.ok` is False whenever a plain operation must look at more than the head of a line (`_look`).
 - What has committed is out of its line. A Proc that has committed and is still held waits with `at` HELD.
-- An end in a channel or on its way is nobody's: `h` is 0, its sender's is closed.
+- An end that is in a channel as a value, or on its way, is held by nobody: its `h` is 0, and its
+  sender's copy is closed.
 """
 
 import sys
@@ -16,7 +18,7 @@ from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
 
 REQ = "cancelled"  # `at` of a process that was asked to end and waits nowhere
 HELD = "held"  # `at` of one whose operation has committed
-FLIGHT = "in flight"  # `at` of one in whose way is a Cancelled that it may have met already
+FLIGHT = "in flight"  # `at` of one at which a Cancelled was thrown; it may have met that already
 LATE = "late"  # `at` of a reader that has its value and was asked to end
 NOTHING = object()
 LATER = object()
@@ -25,7 +27,7 @@ Proc = core.Proc
 
 
 def outsider():
-    """What does the operations of tasks of asyncio, if one of them calls."""
+    """The module that does operations for tasks of asyncio, if such a task calls; else None."""
     aio = sys.modules.get("asyncio.core")
     if aio is not None and getattr(aio, "cur_task", None) is not None:
         from . import _aio
@@ -36,7 +38,8 @@ def outsider():
 
 class Channel:
     count = 0
-    # What most channels never need is of the class: an instance pays for each field that it has.
+    # Defaults of the class, which most channels never change: each field of an instance costs
+    # memory.
     imm = held = owed = dropped = mark = size = pz = nodes = cap = over = 0
     dr = dw = False  # one of a side died
     nr = nw = None  # how many ends a side has; None: it never had one
@@ -95,7 +98,8 @@ class Channel:
             self._tell(True)
 
     def error(self, writers, value=None, guard=None):
-        """What an operation here raises; `writers`: because of that side."""
+        """The error that an operation here raises because the writers (or else the readers) are
+        gone."""
         if self.pz:
             e = Poisoned("channel %r was poisoned" % self.name)
             e.strength = self.pz
@@ -107,7 +111,8 @@ class Channel:
         return e
 
     def ended(self, out):
-        """For an operation on side `out` (True: writing) with nothing to take: has the channel ended?"""
+        """Has the channel ended for an operation of side `out` (True: writing) that finds nothing
+        to take?"""
         if self.pz:
             return True
         if out:
@@ -160,7 +165,8 @@ class Channel:
                 self._look()
         return True
 
-    # A plain rendezvous with nothing but Procs in its lines: _full replaces these, with the first that asks for more.
+    # For a plain rendezvous with nothing but Procs in its lines. When the first channel needs more,
+    # _full replaces these.
 
     def first(self, out):
         return self.k.w if out else self.k.r
@@ -169,17 +175,17 @@ class Channel:
         pass
 
     def get(self, p, to):
-        """A value for a reader who is there, or NOTHING."""
+        """A value for the reader that asks now, or NOTHING."""
         y = self.k.w
         return NOTHING if y is None else keep(p, self.taken(y))
 
     def put(self, v, p):
-        """A writer's value: True if it committed, False if it must wait."""
+        """Takes a writer's value. True: the write committed. False: it must wait."""
         x = self.k.r
         return x is not None and self.passed(x, moved(v))
 
     def taken(self, y):
-        """The value of y, a Proc that waits with it."""
+        """Takes the value with which y, a Proc, waits; y goes on."""
         self.unlink(True, y)
         y.at = None
         core.push(y)
@@ -204,7 +210,8 @@ class Channel:
             self.lose(self.buf.popleft())
 
     def _tell(self, out):
-        """The channel has ended for a line: all in it are told. One who is may take others out of it."""
+        """The channel has ended for a line: all in it are told. Telling one may take others out of
+        the line."""
         line, x = [], self.k.w if out else self.k.r
         while x is not None:
             line.append(x)
@@ -217,7 +224,7 @@ class Channel:
                 fail(x, self.error(not out, x.v if out else None))
 
     def _left(self, out, died):
-        """An end of side `out` is closed."""
+        """An end of side `out` was closed."""
         if out:
             self.nw -= 1
             self.dw = self.dw or died
@@ -248,7 +255,7 @@ def fail(p, e):
 
 
 def moved(v):
-    """The end that travels: its sender's is closed."""
+    """A value as it is sent: of an end, a new one, and the sender's is closed."""
     if isinstance(v, ENDS):
         new = type(v)(v.c)
         v.x = ("it was sent away", v.c.x)
@@ -258,7 +265,7 @@ def moved(v):
 
 
 def keep(p, v):
-    """An end is received: who receives it holds it (2.3)."""
+    """A value as p receives it: if it is an end, p holds it from now on (2.3)."""
     if isinstance(v, ENDS) and p is not None:
         v.h += 1
         p.x.ends.append(v)
@@ -274,7 +281,7 @@ def where(p):
 
 
 def begin(p, what):
-    """Every operation that is not the core's begins so."""
+    """Every operation that the core does not do itself begins with this."""
     if p is None:
         raise BadUse("%s in ordinary code: start the network by run(...)" % what)
     if p.at is not None:
@@ -287,7 +294,7 @@ def begin(p, what):
 
 
 def cancelled(p):
-    """The request to end is met: what to raise."""
+    """The process meets the request to end. Returns what to raise."""
     p.at = None
     p.x.asked = False
     e = Cancelled("%s was cancelled" % p.x.path)
@@ -296,12 +303,12 @@ def cancelled(p):
 
 
 def resume(p):
-    """An operation that had parked is over."""
+    """An operation that had parked p is over."""
     p.at = REQ if p.x.asked else None
 
 
 def read(rd, p):
-    """The core's hook: `(v,)`, or None when parked."""
+    """Called by the core for a read that it does not do: gives `(v,)`, or None if p now waits."""
     if p is not None and p.at is LATE:
         p.at = REQ
         return (p.v,)
@@ -331,7 +338,7 @@ def read(rd, p):
 
 
 def write(wr, v, p):
-    """The core's hook: DONE or ONCE."""
+    """Called by the core for a write that it does not do: gives DONE, ONCE, or an awaitable."""
     if p is None:
         if outsider():
             return outsider().write(wr, v)
@@ -366,7 +373,7 @@ def write(wr, v, p):
 
 
 class _End:
-    """What both kinds of ends have besides their operations."""
+    """What reader ends and writer ends have besides read and write."""
 
     def retire(self):
         shut(self, False, "it was retired")

@@ -1,8 +1,8 @@
-"""The core that is used: native if there is one that fits, else pure Python."""
+"""The core in use: the native one (weft_native) if there is one that fits, else pure Python."""
 
 import sys
 
-time = None  # _time, once it is loaded: before that there are neither deadlines nor sources
+time = None  # the module _time once it is loaded; before that there are no deadlines or sources
 
 try:
     if "weft_native" in sys.modules or getattr(sys.implementation, "name", "") == "micropython":
@@ -15,6 +15,6 @@ try:
     else:
         raise ImportError
 except (ImportError, ValueError) as e:
-    if isinstance(e, ValueError):  # what sys.implementation._mpy says does not fit the file
+    if isinstance(e, ValueError):  # the file does not fit what sys.implementation._mpy says
         print("weft: weft_native.mpy is for another processor or version; going on in pure Python")
     from ._plain import *  # noqa: F403

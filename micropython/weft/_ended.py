@@ -1,4 +1,5 @@
-"""The end of a process: a guard, and awaited (rule 7.11). Loaded with the first that is asked for."""
+"""The end of a process, as a guard or awaited (rule 7.11). Loaded when a program first asks for
+one."""
 
 from collections import namedtuple
 
@@ -10,7 +11,7 @@ Ended = namedtuple("Ended", ("how", "result", "error"))
 
 
 def ended(proc):
-    """How a process that has ended did."""
+    """How the process ended; it has."""
     error = proc.error
     if error is None:
         return Ended("returned", proc.result, None)
@@ -54,15 +55,13 @@ def leave(proc, n):
     proc.watchers = tuple([m for m in proc.watchers if m is not n])
 
 
-Process.over, Process.enter, Process.leave = (
-    over,
-    enter,
-    leave,
-)  # what _alt asks of an End's process
+# what _alt asks of an End's process
+Process.over, Process.enter, Process.leave = over, enter, leave
 
 
 def tell(proc):
-    """The process has ended: those who wait for that go on. Is its failure theirs?"""
+    """The process has ended: those that wait for it go on. Returns whether its failure is
+    theirs."""
     proc.watchers, nodes = (), proc.watchers
     for n in nodes:
         if n.alt.live:
@@ -72,7 +71,8 @@ def tell(proc):
 
 
 def watched(process):
-    """The same process: if it fails while one who asked for its end lives, that is theirs and not its group's (7.11)."""
+    """Gives the same process. If it fails while one that asked for its end lives, the failure is
+    told there and does not fail its group (7.11)."""
     if process.done or process.k:
         raise BadUse("watched: process %s was started before" % process.path)
     process.watch = 2

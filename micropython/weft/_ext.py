@@ -1,4 +1,4 @@
-"""Extended reads (rule 1.6): loaded with the first."""
+"""Extended reads (rule 1.6). Loaded when a program makes the first one."""
 
 from . import _core as core
 from ._chan import HELD, LATER, NOTHING, REQ, begin, closed, fail, keep, moved, resume
@@ -6,7 +6,8 @@ from ._full import Node
 
 
 class Ext:
-    """Holds the writer, or the slot, until its block ends."""
+    """An extended read. Until its `async with` block ends it holds the writer or, at a buffer, the
+    slot."""
 
     ext = True
     live = True

@@ -1,4 +1,5 @@
-"""Channels that have a buffer, or a choice or an extended read in a line: what plain ones (_chan) need not load.
+"""Channels that have a buffer, or a choice or an extended read in a line. Plain channels (_chan) do
+without this module.
 
 Invariants
 - Loaded before the first Node is made and before the first channel has a buffer; from then on every channel uses these.
@@ -31,7 +32,7 @@ def furnish(c, capacity, overflow):
 
 
 class Node:
-    """A place in a line: `alt` is told what comes of it (_alt.Alt, or Ext)."""
+    """A place in a line; `alt` (an _alt.Alt or an Ext) is told what becomes of it."""
 
     def __init__(self, alt, i, c, out):
         self.alt, self.i, self.c, self.out = alt, i, c, out
@@ -70,7 +71,8 @@ class _Given:
 
 
 def first(self, out):
-    """The first in a line who can commit; an alternative that does not wait is passed over."""
+    """The first in a line that can commit; a standing alternative that does not wait is passed
+    over."""
     x = self.k.w if out else self.k.r
     while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
         x = x.nx
@@ -91,7 +93,8 @@ def full(self):
 
 
 def get(self, p, to, ext=None):
-    """A value for a reader who is there: the value, NOTHING, or LATER: `to(v, e)` will be called."""
+    """A value for the reader that asks now: the value, NOTHING, or LATER, and then `to(v, e)` will
+    be called."""
     if self.buf:
         v = self.buf.popleft()
         if ext:
@@ -123,7 +126,7 @@ def get(self, p, to, ext=None):
 
 
 def refill(self):
-    """A slot is free: the first waiting writer's value enters it (1.5)."""
+    """Fills free slots with the values of waiting writers, in order (1.5)."""
     while not self.full():
         y = self.first(True)
         if y is None:
@@ -152,7 +155,8 @@ def enter(self, v):
 
 
 def serve(self):
-    """A slot is free for an extended read that waits for one."""
+    """A slot has become free: serves the readers that wait, such as an extended read that needs a
+    slot."""
     while self.buf:
         x = self.first(False)
         if x is None:
@@ -164,7 +168,7 @@ def serve(self):
 
 
 def pay(self, v, e):
-    """The value for which a slot was kept is made, or (e) will never be."""
+    """The value for which a slot was kept has been made, or (e) never will be."""
     self.owed -= 1
     if self.pz or (self.nr == 0 and self.first(False) is None):
         if e is None:
@@ -180,7 +184,8 @@ def pay(self, v, e):
 
 
 def direct(self):
-    """The reader who waits and to whom a value goes straight, past the buffer (1.5); an extended read needs a slot."""
+    """The waiting reader that gets a value directly, past the buffer (1.5); None: there is none, or
+    it is an extended read and there is no slot for it."""
     x = None if self.buf else self.first(False)
     if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
         return None if self.cap or self.over else x
@@ -188,7 +193,8 @@ def direct(self):
 
 
 def put(self, v, p):
-    """A writer's value: True if it committed, HELD if it did and an extended read holds `p`, False if it must wait."""
+    """Takes a writer's value. True: the write committed. HELD: it did, and an extended read holds
+    `p`. False: it must wait."""
     x = self.direct()
     if x is not None:
         return self.hand(x, moved(v), p)
@@ -210,7 +216,7 @@ def put(self, v, p):
 
 
 def hand(self, x, v, p):
-    """Gives v to who waits in the readers' line."""
+    """Gives v to x, which waits in the readers' line."""
     if isinstance(x, Node):
         alt = x.alt
         if alt.ext:
@@ -226,8 +232,8 @@ def hand(self, x, v, p):
 
 
 def claim(self):
-    """For an output guard whose value is yet to be made: takes a reader or a slot; gives what to call with it, and the
-    extended read that holds who calls it, or None."""
+    """For an output guard whose value is yet to be made: takes a reader or a slot. Gives the
+    function to call with the value, and the extended read that will hold the caller, or None."""
     x = None if self.buf else self.first(False)
     if x is None or self.cap or self.over:
         self.owed += 1

@@ -1,4 +1,5 @@
-"""What starts processes besides Parallel (rules 7.3 to 7.5): loaded with the first that is named."""
+"""What starts processes besides Parallel (rules 7.3 to 7.5). Loaded when one of its names is first
+used."""
 
 from . import _core as core
 from . import _proc
@@ -20,7 +21,8 @@ async def Sequence(*processes):
 
 
 def Spawn(*processes):
-    """Starts processes that may outlive their group: they are the outermost run's (7.4)."""
+    """Starts processes that may outlive the group of their caller: they belong to the outermost run
+    (7.4)."""
     if _proc._run is None:
         raise BadUse("Spawn outside a run")
     for x in flatten(processes, []):
@@ -53,7 +55,7 @@ class Group:
         party = self.party
         p = party.owner.k
         party.owner.groups -= 1
-        if party.mine and p.at is REQ:  # its cancellation was not met: taken back
+        if party.mine and p.at is REQ:  # the cancellation that it asked for was not met: taken back
             p.at = None
             party.owner.asked = False
         if error is not None:

@@ -1,4 +1,5 @@
-"""Calls that block: on a thread where the port has them, while the process that called waits, it alone (7.9)."""
+"""Calls that block (7.9): on a thread of their own where the port has threads, so that only the
+process that called waits."""
 
 from . import _core as core
 from . import _time
@@ -16,7 +17,7 @@ except ImportError:
 
 
 class _Call(IOBase):
-    """`over` is the last thing that its thread sets."""
+    """A call on its thread, which sets `over` last of all."""
 
     def __init__(self, fn, args, kw):
         self.fn, self.args, self.kw = fn, args, kw
@@ -45,7 +46,7 @@ class _Call(IOBase):
         return True
 
     def give_up(self, p):
-        self.p = None  # the call goes on, and what it gives is dropped
+        self.p = None  # the call goes on; its result is dropped
         return not self.over
 
 

@@ -1,4 +1,4 @@
-"""`async for` over a reader: loaded with the first."""
+"""`async for` over a reader. Loaded when a program first does so."""
 
 from .errors import Retired
 

@@ -1,9 +1,10 @@
-"""Limits of time as scopes (rule 7.12).
+"""Time limits as scopes (rule 7.12).
 
 Invariants
 - `limits` of a process has the scopes it is in, the outermost first; `depth` is a scope's place there.
-- A scope asks its process once (`asked`). The request is the process's (`by`, or `flight.by` once it is on its way), and of several
-  that were not met the outermost scope's, or an outsider's.
+- A scope asks its process to end once. The process records who asked (`by`, or `flight.by` once the
+  Cancelled is thrown). Of several requests that were not met, the outermost scope's counts;
+  somebody else's counts before any scope's.
 """
 
 from . import _core as core
@@ -13,11 +14,12 @@ from .errors import BadUse, Cancelled, TimeoutError
 
 
 class Limit:
-    """`async with` gives it. `expired`: in the block, has it asked; after it, was the block ended by it."""
+    """What `async with` gives. `expired`: inside the block, whether its time has come; after the
+    block, whether it ended the block."""
 
     proc = None
     expired = False
-    lost = False  # another's request took the place of its own
+    lost = False  # another request took the place of its own
 
     def __init__(self, t, quiet):
         self.t, self.quiet = t, quiet
@@ -47,7 +49,7 @@ class Limit:
         self.proc.ask(self)
 
     def taken_back(self):
-        """Its request, if it was not met: is it taken back?"""
+        """Takes back its request, if that was not met. True: it has."""
         p = self.proc
         if not p.asked or p.by is not self:
             return False
@@ -58,7 +60,7 @@ class Limit:
         return True
 
     def reschedule(self, seconds):
-        """Another time, in seconds from now; None: never. Bad use once the request was met."""
+        """Sets another time, in seconds from now; None: never. Bad use once the request was met."""
         if self.expired and not self.lost and not self.taken_back():
             raise BadUse("reschedule: the limit has ended its block")
         self.expired = self.lost = False
@@ -67,13 +69,13 @@ class Limit:
         self.arm()
 
     def leave(self, proc, error):
-        """True: its own Cancelled ends here."""
+        """The block is left. True: by this limit's own Cancelled, which ends here."""
         if not proc.limits or proc.limits[-1] is not self:
             raise BadUse("a limit is left in the process that entered it, the innermost first")
         proc.limits = proc.limits[:-1]
         if self.t is not None:
             _time.disarm(self)
-        if proc.k.at is FLIGHT:  # it was met: this runs
+        if proc.k.at is FLIGHT:  # it was met: the process runs
             proc.k.at = None
         self.taken_back()
         self.expired = isinstance(error, Cancelled) and error.by is self
@@ -89,7 +91,8 @@ class Limit:
 
 
 def overtaken(it, by):
-    """`it`, a request that was not met yet, and another for the limit `by` (None: somebody else's): the outermost's stays."""
+    """`it` has a request that was not met yet, and now comes another, for the limit `by` (None: for
+    somebody else): the outermost's stays."""
     least = it.by
     if least is not None and (by is None or by.depth < least.depth):
         it.by = by
@@ -114,7 +117,7 @@ def later(seconds):
 
 
 class _Late(Limit):
-    """Its seconds count from where it is entered."""
+    """A limit whose seconds count from when it is entered."""
 
     def enter(self, proc):
         self.t = later(self.t)
@@ -122,12 +125,13 @@ class _Late(Limit):
 
 
 def timeout(seconds):
-    """`async with timeout(s)`: what the block waits for is given up after s seconds; TimeoutError then. None: never."""
+    """`async with timeout(s)`: after s seconds (None: never) the block gives up what it waits for,
+    and TimeoutError is raised."""
     return _Late(seconds, False)
 
 
 def move_on_after(seconds):
-    """As timeout, and raises nothing."""
+    """As timeout, but raises nothing."""
     return _Late(seconds, True)
 
 

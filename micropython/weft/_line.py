@@ -1,9 +1,12 @@
-"""A serial line below a session: START, packets, what goes again (WIRE.md 12.6, 13). No input or output, no clock.
+"""A serial line below a session: START, packets, repetition of what was lost (WIRE.md 12.6, 13). It
+does no input or output and has no clock: its caller does that.
 
 Invariants
-- `give` and what `input` returns are bytes of the session, while linked, of one peer's one start.
+- What `give` takes and `input` returns are bytes of the session, of one start of one peer, while
+  linked.
 - A packet is taken whole or not at all, and only if it is the next; after rubbish the next zero byte begins anew.
-- `kept` are the packets from `base` on that are not acknowledged; the first `sent` of them went since the last while.
+- `kept` has the packets from `base` on that are not acknowledged. The first `sent` of them have
+  been sent since passed() last asked for all of them again.
 """
 
 import struct
@@ -25,7 +28,7 @@ MAGIC = b"WEFTLINE"
 FORM = "<IIIHH"  # checksum, number, acknowledged, length, flags
 HEAD = 16
 START = 40
-LONGEST = 1056  # of a packet in COBS
+LONGEST = 1056  # bytes of the longest packet in COBS
 ALL = 0xFFFFFFFF
 NEVER = 1 << 60
 
@@ -42,7 +45,7 @@ def cobs(data, out):
 
 
 def uncobs(data):
-    """What lay between two zero bytes; None: that was no COBS."""
+    """Decodes what lay between two zero bytes; None: it is not COBS."""
     out, i, n = bytearray(), 0, len(data)
     while i < n:
         code = data[i]
@@ -63,9 +66,8 @@ class Line:
         self.most, self.again, self.lease = most, again, lease
         self.asked = (lease, again)
         self.linked = self.owes = self.says = False
-        self.knows_me = (
-            False  # a packet of it has come: it names me in a START, unless it began anew
-        )
+        # a packet of the peer has come: from now on its STARTs name us, unless it began anew
+        self.knows_me = False
         self.lost = None  # why
         self.piece = bytearray()
         self.base = self.due_ = self.sent = self.whiles = 0
@@ -80,11 +82,12 @@ class Line:
         return self.linked and not self.lost and len(self.kept) < self.window
 
     def give(self, data):
-        """Queues a packet; there is room, and the bytes are `most` at most."""
+        """Queues a packet. Its caller has seen that there is room(); the bytes are `most` at
+        most."""
         self.kept.append(data)
 
     def input(self, data, now):
-        """What came off the line; the bytes of the session in it."""
+        """Takes what came off the line; returns the bytes of the session that were in it."""
         got = bytearray()
         at = 0
         while True:
@@ -137,9 +140,8 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            if a != self.theirs or (
-                self.knows_me and not b
-            ):  # it may have drawn the same token again
+            # (it may have started anew and drawn the same token)
+            if a != self.theirs or (self.knows_me and not b):
                 self.lost = "it has started anew"
             else:
                 self.heard = now
@@ -170,7 +172,7 @@ class Line:
         self.owes = False
 
     def output(self, now, line):
-        """Appends what is to go on the line now."""
+        """Appends to `line` what is to be sent now."""
         if self.lost:
             return
         if self.says or (not self.linked and now >= self.start_at):
@@ -196,7 +198,7 @@ class Line:
             self.again_at = now + self.again
 
     def passed(self, now):
-        """It is `now`: what was not acknowledged goes again, a lease may be over."""
+        """It is `now`: sends again what was not acknowledged for too long; a lease may be over."""
         if not self.linked or self.lost:
             return
         if self.lease and now - self.heard >= self.lease:
@@ -210,7 +212,7 @@ class Line:
             self.lost = "it acknowledges nothing"
 
     def due(self):
-        """When output() or passed() has something to do."""
+        """The time at which output() or passed() next has something to do."""
         if self.lost:
             return NEVER
         if self.says:

@@ -2,8 +2,10 @@
 
 Invariants
 - A Process lets go of its ends before its party is told that it finished (7.7).
-- `Party.live` counts its processes that have begun and not finished; who waits for them is pushed when it is 0.
-- `asked` is set from a cancellation until its Cancelled is raised; a process that then waits nowhere has `at` REQ.
+- `Party.live` counts its processes that have started and not finished. When it falls to 0, the
+  owner that waits for them is put into the run queue.
+- `asked` is set from a cancellation until its Cancelled is raised. Meanwhile a process that waits
+  nowhere has `at` REQ.
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
@@ -15,23 +17,24 @@ from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
 from .errors import BadUse, Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
-_roomy = 0  # for how many there is room in the core's queue, at least
+_roomy = 0  # the core's queue has room for at least so many processes
 _run = None
 dead = None  # under threads: the deadlock that was found
-WRAPS = ()  # weft.threads: its ends, around the core's
-shell = None  # in a guest of asyncio: what a coroutine is wrapped in
+WRAPS = ()  # the classes of ends that weft.threads puts around the core's
+shell = None  # inside asyncio's loop: the class that wraps each coroutine (_aio._Shell)
 
 
 class Process:
-    limits = ()  # those it is in, the outermost first (_limits)
-    by = None  # the limit that asked it, if `asked`; None: somebody else
-    flight = None  # the last Cancelled that was on its way to it, while it is in a limit
+    limits = ()  # the time limits it is in, the outermost first (_limits)
+    by = None  # if `asked`: the limit that asked; None: somebody else did
+    flight = None  # the last Cancelled that was thrown at it while it was in a limit
     watchers = ()  # Nodes of selects that wait for its end
-    watching = ()  # who asked for its end; None is ordinary code
-    watch = 0  # 1: somebody waits for its end, or has; 2: its failure is its watchers'
+    watching = ()  # the processes that asked for its end; None stands for ordinary code
+    watch = 0  # 1: its end is, or was, waited for; 2: its failure is its watchers', not its party's
     groups = 0  # how many blocks of a Group it is in
 
-    # A process that waits pays for each field that it has: these it gets when they differ.
+    # Defaults of the class: a field of an instance costs memory, so it is made only when it
+    # differs.
     k = party = result = error = rots = fault = given = None
     asked = False
     args = ()
@@ -50,9 +53,10 @@ class Process:
         self.given = name
         return self
 
-    # No properties: a class that has one is asked for each field that is set, which makes a process twice as dear.
+    # No properties: where a class has one, MicroPython searches the class at every store to a
+    # field, and a process costs twice as much.
     def __getattr__(self, what):
-        if what == "done":  # no field: there may be no memory for one when a process ends
+        if what == "done":  # not a field: when a process ends there may be no memory for one
             return self.ends == ()
         name = self.given or name_of(self.fn)
         if what == "name":
@@ -70,7 +74,7 @@ class Process:
 
     def start(self, party):
         global _roomy
-        if self.k or self.ends == ():  # or it never will
+        if self.k or self.ends == ():  # or it is never to start: never()
             raise BadUse("process %s was started before: make another" % self.path)
         kw = self.kw
         try:
@@ -80,7 +84,7 @@ class Process:
             k = core.Proc(self)
             k.start(shell(g) if shell else g)
             n = len(_all) + 4
-            if n > _roomy:  # of the pure core's queue, which never shrinks
+            if n > _roomy:  # the pure core's queue never shrinks
                 core.room(n)
                 _roomy = n
             _all.append(self)
@@ -88,7 +92,7 @@ class Process:
             raise NoRoom(
                 "no memory for process %s; those that run can still be stopped" % self.name
             )
-        del self.args  # the coroutine has them; the fields that follow take their place
+        del self.args  # the coroutine has them; the fields set below use their memory
         if kw:
             self.kw = self.NO_NAMES
         self.k = k
@@ -109,11 +113,12 @@ class Process:
         return End(self, p and p.x)
 
     def flies(self):
-        """Is a Cancelled on its way to it, and not met?"""
+        """Has a Cancelled been thrown at it that it has not met yet?"""
         return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
 
     def ask(self, by=None):
-        """Asks it to end, for the limit `by`. Of those who ask before it meets the request the outermost counts (7.12)."""
+        """Asks it to end, for the limit `by` or (None) for somebody else. If several ask before it
+        meets the request, the outermost counts (7.12)."""
         p = self.k
         if self.done:
             return
@@ -128,7 +133,7 @@ class Process:
         self.asked = True
         if p is None:
             return
-        if core.cur() is p or p.at is None:  # (FLIGHT, and it runs: that one was met)
+        if core.cur() is p or p.at is None:  # FLIGHT while it runs: that Cancelled was met
             p.at = REQ
             return
         at = p.at
@@ -153,7 +158,8 @@ class Process:
 
 
 def _unlink(end, out, p):
-    """A process that waits at an end: the channel is asked, for the end may be closed since."""
+    """Takes a waiting process out of its channel's line. Asks the channel: the end may be closed by
+    now."""
     return end.channel.unlink(out, p)
 
 
@@ -197,7 +203,7 @@ def ended(p, value):
 def failed(p, error):
     if p.x is None:
         raise error
-    if isinstance(error, StopIteration):  # of what is no generator (_aio._Shell)
+    if isinstance(error, StopIteration):  # raised by _aio._Shell, which is no generator
         finish(p.x, error.value, None)
     else:
         finish(p.x, None, error)
@@ -206,7 +212,7 @@ def failed(p, error):
 def finish(proc, value, error):
     p = proc.k
     if p.at is not None and not isinstance(p.at, str):
-        # it ended although it stands in a line: a write that was not awaited
+        # it ended while it was in a line: by a write that it did not await
         if isinstance(p.at, core.Wr):
             _unlink(p.at, True, p)
     p.at = None
@@ -215,7 +221,8 @@ def finish(proc, value, error):
     if error is not None:
         proc.error = error
     let_go(proc, error)
-    # Off `_all`, from whichever end it is nearer to: `remove` asks each that is before it whether it is its equal.
+    # Taken off `_all`, searched from both ends: `remove` would compare it with every process before
+    # it.
     i, j = 0, len(_all)
     while i < j:
         j -= 1
@@ -234,7 +241,8 @@ def finish(proc, value, error):
 
 
 def quiet(error):
-    """Ends that an operation met, and cancellation, are no failures (3.5, 6.1)."""
+    """A cancellation, or the end of a channel that an operation met, is not a failure (3.5,
+    6.1)."""
     return isinstance(error, Cancelled) or (
         isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
     )
@@ -272,17 +280,18 @@ def flatten(things, out):
             if isinstance(x, (str, bytes) + ENDS):
                 raise TypeError
             i = iter(x)
-        except Exception:  # of a process of another kind it is an AttributeError
+        except Exception:  # AttributeError, for a process of another kind
             raise BadUse("what is no process cannot be started: %r (@process?)" % (x,))
         flatten(i, out)
     return out
 
 
 class Party:
-    """Processes that are waited for together; `block`: their owner runs a block of its own beside them (Group)."""
+    """Processes that are waited for together. `block`: beside them their owner runs the block of a
+    Group."""
 
     failed = waits = block = stopped = False
-    mine = None  # the cancellation of the block, if this party asked for it
+    mine = None  # True: this party asked for the cancellation of the block
 
     def __init__(self, owner):
         self.owner = owner
@@ -312,7 +321,8 @@ class Party:
                 kid.ask()
 
     def give_up(self, p):
-        """Who waits for the party is cancelled: the party is, and is waited for still (7.6)."""
+        """The process that waits for the party is cancelled: so is the party, which is still waited
+        for (7.6)."""
         self.stopped = True
         self.stop()
         return False
@@ -371,7 +381,7 @@ async def Parallel(*processes):
 
 
 def never(ps):
-    """They will not be started: what they hold is let go."""
+    """These processes will not be started any more: they let go of their ends."""
     for x in ps:
         if not x.k:
             let_go(x, None)
@@ -439,7 +449,7 @@ def close_run(party):
 
 
 def abandon():
-    """However the run ended, nobody is left over."""
+    """Clears up after a run, however it ended: no process is left over."""
     global _run
     if core.time:
         core.time.leave()

@@ -1,4 +1,5 @@
-"""What a deadlock says (rule 10): who waits where, and the knot. Loaded when there is one."""
+"""The report of a deadlock (rule 10): who waits where, and the knot. Loaded when there is a
+deadlock."""
 
 from . import _alt
 from . import _core as core
@@ -8,7 +9,8 @@ from .errors import Deadlock
 
 
 def place(p):
-    """Where a process waits, in words; the channels and the side that could wake it."""
+    """Where a process waits, in words; and a list of what could wake it: each channel with the
+    side."""
     at = p.k.at
     if isinstance(at, core.Rd):
         c = at.channel
@@ -48,7 +50,7 @@ def ends(x):
 
 
 def others(p):
-    """Who could wake it, by the recorded holders (10.2)."""
+    """The processes that could wake it, going by who holds which ends (10.2)."""
     found = []
     for c, out in place(p)[1]:
         if isinstance(c, Party):
@@ -68,7 +70,8 @@ def others(p):
 
 
 def deadlock():
-    """The report: who waits where, and the knot, the smallest set that waits only for itself."""
+    """The report: who waits where, and the knot, the smallest set of processes that wait only for
+    each other."""
     best = None
     for p in _all:
         closure = [p]

@@ -3,8 +3,9 @@
 Invariants
 - `_timers` is sorted by `t` (milliseconds of `now_ms`), equal ones in the order in which they were set (8.5).
 - A thing in it has `t` and `fire()`. A deadline at FAR never comes and is in no list.
-- `_sources` are looked at (`look()`, true if something came) once a round of the run queue and when nothing runs; what
-  is in it is outside (10.3). Nothing here costs a network that has neither timers nor sources.
+- `_sources` can bring events from outside the network (10.3). Each is asked (`look()`, true if
+  something came) once a round of the run queue, and when nothing runs. A network without timers and
+  sources pays nothing for this.
 """
 
 import sys
@@ -36,7 +37,7 @@ core.time = sys.modules[__name__]
 _timers = []
 _sources = []
 _poller = None
-watcher = None  # in a guest of asyncio: has its loop wait for a source
+watcher = None  # inside asyncio's loop: watcher(s) makes the loop wait for the source s
 virtual = False
 _vt = 0
 _ticking = False
@@ -47,7 +48,7 @@ def now_ms():
 
 
 def now():
-    """Seconds of the run's clock."""
+    """The time of the run's clock, in seconds."""
     return now_ms() / 1000
 
 
@@ -68,13 +69,13 @@ def begin(clock):
         raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
     virtual, _vt, _ticking = clock == "virtual", 0, False
     _timers.clear()
-    while _sources:  # calls that were given up: their files close with them
+    while _sources:  # left over from calls that were given up
         s = _sources.pop()
         if _poller is not None:
             try:
                 _poller.unregister(s)
             except (KeyError, TypeError, ValueError):
-                pass  # it was no file, or a loop of asyncio's
+                pass  # it was never registered here
 
 
 def arm(x):
@@ -114,7 +115,7 @@ _tick.go = _on_tick
 
 
 def look():
-    """What is due goes on."""
+    """Wakes what is due, and what the sources have brought. True if there was any."""
     came = False
     i = len(_sources)
     while i:
@@ -128,7 +129,7 @@ def look():
 
 
 def source(s, on):
-    """`s` is outside from now on, or no more. If it has `ioctl` it is waited for by poll."""
+    """Adds or removes the source `s`. One that has `ioctl` or `fileno` is waited for by poll."""
     global _poller
     if on:
         _sources.append(s)
@@ -159,7 +160,8 @@ def due():
 
 
 def idle():
-    """Nothing can run: waits for what comes from outside. False if nothing can come."""
+    """Nothing can run: waits for a deadline or a source. False: there are none, nothing can
+    come."""
     global _vt
     if virtual and _timers and not _sources:
         _vt = max(_vt, _timers[0].t)

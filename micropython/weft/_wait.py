@@ -1,8 +1,9 @@
-"""Barriers and time (rule 8): what a process waits for that is no channel.
+"""Barriers and time (rule 8): what a process can wait for besides channels.
 
 Invariants
 - A Barrier's `line` has the Procs that sync and the Nodes of selects that wait; it is empty once `lacks()` is 0.
-- What a process waits for has `give_up(p)`: False if its operation has committed and will complete (6.3).
+- Whatever a process waits for has `give_up(p)`, which withdraws p. False: its operation has
+  committed and will complete (6.3).
 """
 
 from . import _alt, _chan, _time
@@ -12,7 +13,7 @@ from .errors import BadUse
 
 
 class Barrier:
-    """`parties` wait for each other (8.1)."""
+    """So many `parties` wait for each other (8.1)."""
 
     def __init__(self, parties):
         if not isinstance(parties, int) or parties < 0:
@@ -100,7 +101,7 @@ async def sleep_ms(n):
 
 
 async def sleep(seconds):
-    """Never less than that long (8.5)."""
+    """Sleeps for at least `seconds` (8.5)."""
     n = _time.ms(seconds)
     await sleep_until(n if n >= _time.FAR else _time.now_ms() + n)
 
@@ -139,7 +140,7 @@ class Timer:
         self.next = _time.now_ms() + self.period
 
     async def tick(self):
-        """Waits for the next tick; how many came since the last."""
+        """Waits for the next tick; gives how many have come since the last one it gave."""
         await sleep_until(self.next)
         n = 1
         now = _time.now_ms()

@@ -1,6 +1,6 @@
 """Processes as coroutines on one scheduler: operations are awaited."""
 
-from . import _core as _first  # noqa: F401, I001 (its names are numbered in a row then)
+from . import _core as _first  # noqa: F401, I001 (so that its names get numbers in a row)
 from ._chan import Channel, poison, retire  # noqa: F401
 from ._proc import (  # noqa: F401
     Parallel,
@@ -20,7 +20,8 @@ async def run_async(*processes):
 
 
 def __getattr__(name):
-    """What not every program needs is loaded with the first who names it. (A part of such a name is one that its module has not.)"""
+    """Names that not every program needs are loaded when they are first used. (`in` also accepts a
+    part of such a name; its module then says that it has none.)"""
     if name in "Alternative Input Output after at select skip":
         from . import _alt as m
     elif name in "Barrier Timer sleep sleep_ms yield_":

@@ -1,4 +1,5 @@
-"""The errors of Weft. Ends of channels carry `channel`, `value` (what came back), `guard` and `met` (rule 3.5)."""
+"""The errors of Weft. A ChannelEnd carries `channel`, `value` (what a write gives back), `guard`
+and `met` (rule 3.5)."""
 
 
 class WeftError(Exception):
@@ -33,14 +34,15 @@ class PeerDied(ChannelEnd):
 
 
 class Cancelled(BaseException):
-    """The process is asked to end (rule 6). A withdrawn write has its value in `value`."""
+    """The process was asked to end (rule 6). After a withdrawn write `value` is what was not
+    sent."""
 
     value = None
-    by = None  # the limit that asked (_limits.Limit); None: somebody else
+    by = None  # the limit that asked (_limits.Limit); None: somebody else did
 
 
 def __getattr__(name):
-    """What few programs meet."""
+    """Errors that few programs meet are loaded when they are first named."""
     if name in "Deadlock Failures TimeoutError":
         from . import _rare
 

@@ -1,4 +1,4 @@
-"""From an interrupt to a channel: a ring of slots that are made beforehand.
+"""From an interrupt to a channel: a ring of slots that are allocated in advance.
 
 Invariants
 - One producer (`put`) and one consumer (the scheduler). `_in` is written by the producer alone, `_out` by the consumer
@@ -16,7 +16,8 @@ except ImportError:
 
 
 class Ring(IOBase):
-    """`slots` values between an interrupt and a reader; `overflows` counts those that found it full."""
+    """Room for `slots` values between an interrupt and a reader; `overflows` counts the values lost
+    because it was full."""
 
     def __init__(self, slots=16, name=None):
         self._size = slots + 1
@@ -42,19 +43,19 @@ class Ring(IOBase):
         return self._in != self._out
 
     def room(self):
-        """For one more."""
+        """Is there room for one more value?"""
         n = self._out - self._in - 1
         return n != 0 and n != -self._size
 
     def take(self):
-        """The oldest: there is one, and this is the one consumer."""
+        """Takes the oldest value. There must be one; only the consumer may call this."""
         i = self._out
         v = self._slots[i]
         self._out = 0 if i + 1 == self._size else i + 1
         return v
 
     def reader(self):
-        """An ordinary reader end of what was put; within a run."""
+        """An ordinary reader end, which reads what was put. Call it within a run."""
         if self._c is None:
             self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
             self._w = self._c.writer()
@@ -62,7 +63,7 @@ class Ring(IOBase):
         return self._c.reader()
 
     def close(self):
-        """The reader gets what is there, and then Retired."""
+        """No more values: the reader gets what is there, then Retired."""
         if self._c is not None and not self._w.closed:
             self.look()
             _time.source(self, False)

@@ -1,11 +1,13 @@
-"""Names a process that computes for too long without an operation that lets others run: with coroutines nobody else does meanwhile.
+"""Names a process that computes for too long without an operation that lets others run: with
+coroutines no other process runs meanwhile.
 
     w = Watchdog(50)                       # looks every 50 ms, by a machine.Timer
     …
     print(w.hogs)                          # {"main/crunch": 3}: how often each was found
 
-How: a tick notes who runs, and sees that a mark is in the run queue. If at the next tick the mark has not had its turn and the same
-process runs, it has run all the time between: whoever lets others run comes behind the mark.
+How: a tick notes which process runs, and puts a mark into the run queue if none is there. If at the
+next tick the mark has not had its turn and the same process runs, then it has run all the time: a
+process that lets others run is queued again behind the mark.
 """
 
 from . import _core as core
@@ -13,15 +15,16 @@ from .errors import BadUse
 
 
 class Watchdog:
-    """Looks every `period` milliseconds. `tell(path)` is called for a hog, by the timer's soft callback; `start(period, tick)` is the
-    timer, if it is not to be a machine.Timer: it calls tick(anything) between two bytecodes of the program, never in a hard interrupt."""
+    """Looks every `period` milliseconds. `tell(path)` is called for each hog found, from the
+    timer's soft callback. `start(period, tick)` starts another timer than machine.Timer: one that
+    calls tick(anything) between two bytecodes of the program, never in a hard interrupt."""
 
     def __init__(self, period, tell=None, start=None):
         if period <= 0:
             raise BadUse("a watchdog's period is more than 0")
         self.tell = tell
         self.hogs = {}
-        self.seen = None  # who ran at the last tick; the mark was in the queue by then
+        self.seen = None  # the process that ran at the last tick, when the mark was in the queue
         self.queued = False
         self.mark = core.Proc(None)
         self.mark.go = self._turn
@@ -32,7 +35,7 @@ class Watchdog:
 
     def tick(self, _):
         p = core.cur()
-        if p is None or p is self.mark or p.x is None:  # idle, or Weft's own
+        if p is None or p is self.mark or p.x is None:  # nothing runs, or something of Weft's own
             return
         if not self.queued:
             self.queued = True
@@ -45,7 +48,7 @@ class Watchdog:
         self.seen = p
 
     def stop(self):
-        """No more ticks, if the timer can be stopped."""
+        """Stops the ticks, if the timer can be stopped."""
         if hasattr(self.timer, "deinit"):
             self.timer.deinit()
 

@@ -1,4 +1,5 @@
-"""What aPyCSP's and PyCSP-locksharing's names share: a channel has two ends for good, `read` and `write`, and is ended by poison."""
+"""Shared by the names of aPyCSP and of PyCSP-locksharing. There a channel has two fixed ends,
+`read` and `write`, and is ended by poison."""
 
 from .. import _alt
 from ..errors import Poisoned
@@ -7,7 +8,7 @@ ChannelPoisonException = PoisonException = Poisoned
 
 
 class Guard:
-    """What stands in an Alternative; `guard()` gives Weft's."""
+    """A guard of an Alternative. `guard()` gives the guard of Weft that it stands for."""
 
 
 class Skip(Guard):
@@ -32,7 +33,7 @@ class PendingWrite(Guard):
 
 
 def poison_ends(args):
-    """The ends among the arguments of a process that poison left."""
+    """Poisons the ends among the arguments of a process that ended by poison."""
     for x in args:
         if isinstance(x, (list, tuple)):
             poison_ends(x)
@@ -44,7 +45,7 @@ class End:
     def __init__(self, chan, native):
         self.chan = chan
         self.native = native  # Weft's end
-        self.bare = getattr(native, "_end", native)  # the core's
+        self.bare = getattr(native, "_end", native)  # the core's end, if weft.threads wraps it
 
     def alt_pending_write(self, value):
         return PendingWrite(self, value)
@@ -56,14 +57,15 @@ class ReadEnd(End, Guard):
 
 
 class AnyAlternative:
-    """select() gives the guard that was chosen and its value; the first ready one is (priority)."""
+    """select() gives the guard that was chosen and its value: the first one that is ready
+    (priority)."""
 
     def __init__(self, *guards):
         self.guards = guards
         self.alt = None
 
     def native(self):
-        """Weft's, made once."""
+        """The Alternative of Weft, made at the first call."""
         if self.alt is None:
             self.alt = _alt.Alternative(*[g.guard() for g in self.guards])
             self.alt.mode = "priority"
