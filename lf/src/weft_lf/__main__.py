@@ -1,4 +1,4 @@
-"""`python -m weft_lf` is `weft lf`."""
+"""`python -m weft_lf` does the same as `weft lf`."""
 
 import sys
 

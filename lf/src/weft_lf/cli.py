@@ -1,7 +1,9 @@
 """`weft lf`: build, run, check and draw Lingua Franca programs.
 
-Invariants: what is wrong with a program goes to stderr with its line and a caret (or to stdout as JSON, if asked), exit status 1;
-bad use of the command has exit status 2; `run` passes the program's own status on.
+Invariants
+- What is wrong with a program goes to stderr, with its line and a caret (or to stdout as JSON, if
+  asked); exit status 1.
+- Bad use of the command has exit status 2; `run` ends with the program's own status.
 """
 
 from __future__ import annotations

@@ -1,16 +1,21 @@
-"""Which parts of a program take tags of their own (SEMANTICS.md, R20): enclaves, asked for by `@enclave` or found.
+"""Enclaves: the parts of a program that advance through their tags independently (SEMANTICS.md,
+R20). They are asked for by `@enclave`, or found.
 
-Two reactors must be of one enclave if a port joins them at one tag: all that write and all that read a channel, and the ends of
-`after 0`. What is left falls into parts that only delays and physical connections join, or nothing. `@enclave` on an instance
-asks for its reactor, with all that is in it, to be one enclave (on a bank: the bank, or each member with `each = true`), and
-nothing else is taken apart then. Parts that are joined at one tag stay one enclave, whatever was asked.
+Two reactors must be in one enclave if a port joins them at one tag: all that write and all that
+read a channel, and the ends of `after 0`. What remains are parts that are joined only by delays and
+physical connections, or not at all. `@enclave` on an instance asks that its reactor, with all that
+is in it, be one enclave (on a bank: the whole bank, or each member with `each = true`); then
+nothing else is taken apart. Parts that are joined at one tag stay one enclave, whatever was asked
+for.
 
-They are found, without being asked for, only where the reactors share nothing else: see `shared`.
+Without `@enclave` they are found only if the reactors share nothing but their ports: see `shared`.
 
 Invariants
-- `Enclaves.of` has every instance, `sends` and `arrives` every delay; numbers count from 0 by the first reaction in each.
-- A Delay arrives in one enclave: one with readers in several has been split.
-- One enclave is what a program has that is modal, has workers alone, or is for one worker.
+- `Enclaves.of` has every instance, `sends` and `arrives` every delay. Enclaves are numbered from 0,
+  in the order of the first reaction in each.
+- A Delay arrives in one enclave: one with readers in several is split.
+- A program has one enclave if it has modes or asks for one worker; also if it has no `@enclave` and
+  its reactors share something, or it is for a host and has one thread.
 """
 
 from __future__ import annotations
@@ -23,12 +28,13 @@ from weft_lf import tree
 from weft_lf.errors import Problem
 from weft_lf.model import Delay, Instance, Model, driver
 
-DEVICE = 2  # a core each
+DEVICE = 2  # enclaves on a device: one for each core
 MOST = 64
 KNOWN_HEADERS = (
     r"<[^>]*>|\"(board|stdio|stdlib|string|math|stdint|stdbool|hardware/\w+|pico/\w+)\.h\""
 )
-# What a body may not mention if its reactor is to run beside others: it is everybody's.
+# Shared by the whole program: a body that mentions one of these cannot run at the same time as
+# others.
 EVERYBODYS = r"\b(static|extern|lf_request_stop|lf_thread_create|lf_critical_section\w*|s?rand|strtok|setenv|weft_rx_\w+)\b"
 
 
@@ -40,7 +46,8 @@ class Enclaves:
     arrives: dict[Delay, int] = field(default_factory=dict)
 
     def links(self) -> list[tuple[int, int, int]]:
-        """(from, to, ns): the least delay between each two that a delayed connection joins."""
+        """(from, to, ns) for each two enclaves that a delayed connection joins: the least delay
+        between them."""
         least: dict[tuple[int, int], int] = {}
         for delay, source in self.sends.items():
             to = self.arrives[delay]
@@ -51,7 +58,7 @@ class Enclaves:
 
 
 class _Groups:
-    """Union and find."""
+    """Disjoint sets (union and find)."""
 
     def __init__(self) -> None:
         self.above: dict[Hashable, Hashable] = {}
@@ -68,7 +75,8 @@ class _Groups:
 
 
 def asked(made: Instance) -> Instance | str | None:
-    """The enclave that the attributes put an instance into: what stands for it, None for the outermost."""
+    """The enclave into which `@enclave` puts an instance, by the instance or bank that has the
+    attribute; None: the outermost."""
     at: Instance | None = made
     while at is not None:
         for one in at.decl.attributes if at.decl else []:
@@ -112,7 +120,8 @@ def shared(model: Model) -> str:
 
 
 def has_objects(text: str) -> bool:
-    """Whether C text at file level declares more than types, functions without static objects, macros and known headers."""
+    """Does C text at file level declare more than types, macros, known headers, and functions
+    without static objects?"""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
     for line in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.M):
         if not re.fullmatch(KNOWN_HEADERS, line.strip()):
@@ -152,7 +161,8 @@ def _joined(model: Model) -> _Groups:
 
 
 def _packed(weights: dict[Hashable, int], most: int) -> dict[Hashable, int]:
-    """Each group's number of `most`: the heaviest first, to where least is."""
+    """Puts groups into at most `most` parts of similar weight: the heaviest first, each into the
+    lightest part."""
     loads = [0] * most
     place = {}
     for group in sorted(weights, key=lambda g: -weights[g]):
@@ -163,7 +173,7 @@ def _packed(weights: dict[Hashable, int], most: int) -> dict[Hashable, int]:
 
 
 def _split(model: Model, part: dict[Hashable, int], groups: _Groups) -> None:
-    """A Delay with sinks in several enclaves becomes one for each."""
+    """Splits each Delay with sinks in several enclaves into one for each enclave."""
     found: list[Delay] = []
     for delay in model.delays:
         by: dict[int, Delay] = {}
@@ -185,7 +195,8 @@ def _split(model: Model, part: dict[Hashable, int], groups: _Groups) -> None:
 
 
 def enclaves(model: Model, device: bool) -> Enclaves:
-    """The enclaves of a program; delays are split if they need to be. What was asked for and cannot be had is warned of."""
+    """The enclaves of a program. Splits delays where that is needed; warns of an `@enclave` that
+    has no effect."""
     config = model.program.config
     wanted = any(asked(made) is not None for made in model.instances)
     one = Enclaves(1, dict.fromkeys(model.instances, 0))

@@ -1,7 +1,9 @@
-"""What is wrong with a program, and where: one Problem a mistake, shown with its line and a caret, or as JSON.
+"""What is wrong with a program, and where: a Problem for each mistake, shown with its line and a
+caret, or as JSON.
 
 Invariants
-- A Problem that a user can cause has a place: file, line and column (from 1), and the length of what is meant.
+- A Problem that a user can cause has a place: file, line and column (from 1), and the length of the
+  text in question.
 - `message` says what is wrong, `hint` what to do.
 - An `LfError` carries at least one Problem of severity "error".
 """
@@ -17,7 +19,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a file: `line` and `column` count from 1; `length` characters of that line are meant."""
+    """A place in a file: `length` characters from `column` of `line` on; both count from 1."""
 
     file: str = ""
     line: int = 0
@@ -68,7 +70,8 @@ def _lines(file: str) -> list[str]:
 
 
 def rendered(problem: Problem) -> str:
-    """As compilers show it: place, message, the line, a caret under what is meant, and the hint."""
+    """The problem as a compiler shows it: place, message, the line, a caret under the text, and the
+    hint."""
     span = problem.span
     if not span.line:
         head = f"{span.file}: " if span.file else ""

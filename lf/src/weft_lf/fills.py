@@ -1,19 +1,22 @@
-"""What the tables of a generated program hold, kept as data until it is known how best to write them down.
+"""The contents of a generated program's tables, kept as data until it is decided how to write them
+in C.
 
-A fill says `array[index]path = value`, the value being a template whose {} are numbers. Small programs get static
-initialisers (all constant, nothing to do at the start); large ones get statements in `weft_rx_wire`, and there every run of
-fills whose numbers grow evenly becomes a loop: a bank of 5,000 needs as many lines as one of two.
+A fill says `array[index]path = value`; the value is a template whose {} are numbers. Small programs
+get static initialisers, which cost nothing at the start. Large ones get statements in
+`weft_rx_wire`: there every run of fills whose numbers grow evenly becomes a loop, so that a bank of
+5,000 needs as many lines as one of 4.
 
 Invariants
-- Fills of one place are made once; both ways of writing leave the same contents.
-- A loop writes what its fills say: a run is kept together only while all its numbers keep their steps.
+- Each place is filled once; both ways of writing leave the same contents.
+- A loop writes exactly what its fills say: a run goes on only while all its numbers grow by the
+  same steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-FEWEST = 4  # a shorter run is written out
+FEWEST = 4  # a shorter run is written line by line
 
 
 @dataclass
@@ -51,14 +54,15 @@ class Fills:
     def put(
         self, array: str, index: int, path: str, value: str, *numbers: int, cast: str = ""
     ) -> None:
-        """`array[index]path = value`; `cast` makes `{…}` an expression where it is assigned."""
+        """Adds `array[index]path = value`; `cast` is the type that makes a `{…}` an expression in
+        an assignment."""
         self.groups.setdefault((array, path, value, cast), []).append((index, *numbers))
         self.count += 1
 
     # --- static -------------------------------------------------------------------------------------
 
     def declarations(self) -> list[str]:
-        """What may be named before it is filled."""
+        """Declarations, so that an array can be named before it is filled."""
         return [
             f"static {'const ' * a.table}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()
@@ -66,7 +70,8 @@ class Fills:
         ]
 
     def static(self, fixed_alone: bool = False) -> list[str]:
-        """Every array (or those that are always static) with its contents as initialisers."""
+        """Every array (fixed_alone: only those that are always static) with its contents as
+        initialisers."""
         members: dict[str, dict[int, list[str]]] = {name: {} for name in self.arrays}
         for (name, path, value, _), rows in self.groups.items():
             for index, *numbers in rows:
@@ -93,7 +98,7 @@ class Fills:
     # --- by statements ------------------------------------------------------------------------------
 
     def plain(self) -> list[str]:
-        """The arrays that statements fill."""
+        """The definitions of the arrays that statements fill."""
         return [
             f"{a.linkage}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()
@@ -127,7 +132,8 @@ def _term(start: int, step: int, count: int) -> str:
 
 
 def _runs(rows: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
-    """(first, steps, count): the rows in their order, cut where the steps change."""
+    """The rows in their order, cut where the steps change: (first row, steps, number of rows) for
+    each run."""
     found = []
     at = 0
     while at < len(rows):

@@ -1,7 +1,8 @@
-"""The reactors of a program as an SVG: Debian's graphviz lays it out, nothing here does.
+"""Draws the reactors of a program as an SVG; graphviz does the layout.
 
-A reactor is a box with its ports, a reaction a chevron with its number, timers and actions are circles; a delayed connection is
-dashed and says its delay, a physical one dotted; a bank stands once, with its width.
+A reactor is a box with its ports, a reaction a chevron with its number, timers and actions are
+circles. A delayed connection is dashed and says its delay, a physical one is dotted. A bank is
+drawn once, with its width.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def dot(model: Model) -> str:
 
 
 def draw(model: Model, output: Path) -> Path:
-    """Writes the drawing: `.dot` as it is, everything else by graphviz in the format of its suffix."""
+    """Writes the drawing: to a `.dot` file as it is, to any other by graphviz, in the format of its
+    suffix."""
     text = dot(model)
     if output.suffix == ".dot":
         output.write_text(text, encoding="utf-8")

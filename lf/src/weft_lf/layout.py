@@ -1,10 +1,14 @@
-"""Where everything of a program lives in the generated C: self structs, port pools, trigger lists, timers.
+"""Where each part of a program is put in the generated C: self structs, port pools, trigger lists,
+timers.
 
 Invariants
-- Instances of one class are an array, in the order of instantiation; so are the pools of each type of port.
-- `address(c)` is the C expression of the port that channel c finally shows; a channel that nothing sets shows `lf_no_T`.
-- An enclave's reactions keep their order, and its delays come behind them: `number` counts in the enclave, `row` in the whole table.
-- Timers of equal offset and period outside modes are one.
+- The instances of one class are an array, in the order of instantiation; so is the pool of each
+  type of port.
+- `address(c)` is the C expression of the port whose value channel c shows in the end. If nothing
+  sets the channel, that is `lf_no_T`.
+- An enclave's reactions keep their order, and its delays come after them: `number` counts within
+  the enclave, `row` in the whole table.
+- Timers of one enclave and mode with the same offset and period are one timer.
 """
 
 from __future__ import annotations
@@ -31,12 +35,12 @@ from weft_lf.values import c_base, c_type
 
 @dataclass
 class PortType:
-    """One C type of value, and the port and delay types made of it."""
+    """A C type of values, and what is made of it: a type of ports and one of delays."""
 
     text: str
     name: str
     token: bool
-    element: str  # of a token type
+    element: str  # of a token type: the type that it points to
     pool: int = 0  # ports in its pool
     pointers: int = 0
     delays: int = 0
@@ -49,21 +53,21 @@ class PortType:
 
 @dataclass
 class Uses:
-    """What the reactions of a class touch: so what its self struct needs."""
+    """What the reactions of a class use, and so what its self struct must have."""
 
     ports: dict[str, tree.Port] = field(default_factory=dict)  # own ports named in reactions
     written: set[str] = field(default_factory=set)
-    children: dict[str, dict[str, tree.Port]] = field(
-        default_factory=dict
-    )  # contained reactor → its ports
+    # contained reactor → its ports
+    children: dict[str, dict[str, tree.Port]] = field(default_factory=dict)
     banks: set[str] = field(default_factory=set)
     child_class: dict[str, Class] = field(default_factory=dict)
-    text: str = ""  # all code, to see what is mentioned
+    text: str = ""  # all its code, to look for names that are mentioned
 
 
 class Layout:
     def __init__(self, model: Model, enclaves: Enclaves | None = None, holds: bool = False) -> None:
-        """holds: what delayed connections deliver is a reaction, before all others, as a static schedule has it."""
+        """holds: the delivery of each delayed connection is a reaction of its own, before all
+        others. A static schedule needs that."""
         self.model = model
         self.enclaves = enclaves or Enclaves()
         self.arrival: dict[Delay, int] = {}  # the number of that reaction
@@ -75,13 +79,11 @@ class Layout:
         self.uses: dict[Class, Uses] = {}
         self.inline: set[Channel] = set()
         self.pooled: dict[Channel, int] = {}
-        self.delayed: dict[
-            Channel, tuple[Delay, int]
-        ] = {}  # sink → its delay and the delay's place among its type
+        # sink → its delay, and the delay's place among those of its type
+        self.delayed: dict[Channel, tuple[Delay, int]] = {}
         self.delay_slot: dict[Delay, int] = {}
-        self.timers: dict[
-            tuple[int, int, ModeOf | None, int], None
-        ] = {}  # (offset, period, mode, enclave), in order
+        # (offset, period, mode, enclave), in order
+        self.timers: dict[tuple[int, int, ModeOf | None, int], None] = {}
         self.readers: dict[object, list[int]] = {}
         self.mutable_count: dict[Channel, int] = {}
         self.modes: list[ModeOf] = []
@@ -206,7 +208,7 @@ class Layout:
                         kind.pool += 1
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
-        """A template and its numbers."""
+        """The address as a template, and the numbers that fill it."""
         at = driver(channel)
         kind = self.port_type(at)
         if at in self.inline:
@@ -272,7 +274,7 @@ class Layout:
 
     @property
     def most(self) -> int:
-        """Reactions of the enclave that has most."""
+        """How many reactions the enclave with the most of them has."""
         return max(self.counts)
 
 

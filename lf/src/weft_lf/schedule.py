@@ -1,15 +1,19 @@
 """The static schedule of a program whose timing is known at compile time (SEMANTICS.md, R23): what fires when, as a table.
 
-A program qualifies if all that ever triggers it are startup, shutdown, timers and connections with a fixed delay, outside modes, for
-one worker: no actions, nothing physical, no `after 0`, no delayed tokens. Then what it may do is a beginning and a round that repeats,
-and no queue is needed. A delayed connection keeps what is on its way in a ring; at every tag at which something may arrive the table
-triggers a reaction that looks whether it has.
+A program qualifies if it is for one worker, has no modes, and is triggered only by startup,
+shutdown, timers and connections with a fixed delay: no actions, nothing physical, no `after 0`, no
+delayed tokens. Then all that it may do is a beginning and after it a round that repeats, and no
+queue is needed. A delayed connection keeps what is on its way in a ring; at every tag at which
+something may arrive the table triggers a reaction that looks whether it has.
 
 Invariants
-- The times are those that the timers' own ticks give (ticks.py), so the trace is the same.
-- A tag stands in the table if something may happen there, whatever bodies decide: a reaction may write all that it names.
-- The first slot of the round stands one after its first repeated time: then the gap before it is the same on the way in and back.
-- A round, or a beginning, of more than MOST slots is none: the program keeps its timers.
+- The times are those at which the timers would fire (ticks.py), so the trace is the same.
+- A tag is in the table if something may happen there, whatever the bodies decide: a reaction may
+  write all that it names.
+- The loop goes back not to the first slot of the round but to the one after it, so that the gap
+  before that slot is the same on the way in and on the way back.
+- If a round, or a beginning, would have more than MOST slots there is no table, and the program
+  keeps its timers.
 """
 
 from __future__ import annotations
@@ -29,14 +33,14 @@ MOST = 128
 @dataclass(frozen=True)
 class Slot:
     gap: int  # ticks since the slot before
-    reactions: tuple[int, ...]  # their numbers
+    reactions: tuple[int, ...]  # the numbers of those that it triggers
 
 
 @dataclass(frozen=True)
 class Schedule:
     slots: list[Slot]
-    loop: int  # the slot to go on with after the last
-    rings: dict[Delay, int] = field(default_factory=dict)  # most that is on its way at once
+    loop: int  # the slot that follows the last one
+    rings: dict[Delay, int] = field(default_factory=dict)  # the most values on their way at once
 
 
 def known(model: Model, layout: Layout) -> bool:
@@ -52,15 +56,16 @@ def known(model: Model, layout: Layout) -> bool:
 
 
 class _Play:
-    """What may happen, tag by tag: the times of slots, and of what is sent. `layout` is one that holds."""
+    """Plays what may happen, tag by tag: notes the times of the slots, and of what is sent.
+    `layout` was made with holds=True, if there are delays."""
 
     def __init__(self, model: Model, layout: Layout, tick: Tick) -> None:
         self.layout = layout
-        self.at: dict[int, set[int]] = {}  # time: what the slot triggers
+        self.at: dict[int, set[int]] = {}  # time → the reactions that the slot triggers
         self.sent: dict[Delay, list[int]] = {delay: [] for delay in model.delays}
         self.interval = {delay: in_ticks(delay.interval, tick) for delay in model.delays}
         self.sends = {layout.number[delay]: delay for delay in model.delays}
-        self.next: dict[int, set[int]] = {}  # reaction: those that it may trigger
+        self.next: dict[int, set[int]] = {}  # reaction → those that it may trigger
         for one in model.reactions:
             into = self.next.setdefault(layout.number[one], set())
             for channel in one.writes:
@@ -70,7 +75,8 @@ class _Play:
         self.coming: list[int] = []  # a heap of the times at which something may arrive
 
     def tag(self, time: int, first: set[int]) -> None:
-        """The tag of a slot (and of startup's reactions) may run all that hangs on these."""
+        """Plays the tag of a slot (or of startup): all may run that the reactions `first` may
+        trigger."""
         done, todo = set(first), list(first)
         while todo:
             fresh = self.next.get(todo.pop(), set()) - done
@@ -85,7 +91,8 @@ class _Play:
             self.at.setdefault(due, set()).add(self.layout.arrival[delay])
 
     def pending(self, now: int) -> frozenset[tuple[int, Delay]]:
-        """What may be on its way at the beginning of a time: how far, and where."""
+        """What may be on its way just before `now`: (the time until it arrives, the delay) for
+        each."""
         return frozenset(
             (time + interval - now, delay)
             for delay, interval in self.interval.items()
@@ -102,7 +109,8 @@ class _Play:
 
 
 def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
-    """The table, or None where the program's timing is not known, or its table would be long. `layout` holds, if there are delays."""
+    """The table; None if the program's timing is not known, or the table would be too long.
+    `layout` was made with holds=True, if there are delays."""
     if not known(model, layout):
         return None
     periodic, onces = [], []
@@ -115,7 +123,8 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
             onces.append((in_ticks(offset, tick), numbers))
     if not periodic:
         return None
-    # ticks / per divides a whole number of ticks first at lcm(ticks); so the round of the timers is the least common multiple.
+    # The least whole number of ticks that a period ticks / per divides is `ticks`. So all timers
+    # are in step again after the least common multiple of these.
     turn = lcm(*(ticks for _, ticks, _, _ in periodic))
     begin = max([*(offset for offset, *_ in periodic), *(offset + 1 for offset, _ in onces)])
     for span in (turn, begin):
@@ -126,7 +135,7 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
         play.at.setdefault(offset, set()).update(numbers)
 
     def until(start: int, end: int) -> bool:
-        """Plays what begins at start or later, before end; whether it is short enough."""
+        """Plays what happens from start on, before end. False: the table gets too long."""
         for offset, ticks, per, numbers in periodic:
             k = max(0, (start - offset) * per // ticks - 1)
             while (time := offset + k * ticks // per) < end:
@@ -146,9 +155,8 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
         return None
     seen: dict[frozenset[tuple[int, Delay]], int] = {}
     now = begin
-    while (
-        state := play.pending(now)
-    ) not in seen:  # the round is there once the same is on its way
+    # the round is complete once the same values are on their way as at the end of an earlier turn
+    while (state := play.pending(now)) not in seen:
         seen[state] = now
         if not until(now, now + turn):
             return None
@@ -170,7 +178,7 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
 def planned(
     model: Model, enclaves: Enclaves, tick: Tick, table: bool = True
 ) -> tuple[Layout, Schedule | None]:
-    """Where everything goes, and the static schedule if there is one and it is wanted."""
+    """The layout, and the static schedule if there is one and `table` asks for it."""
     layout = Layout(model, enclaves)
     if not table or not known(model, layout):
         return layout, None

@@ -1,7 +1,8 @@
-"""The target block: which properties there are, what they may say, and what this compiler does with them.
+"""The target block: its properties, their values, and what this compiler does with them.
 
 Invariants
-- A property that cannot be honoured is refused by name; one that upstream has and that changes nothing here is a warning.
+- A property that cannot be honoured is refused by name. One that upstream has, but that changes
+  nothing here, gives a warning.
 - A value of the wrong kind is an error at the value.
 """
 
@@ -96,7 +97,8 @@ class Config:
 
     @property
     def threads(self) -> int:
-        """How many workers the program is built for: `workers`, 0 being a few; one unless it is said."""
+        """How many workers the program is built for: `workers`, where 0 means 4; 1 if nothing is
+        said."""
         if self.single_threaded or self.workers is None:
             return 1
         return self.workers or 4
@@ -144,10 +146,10 @@ def _one_of(value: tree.Value, known: tuple[str, ...], what: str) -> str:
 
 
 def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Problem]]:
-    """What the target block says, and warnings.
+    """What the target block asks for, and warnings.
 
-    Raises:
-        LfError: another language than C, a property that is not known, not supported, or of a wrong value.
+    Raises: LfError: the language is not C, or a property is not known, not supported, or has a
+    wrong value.
     """
     config = Config()
     if target is None:

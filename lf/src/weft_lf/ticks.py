@@ -1,9 +1,11 @@
-"""Ticks: what a target's clock makes of a program's times (SEMANTICS.md, R22).
+"""Ticks: how a program's times are expressed in the unit of the target's clock (SEMANTICS.md, R22).
 
 Invariants
-- `in_ticks` is the macro WEFT_RX_TICKS: to the nearest, a positive time at least one.
-- A time that is rounded is told with what it becomes; one beyond the horizon is an error, for a device would not notice.
-- A period is not rounded: `period_of` says how it is kept, and its timer does not drift.
+- `in_ticks` does what the macro WEFT_RX_TICKS does: it rounds to the nearest tick, and a positive
+  time to at least one.
+- A time that is rounded gives a warning that says what it becomes. One beyond the horizon is an
+  error, since a device would not notice.
+- A period is not rounded: `period_of` gives it as a fraction, so that its timer does not drift.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 @dataclass(frozen=True)
 class Tick:
-    """ns a tick, and whether times have 64 bits of them."""
+    """A tick: its length in ns, and whether times are 64 bits `wide`."""
 
     ns: int = 1
     wide: bool = True
@@ -58,7 +60,8 @@ def in_ticks(ns: int, tick: Tick) -> int:
 
 
 def period_of(ns: int, tick: Tick) -> tuple[int, int]:
-    """A period as ticks / per, in lowest terms; per is 1 where it is a whole number of ticks (or less than one, which is one)."""
+    """A period as ticks / per, in lowest terms. per is 1 if it is a whole number of ticks, or less
+    than one tick (then it becomes one)."""
     if ns <= tick.ns or ns % tick.ns == 0:
         return in_ticks(ns, tick), 1
     common = gcd(ns, tick.ns)
@@ -66,7 +69,7 @@ def period_of(ns: int, tick: Tick) -> tuple[int, int]:
 
 
 def shown(ns: int) -> str:
-    """A time as a person writes it: 1500000 is 1.5 ms."""
+    """A time in ns as a person would write it: 1500000 gives 1.5 ms."""
     for size, name in UNITS:
         if ns >= size:
             whole, rest = divmod(ns, size)
@@ -76,10 +79,10 @@ def shown(ns: int) -> str:
 
 
 def check(model: Model, tick: Tick) -> list[Problem]:
-    """Warnings of times that this tick rounds, each place once.
+    """Warnings about times that this tick rounds, one for each place.
 
     Raises:
-        LfError: times that are beyond the horizon of 32-bit ticks.
+        LfError: a time is beyond the horizon of 32-bit ticks.
     """
     found: dict[Span, Problem] = {}
 

@@ -1,5 +1,5 @@
-"""Timers in the generated C: periodic ones, ones that fire once, ratios (periods that are no whole number of ticks), or the
-table that stands for them all (schedule.py)."""
+"""Timers in the generated C: periodic ones, ones that fire once, and ratios (periods that are not a
+whole number of ticks); or, in place of them all, the table of a static schedule (schedule.py)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Timers:
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.fills, self.layout = emitter.fills, emitter.layout
-        self.count = 0  # of all kinds: places in the queue
-        self.ranges: dict[int, int] = {}  # of an enclave: its range's place
-        self.last: dict[ModeOf, str] = {}  # of each mode the once that was put last
+        self.count = 0  # timers of all kinds in the enclave that has most: places in the queue
+        self.ranges: dict[int, int] = {}  # enclave → the index of its range in weft_rx_timers
+        self.last: dict[ModeOf, str] = {}  # mode → its last one-shot timer so far, in C
 
     def fill(self) -> None:
         tick = self.emitter.options.tick
@@ -89,7 +89,7 @@ class Timers:
         self.fills.put("lf_onces", at, "", init, *numbers, cast="weft_rx_once")
 
     def table(self, schedule: Schedule) -> None:
-        """The static schedule in place of all timers."""
+        """Writes the table of the static schedule, which takes the place of all timers."""
         fills = self.fills
         fills.array(
             "weft_rx_slots", "weft_rx_slot", len(schedule.slots) + 1, table=True, public=True

@@ -1,4 +1,5 @@
-"""What a `.lf` file says, as plain objects. No meaning yet: names are not resolved and nothing is evaluated.
+"""The syntax tree of a `.lf` file, as plain objects. Names are not resolved yet, and nothing is
+evaluated.
 
 Every object has a `span`, for error messages and `#line`.
 """
@@ -13,7 +14,8 @@ from weft_lf.errors import NOWHERE, Span
 
 @dataclass
 class Code:
-    """`{= … =}`: its text without the braces; `span` is where the text begins."""
+    """Code of the target, `{= … =}`: the text without the brackets; `span` is where the text
+    begins."""
 
     text: str
     span: Span = NOWHERE
@@ -21,7 +23,8 @@ class Code:
 
 @dataclass
 class Literal:
-    """`kind` is string, char, float, int or bool; `text` as written (C's spelling)."""
+    """A literal. `kind` is string, char, float, int or bool; `text` is as it was written (C's
+    spelling)."""
 
     kind: str
     text: str
@@ -59,7 +62,8 @@ Expr: TypeAlias = Code | Literal | Time | Name | Listing
 
 @dataclass
 class Type:
-    """`name` is a dotted name, `time`, or code; `array` is None, "" for `[]`, or a length."""
+    """A type. `name` is a dotted name, `time`, or code; `array` is None, "" for `[]`, or a
+    length."""
 
     name: str
     arguments: list[Type] = field(default_factory=list)
@@ -78,7 +82,8 @@ class Attribute:
 
 @dataclass
 class Ref:
-    """`variable`, `container.variable`, a builtin trigger, or a transition to a mode (`kind` says which)."""
+    """A reference in a reaction: `variable`, `container.variable`, a builtin trigger, or a
+    transition to a mode (`kind` says which)."""
 
     variable: str
     container: str = ""
@@ -252,7 +257,7 @@ class Reactor:
 
 @dataclass
 class Import:
-    names: list[tuple[str, str, Span]]  # its name there, its name here
+    names: list[tuple[str, str, Span]]  # (its name there, its name here, where it stands)
     uri: str
     package: bool
     span: Span = NOWHERE
@@ -260,7 +265,8 @@ class Import:
 
 @dataclass
 class Pair:
-    """One target property; `value` is a Literal, a Time, a list or a list of Pairs."""
+    """One target property; `value` is a Literal, a Time, a list (Values) or more properties
+    (Pairs)."""
 
     name: str
     value: Value

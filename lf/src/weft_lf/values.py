@@ -1,7 +1,7 @@
-"""What expressions mean at compile time: numbers, times, and the C text of the rest.
+"""Evaluates expressions at compile time: to numbers and times, and to the C text of the rest.
 
-Invariant: nothing of the program is executed; code (`{= … =}`) is understood only where it is arithmetic on whole
-numbers, parameters and the macros of time.
+Invariant: nothing of the program is executed. Code (`{= … =}`) is evaluated only if it is
+arithmetic on whole numbers, parameters and the macros for times.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ LIMIT = 2**63
 
 
 def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) -> Value:
-    """`expr` as seen from `scope`, with names of parameters followed to what they stand for."""
+    """`expr` as seen from `scope`, with names of parameters replaced by the values that they stand
+    for."""
     while isinstance(expr, tree.Name) and scope is not None and expr.name in scope.values:
         value = scope.values[expr.name]
         expr, scope, index = value.expr, value.scope, value.index
@@ -49,7 +50,8 @@ def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) 
 
 
 def number(value: Value) -> int | None:
-    """The whole number or the nanoseconds it is, or None where that is not known here."""
+    """Its value as a whole number, of a time in nanoseconds; None if that is not known at compile
+    time."""
     value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):
@@ -123,7 +125,8 @@ def c_time(ns: int) -> str:
 def c_type(
     kind: tree.Type | None, types: dict[str, tree.Type], expr: tree.Expr | None = None
 ) -> str:
-    """A type in C: `int`, `double*`, `interval_t`, `int*` for `int[]`, `int[3]`. Without one, from the value."""
+    """A type in C: `int`, `double*`, `interval_t`, `int*` for `int[]`, `int[3]`. If none is given,
+    the type of the value."""
     if kind is None:
         if isinstance(expr, tree.Time):
             return "interval_t"
@@ -149,7 +152,7 @@ def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
 
 
 def c_expr(value: Value) -> str:
-    """The C text of a value; names of parameters are followed, code is as written."""
+    """The C text of a value. Parameters are replaced by their values; code stays as written."""
     value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):
