@@ -12,17 +12,16 @@ attributes, virtual times, results of groups, dropped counts, the deadlock's rep
 doubled or reordered value, an early end, a wrong exception or an impossible choice has no
 explanation and is flagged, with the record at which all explanations ended.
 
-  grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record. What is
-  left open is which ready guard
-                  a select takes (and that is checked for fairness and priority, 5.4) and when ends are let
-                  go, timers fire,
-                  cancellations land. yield_ is checked (7.7).
-  grain "cores"   threads: an operation starts anywhere after its `call`; a select takes its guards one by
-  one. Fairness, priority and
-                  yield_ are not judged: between cores they are not observable from records alone.
+  grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record.
+                  Left open are which ready guard a select takes (which is checked for fairness
+                  and priority, 5.4), and when ends are let go, timers fire and cancellations
+                  land. yield_ is checked (7.7).
+  grain "cores"   threads: an operation starts anywhere after its `call`; a select looks at its
+                  guards one by one. Fairness, priority and yield_ are not judged: between cores
+                  they cannot be seen from records alone.
 
-The search is depth first, with memory of the states seen; a branch ends as soon as an operation
-commits to something else than its recorded outcome.
+The search is depth first and remembers the states seen; a branch ends as soon as an operation
+commits to something other than its recorded outcome.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from .interp import Code, Record, Sim
 
 
 class Verdict(NamedTuple):
-    """ok: the history is possible. unknown: the budget ran out. at, why: the record that nothing explains.
-    states: how many were seen.
+    """ok: the history is possible. unknown: the budget ran out. at: the record that nothing
+    explains, and why. states: how many states were seen.
     """
 
     ok: bool
@@ -49,7 +48,8 @@ class Verdict(NamedTuple):
 
 
 def audit(history: list[Record]) -> Verdict:
-    """What can be said without the model, for a plain message: form, values from nowhere, values read twice."""
+    """Finds what is wrong without the model, so that the message is simple: wrong form, values from
+    nowhere, values read twice."""
     open_call: dict[int, str] = {}
     written: set[Any] = set()
     seen: dict[Any, int] = {}
@@ -217,7 +217,7 @@ def _promises(records: list[Record]) -> list[dict[int, list[Any]]]:
 
 
 def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
-    """Has every operation that committed committed to what its `ret` will say?"""
+    """Has every operation that has committed the outcome that its `ret` will say?"""
     for p in sim.procs.values():
         op = sim.ops.get(p.pid)
         out = (

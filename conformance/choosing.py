@@ -1,4 +1,5 @@
-"""Which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7): questions, no step.
+"""Which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7). Only
+questions: nothing here takes a step.
 
     off (5.2)     never ready, decides nothing; may hold a select open (5.6)
     open ──▶ ready: a partner, a value, a slot, an end other than retirement
@@ -63,7 +64,8 @@ class Choosing:
         decide = on.get("out") or ([] if on.keys() & {"barrier", "ended"} else on.get("in", []))
         if not all(self.retired(op, i) for i in decide):
             return ()
-        # What is off and the program may yet switch on: an output by what it reads, an input by the time.
+        # A guard that is off may be switched on later: an output after something is read, an input
+        # after some time.
         for i in op.holding:
             if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
                 return ()
@@ -72,9 +74,9 @@ class Choosing:
         return tuple(decide)
 
     def _offered(self, c: Chan, ext: bool) -> bool:
-        """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the
-        buffer is empty if extended reads or values in the making occupy every slot; an extended read and a value
-        from a function need a slot.
+        """Can a reader take what the first waiting writer holds? On a buffered channel a writer may
+        wait though the buffer is empty: if extended reads, or values that are being made, occupy
+        every slot. An extended read and a value from a function need a slot.
         """
         if not c.lines[WRITE] or c.capacity == 0:
             return bool(c.lines[WRITE])
@@ -82,7 +84,7 @@ class Choosing:
         return not self._made(self.ops[pid].guards[i]) and (not ext or c.room())
 
     def _wanted(self, c: Chan, g: Guard) -> bool:
-        """Can a value go straight to the first waiting reader (1.5)?"""
+        """Can a value go directly to the first waiting reader (1.5)?"""
         if not c.lines[READ] or c.capacity == 0:
             return bool(c.lines[READ])
         return not self._made(g) and (not self.ops[c.lines[READ][0][0]].ext or c.room())
@@ -98,7 +100,8 @@ class Choosing:
                 yield i
 
     def idle_in_turn(self, op: Op) -> list[int]:
-        """The same for a select with priorities: a skip competes in its place, an expired timer after all others."""
+        """The same for a select with priorities: a skip counts at its own place, an expired timer
+        after all others."""
         skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
         return skips[:1] or list(self.idle_guards(op))[:1]
 
@@ -116,6 +119,7 @@ class Choosing:
         return sorted({*hot, *last}) or idle
 
     def has_ended(self, op: Op) -> bool:
-        """Does it wait though it is over? Until it has examined the guards that decide it may find another one ready."""
+        """Is it over although it still waits? Until it has examined the guards that decide, it may
+        find another one ready."""
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

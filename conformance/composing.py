@@ -3,7 +3,8 @@
   make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
   a request: _doom ─▶ doomed ─(a step)▶ _request_cancel (limiting.py)
 
-Invariant: a process is asked by a step of its own, so that a request may land at any moment after it was made.
+Invariant: the request to end reaches a process by a separate step, so that it may land at any
+moment after it was made.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Composing(Limiting):
             self.hold(e, proc["id"])
 
     def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> Outcome | None:
-        """Make process objects with their ends, all or none (2.5) → None, or what asking for an end raises: (name,
-        nobody who failed, strength).
+        """Makes process objects with their ends, all or none (2.5) → None, or what asking for an
+        end raises, as an outcome: (name, (), strength).
         """
         planned: list[tuple[dict[str, Any], tuple[int, ...]]] = []
         fresh: list[int] = []

@@ -1,9 +1,9 @@
 """What a runtime must supply so that networks run on it, and the loop that checks them.
 
-A `Driver` takes a network (data) and gives a history (records).  Three are here or near:
-`ModelDriver` (the reference: the model itself), `ProgramDriver` (a program, for C++ twins: it reads
-the network as lines and prints its history as JSON lines) and `python_driver.PythonDriver` (the
-Python backends).  README.md defines networks, histories and the line format.
+A `Driver` takes a network (data) and gives a history (records).  There are three: `ModelDriver`
+(the reference: the model itself), `ProgramDriver` (any program that reads the network as lines and
+prints its history as JSON lines, a *twin*, for example in C++) and `python_driver.PythonDriver`
+(the Python backends).  README.md defines networks, histories and the line format.
 
     python -m conformance.driver --on model --seeds 0:1000
     python -m conformance.driver --on coroutines --seed 17          one network, shown
@@ -38,8 +38,8 @@ SHAPES: dict[str, Callable[[int, int, frozenset[str]], Net]] = {
 class Driver(Protocol):
     """A runtime under test.
 
-    grain: "atomic" for one scheduler, "cores" for threads.  clock: "virtual" or "real".  features: what its
-    networks may contain.
+    grain: "atomic" for one scheduler, "cores" for threads.  clock: "virtual" or "real".
+    features: what its networks may contain.
     """
 
     name: str
@@ -48,9 +48,8 @@ class Driver(Protocol):
     features: frozenset[str]
 
     def run(self, net: Net, seed: int) -> list[Record]:
-        """Run the network; `seed` seeds whatever the runtime lets be seeded. It must return, also when
-        the runtime hangs (with what was
-        recorded so far) or breaks."""
+        """Runs the network; `seed` seeds whatever the runtime lets one seed. It must return also
+        when the runtime breaks or hangs (then with what was recorded so far)."""
 
 
 class ModelDriver:
@@ -285,9 +284,11 @@ def conform(
     seconds: float = float("inf"),
     first: bool = False,
 ) -> tuple[int, int, int]:
-    """Run the networks of `seeds`, of one of the SHAPES, shrink and show what fails → (passed, failed, undecided).
+    """Runs the networks of `seeds`, of one of the SHAPES; shrinks and shows those that fail →
+    (passed, failed, undecided).
 
-    No new one is begun once `seconds` have passed. `first`: the first that fails is told as it is, and is the last.
+    No new one is begun once `seconds` have passed. `first`: ends with the first one that fails,
+    which is not shrunk.
     """
     passed = failed = unknown = 0
     until = time.monotonic() + seconds

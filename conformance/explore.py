@@ -15,11 +15,11 @@ def run(
     limit: int = 100_000,
     check: bool = False,
 ) -> list[Record]:
-    """Run a network under a seeded scheduler → its history (README.md, "Histories").
+    """Runs a network under a seeded scheduler → its history (README.md, "Histories").
 
-    In the atomic grain an operation arrives in the turn in which it was called, as on one scheduler. `check`
-    asserts the model's
-    invariants after every step. RuntimeError if the network does not end within `limit` steps.
+    In the atomic grain an operation arrives in the turn in which it was called, as on one
+    scheduler. `check`: assert the model's invariants after every step. RuntimeError if the network
+    does not end within `limit` steps.
     """
     rng = random.Random(seed)
     sim = Sim(net, grain)
@@ -40,7 +40,7 @@ def run(
 
 
 def frozen(x: Any) -> Any:
-    """Lists and dictionaries as tuples, to put them into sets."""
+    """Turns lists and dictionaries into tuples, which can be put into sets."""
     if isinstance(x, dict):
         return tuple((k, frozen(v)) for k, v in sorted(x.items()))
     return tuple(frozen(v) for v in x) if isinstance(x, (list, tuple)) else x

@@ -1,12 +1,13 @@
-"""Networks of which some processes run in other OS processes (`weft.processes`): "processes", or "processes+threads+coroutines" and so on.
+"""Networks with some processes in other OS processes (`weft.processes`): "processes", or
+"processes+threads+coroutines" and so on.
 
     _Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► there: a _Play of that process alone, whose records go to the same file
 
 Invariants
-- The history is one file, to which every OS process appends a record by one write(): the kernel puts them in an order in which a
-  record of what has happened comes before one of what happened after it.
-- A process goes away only if nothing in it asks for what STAYS names; what it starts itself runs there, on threads, greenlets and
-  coroutines in turn.
+- The history is one file, to which every OS process appends each record by one write(). So the
+  kernel orders them, and a record of what happened earlier comes first.
+- A process goes away only if nothing in it asks for anything in STAYS. What it starts itself runs
+  there too, on threads, greenlets and coroutines in turn.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weft.processes import Cancelled, Channel, Hosts, current_process, process
 
 from .interp import Record
 
-# What a process cannot do from another OS process, and why: one that does runs here.
+# What a process cannot do from another OS process, and why. A process that does it runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "a barrier beside more": "its home alone decides such a choice (WIRE.md 4.10): no guard that is off, none with `ends`",
@@ -32,11 +33,11 @@ STAYS: dict[str, str] = {
 }
 
 
-stays = threads.process  # one of a network "processes" that does not go
+stays = threads.process  # what makes a process of "processes" that stays here
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
-    """Which of STAYS a process asks for, or one that it starts."""
+    """What a process, or one that it starts, asks for that is in STAYS."""
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
@@ -78,7 +79,8 @@ def _asked(s: list[Any]) -> set[str]:
 
 
 def shares_ends(net: dict[str, Any], proc: dict[str, Any]) -> bool:
-    """Is one of its ends its maker's too, while somebody closes ends? Elsewhere it would be another end (WIRE.md 15, rule 2.3)."""
+    """Does it share an end with its maker, in a network where ends are closed? In another OS
+    process that would be another end (WIRE.md 15, rule 2.3)."""
     closes = any(f'["{how}",' in json.dumps(net) for how in ("retire", "die"))
     return closes and any(isinstance(e, int) for e in proc["ends"])
 
@@ -111,13 +113,14 @@ class Away:
     def __init__(self, n: int = 2) -> None:
         self.hosts = Hosts(n)
         self.file = tempfile.NamedTemporaryFile(suffix=".history")  # noqa: SIM115 – as long as this lives
-        # Nobody reads it; its writers come and go, and what poisons them does not poison it.
+        # Nobody reads it. Its writers come and go, and a process that ends by poison does not
+        # poison it.
         self.tick = Channel("tick", capacity=1, overflow="drop_oldest", immunity=255)
         self.kept = self.tick.writer()
         self.went = 0  # processes that ran elsewhere
 
     def journal(self) -> Journal:
-        """An empty one, for the next network."""
+        """An empty history, for the next network."""
         os.truncate(self.file.name, 0)
         return Journal(self.file.name)
 
@@ -132,7 +135,7 @@ class Away:
         """The process as one that runs in a host: a coroutine there if its number is odd.
 
         Args:
-            buffers: are there any, so that writes may be on credit?
+            buffers: whether the network has buffers, so that writes may be on credit.
         """
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
@@ -154,7 +157,8 @@ def _there(
             return by_kind[kind if pid == proc["id"] else kinds[pid % len(kinds)]]
 
         def has_arrived(self, done: Any, awaits: bool) -> Any:
-            """It is under way to the home when the operation returns (WIRE.md 15); a write behind it is not done before it has come."""
+            """When the operation returns it is still under way to the home (WIRE.md 15). A write
+            sent after it is not done before it has arrived."""
             return awaited() if awaits else waited()
 
         def written(self, done: Any, awaits: bool) -> Any:

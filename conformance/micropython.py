@@ -1,10 +1,11 @@
 """Scenarios as plain MicroPython: `python -m conformance.micropython FOLDER` writes one file for each of scenarios/.
 
-What changes: annotations and `__future__` go; `pytest` becomes the `kit` of micropython/tests (`raises`, `approx`); the
-names of `weft` are those of weft.coroutines; a comprehension that awaits becomes a loop before its statement, and a
-starred item of a list a sum, for MicroPython has neither. Nothing else: line by line it is the same scenario.
+What changes: annotations and `__future__` are removed; `pytest` becomes the `kit` of
+micropython/tests (`raises`, `approx`); the names of `weft` are taken from weft.coroutines; a
+comprehension that awaits becomes a loop before its statement, and a starred item in a list becomes
+a sum, since MicroPython has neither. Apart from that it is the same scenario, line by line.
 
-LACKS says what a port has not, and why; `LEFT_OUT` the scenarios that ask for it.
+LACKS says what the ports lack, and why; `LEFT_OUT` names the scenarios that need it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LACKS: dict[str, str] = {
     "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
-# Scenarios that are not run, by what they ask for.
+# Scenarios that are not run, and what each needs.
 _ENDS, _REST, _WHERE = "rules_01_02_channels_and_ends", "rules_09_12_the_rest", "rules_15_where"
 LEFT_OUT: dict[str, str] = {
     f"{_ENDS}.a_channel_has_the_name_it_is_given_or_the_place_of_its_birth": "line numbers",
@@ -41,7 +42,7 @@ LEFT_OUT: dict[str, str] = {
     f"{_WHERE}.what_cannot_run_there_is_bad_use": "kinds",
 }
 
-# What weft.threads lacks besides, and why.
+# What weft.threads lacks in addition, and why.
 LACKS_THREADS: dict[str, str] = {
     "a start in order": "a thread runs as soon as it is started, before the block has made the ends of the next",
 }
@@ -64,7 +65,7 @@ def scenarios_of(path: Path) -> list[str]:
 
 
 def convert(source: str, names: str = "coroutines") -> str:
-    """The source of a file of scenarios as MicroPython's."""
+    """The source of a file of scenarios, converted for MicroPython."""
     tree = ast.parse(source)
     if names == "threads":
         tree = Called().visit(tree)
@@ -75,7 +76,7 @@ def convert(source: str, names: str = "coroutines") -> str:
 
 
 class Called(ast.NodeTransformer):
-    """What is awaited in coroutines is called in threads."""
+    """For weft.threads: what coroutines await becomes a plain call."""
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         plain = ast.FunctionDef(**{f: getattr(node, f) for f in node._fields if hasattr(node, f)})
@@ -154,7 +155,7 @@ class Plain(ast.NodeTransformer):
             return None
         return self.visit_Assign(ast.Assign([node.target], node.value, lineno=node.lineno))  # type: ignore[return-value]
 
-    # what MicroPython's compiler has not
+    # what MicroPython's compiler lacks
 
     def statement(self, node: ast.stmt) -> list[ast.stmt] | ast.stmt:
         self.hoisted.append([])
@@ -206,7 +207,7 @@ class Plain(ast.NodeTransformer):
 
 
 def write(folder: Path, names: str = "coroutines") -> list[str]:
-    """Writes all of them; the names of the modules."""
+    """Writes all of them; returns the names of the modules."""
     folder.mkdir(parents=True, exist_ok=True)
     modules = []
     for path in [HERE / "parts.py", *sorted(HERE.glob("rules_*.py"))]:

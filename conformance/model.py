@@ -4,16 +4,16 @@ A `World` holds channels, ends, barriers, timers and the operations in progress.
 of programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did.
 There are no threads here; each public method is one atomic step.
 
-Invariants, true between any two steps:
-  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6), `making`
-    (its outcome is certain, the value of its output guard is yet to be made, 5.8), `fed` (a reader that gets that
-    value) or `done` (it has an outcome).
-  * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
-  * No reader and writer wait at one channel at the same time (1.1), unless one of them needs a slot of the buffer and
-    extended reads or values in the making occupy all; while a reader waits the buffer is empty (1.5).
-  * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5); a guard that fell silent (5.6) is no party.
-  * No operation waits that is over (5.6) and has examined all the guards that decide it.
-  * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted as dropped.
+Invariants, true between any two steps: * A process has at most one operation; it is `waiting`,
+`held` (a writer inside an extended read, 1.6), `making` (its outcome is certain, the value of its
+output guard is yet to be made, 5.8), `fed` (a reader that gets that value) or `done` (it has an
+outcome). * A party (pid, guard index) stands in a line only while its operation is waiting (5.10,
+6.2). * A reader and a writer do not wait at one channel at the same time (1.1), unless one of them
+needs a slot of the buffer and extended reads, or values that are being made, occupy all. While a
+reader waits the buffer is empty (1.5). * A waiting party's channel has not ended for it (3.1, 3.3,
+4.2, 4.5); a guard that fell silent (5.6) is no party. * No operation waits that is over (5.6) and
+has examined all the guards that decide it. * Every value is in exactly one place: with its writer,
+in a buffer, with its reader, or counted as dropped.
 
   operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
                            ├──_hand_over to an extended read──▶ held ──release──▶ done
@@ -49,12 +49,10 @@ class World(Passing):
         self.ends: list[End] = []
         self.barriers: list[Barrier] = []
         self.ops: dict[int, Op] = {}  # by pid
-        self.holds: dict[
-            int, tuple
-        ] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
-        self.feeds: dict[
-            int, int
-        ] = {}  # pid of a writer that is making a value → the reader that gets it
+        # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
+        self.holds: dict[int, tuple] = {}
+        # pid of a writer that is making a value → the reader that gets it
+        self.feeds: dict[int, int] = {}
         self.now = 0
         self.gone: frozenset[int] = frozenset()
         self.timers: list[
@@ -184,7 +182,8 @@ class World(Passing):
         self.ops[op.pid] = op
 
     def commit(self, pid: int, i: int) -> None:
-        """Commit guard i, which is ready, idle or among those by which it is over, of an operation that has begun."""
+        """Commits guard i of an operation that has begun. It is ready, or idle, or one of those by
+        which a select is over."""
         op = self.ops[pid]
         g = op.guards[i]
         if g.kind in ("skip", "time", "ended"):
@@ -205,7 +204,7 @@ class World(Passing):
         self._settle()
 
     def conclude(self, pid: int) -> None:
-        """The operation is over (5.6), and may name any of the guards that decided it."""
+        """A select is over (5.6); its outcome may name any of the guards that decided it."""
         self._conclude(self.ops[pid])
         self._settle()
 
@@ -274,7 +273,7 @@ class World(Passing):
             self._settle()
 
     def has_gone(self, pid: int) -> None:
-        """7.11: a process has ended, for good; whoever waits for that goes on."""
+        """7.11: a process has ended; those that wait for its end go on."""
         self.gone |= {pid}
         for op in list(self.ops.values()):
             for i in op.seen:
@@ -302,7 +301,8 @@ class World(Passing):
         self._settle()
 
     def due(self) -> list[int]:
-        """The timers that may go off now: in their order (8.5), but a limit before or after what its process waits for (7.12)."""
+        """The timers that may go off now: in their order (8.5), except that a limit may come before
+        or after what its process waits for (7.12)."""
         now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
         return [k for k in now if self.timers[k][2] < 0] + [
             k for k in now if self.timers[k][2] >= 0
@@ -315,14 +315,16 @@ class World(Passing):
         self._settle()
 
     def advance(self) -> None:
-        """8.6: virtual time jumps to the earliest deadline. Who calls it has made sure that nothing can run."""
+        """8.6: virtual time jumps to the earliest deadline. The caller has made sure that nothing
+        can run."""
         assert self.timers and self.timers[0][0] > self.now
         self.now = self.timers[0][0]
 
     # ------------------------------------------------------------------------------------------------ inner steps
 
     def _decide(self, op: Op, out: Outcome) -> None:
-        """The operation is certain now: leave every line (5.10) and look again at the channels that it left (3.2)."""
+        """The outcome is decided: leave every line (5.10) and look again at the channels that it
+        left (3.2)."""
         op.state, op.out = "done", out
         for g in op.guards:
             if g.kind in ("in", "out"):

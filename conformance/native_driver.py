@@ -1,12 +1,15 @@
-"""Networks of which some processes are those of a component (rule 16.1): "native", or "native+threads+coroutines" and so on.
+"""Networks with some processes of a native component (rule 16.1): "native", or
+"native+threads+coroutines" and so on.
 
     _Play.make ──► suits(proc)? ──► native_player.cpp ──► step(): the same Player says which operation is next; C++ does it
 
 Invariants
-- Statements are played, and records made, by python_player.Player, in calls from the component's thread: so a record is made just before an
-  operation and just after it, in one list with all others. What the operations are is C++'s.
-- No channel is between the player and the component: for all that the runtime knows, the process computes meanwhile.
-- A process is native only if nothing in it asks for what STAYS names.
+- python_player.Player plays the statements and makes the records, in calls from the component's
+  thread. So a record is made just before an operation and just after it, in one list with all
+  others. The operations themselves are done in C++.
+- There is no channel between the player and the component: for all that the runtime knows, the
+  process computes meanwhile.
+- A process is native only if nothing in it asks for anything in STAYS.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 MOST_ENDS, BARRIERS = 4, 2
-# What a process of a component cannot do, and why: one that does is Python's. (Nor has it mobile ends: a native channel carries none.)
+# What a process of a component cannot do, and why: a process that does it is played in Python. (Nor
+# has it mobile ends: a native channel carries none.)
 STAYS: dict[str, str] = {
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
@@ -44,7 +48,7 @@ _ASKS = {
 
 
 def asks_for(proc: dict[str, Any]) -> set[str]:
-    """Which of STAYS a process asks for."""
+    """What a process asks for that is in STAYS."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
@@ -78,11 +82,12 @@ class Said(Exception):
         if guard >= 0:
             self.guard = guard
         if value is not None:
-            self.value = value  # C++'s write leaves it to who wrote
+            self.value = value  # a write in C++ leaves the value with its caller
 
 
 def behind(error: BaseException) -> tuple[str, int] | None:
-    """What a component failed with, and which process it was; None if it is no failure of these."""
+    """The name of the error with which a process of the component failed, and its number; None: it
+    is another error."""
     found = re.fullmatch(r"(\w+) of p(\d+)", getattr(error, "message", ""))
     return (found[1], int(found[2])) if found else None
 
@@ -91,7 +96,7 @@ Op = tuple[Any, ...]
 
 
 class _End:
-    """An end, as the player uses it: an operation is its words, which C++ does."""
+    """An end, as the player uses it. An operation gives only its words; C++ does it."""
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -134,7 +139,7 @@ class _Barrier:
 
 
 class _Names:
-    """Of python_driver.Names what a player of a native process asks for."""
+    """What the player of a native process needs of python_driver.Names."""
 
     tasks = awaits = False
 
@@ -154,7 +159,7 @@ class _Names:
         return "poison", end.k, strength
 
     def guard(self, g: dict[str, Any], end: _End | None, value: Any, there: Any) -> list[Any]:
-        """Its words, and the function that made the value."""
+        """The guard in words, and the function that makes its value."""
         kind = g["g"]
         words: list[Any] = [g.get("fn", kind), int(g.get("pre", True)), int(g.get("ends", False))]
         if end is not None:
@@ -175,7 +180,7 @@ class _Names:
 
 
 class _Played:
-    """The play of one process."""
+    """One process that is being played."""
 
     def __init__(self, play: _Play, proc: dict[str, Any]) -> None:
         pid = proc["id"]
@@ -195,7 +200,7 @@ class _Played:
         self.pid, self.returned = pid, play.returned
 
     def step(self, now: int, went: str) -> str:
-        """Goes on with how the operation went, until the next one."""
+        """Goes on to the next operation; `went` says how the last one went."""
         self.names.at = now
         result, failure = None, None
         if went != "begin":
@@ -231,7 +236,7 @@ class _Played:
             index = int(words[0])
             made = self.op[3][index][-1]
             if callable(made):
-                made()  # C++ has called its own; the player counts this one
+                made()  # C++ called its own function; the player counts calls of this one
             return (index, words[1] if len(words) > 1 else None), None
         return (words[0] if words else None), None
 
@@ -245,7 +250,8 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """Of a function the value that it would give: C++ has a function of its own for it."""
+    """The value; of a function, the value that it would give: C++ has a function of its own for
+    that."""
     return word.value if callable(word) else word
 
 
@@ -287,7 +293,8 @@ def process(play: _Play, proc: dict[str, Any], ends: list[Any]) -> Any:
 
 
 def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> list[Any]:
-    """A process of a component returns nothing; in a network it returns its number, if it ended normally."""
+    """The results as the model gives them: a process of a component returns nothing, where in a
+    network it returns its number if it ended normally."""
     return [
         p["id"] if value is None and p["id"] in returned else value
         for p, value in zip(processes, got, strict=True)
@@ -295,5 +302,5 @@ def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> li
 
 
 def forget() -> None:
-    """The network is over."""
+    """Forgets the processes of a network that is over."""
     _playing.clear()

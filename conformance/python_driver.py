@@ -1,11 +1,11 @@
 """Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`), in tasks of asyncio
 (task_driver.py), or on several of them at once ("tasks+threads"), and records their histories.
 
-What the driver believes about the package stands in one place, the class `Names`; where the package
-differs, adapt it there.  The player (python_player.py) is one generator for both kinds of process: it yields
-a function that starts an operation; the coroutine backend awaits what the function returns, the
-others take it as the result.  A record is made just before an operation starts and just
-after it returns, in the process itself, so a list that every process appends to is the order of the
+All that the driver assumes about the package is in one place, the class `Names`; if the package
+changes, change that.  The player (python_player.py) is one generator for both kinds of process: it
+yields a function that starts an operation; the coroutine backend awaits what the function returns,
+the others take it as the result.  A record is made in the process itself, just before an operation
+starts and just after it returns. All processes append to one list, which so gives the order of the
 records.
 """
 
@@ -29,7 +29,7 @@ from .interp import Record
 from .networks import DEFAULT, Net
 from .python_player import Fail, Player, Thunk, drive, drive_awaiting
 
-if not os.environ.get("WEFT_PURE"):  # which has no OS processes, and no components
+if not os.environ.get("WEFT_PURE"):  # the pure package has no OS processes and no components
     from . import host_driver, native_driver
 
 
@@ -37,11 +37,11 @@ class Names:
     """The package's names, as the driver expects them."""
 
     def __init__(self, module: str, unit: float = 0):
-        """`unit`: of real time, in seconds; 0: virtual time."""
+        """`unit`: the seconds of real time in a unit of the network's; 0: virtual time."""
         # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
         self.how = {"host": "asyncio"} if module == "weft.guest" else {}
         self.tasks, self.away = module == "weft.tasks", module == "weft.processes"
-        self.native = module == "weft.native"  # and what no component can do is a thread's
+        self.native = module == "weft.native"  # and threads do what no component can
         module = "weft.coroutines" if self.how or self.tasks else module
         module = "weft.threads" if self.native else module
         self.m = importlib.import_module(module)
@@ -92,7 +92,9 @@ class Names:
 
     # choice
     def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
-        """`value` is what an output guard sends, or the function that makes it; `there` what is a guard by itself."""
+        """The guard that `g` describes. `value` is what an output guard sends, or the function that
+        makes it; `there` is an object that is a guard by itself (a barrier, the end of a
+        process)."""
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}
         if kind == "in":
@@ -139,17 +141,19 @@ class Names:
         return self.m.sleep(t * self.unit)
 
     def now(self) -> int | None:
-        """The virtual time, in the network's units (seconds); None if it cannot be told."""
+        """The virtual time, in the network's units (seconds); None if it is not known."""
         return round(self.m.now()) if hasattr(self.m, "now") and not self.real else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
-        """Who is blocked, and the knot, by the report. Over several OS processes neither: see CAVEATS.md."""
+        """Who is blocked, and the knot, as the report says; nothing of a network over several OS
+        processes: see CAVEATS.md."""
         if self.away:
             return {}
         named = [self.pid_of(p.path) for p in error.processes]
         knot = [self.pid_of(path) for path in getattr(error, "knot", ())]  # a package need not tell
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
-        # The pure package's holders at a barrier are those who have used it: its scenarios alone compare knots.
+        # In the pure package a process holds a barrier once it has used it. So only its scenarios
+        # compare knots.
         if knot and None not in knot and not os.environ.get("WEFT_PURE"):
             found["knot"] = knot
         return found
@@ -162,11 +166,11 @@ class Names:
 
 
 MIXED = ("coroutines", "greenlets", "threads")
-PURE = {"pure": "coroutines", "pure-threads": "threads"}  # without the extension module; apart only
+PURE = {"pure": "coroutines", "pure-threads": "threads"}  # no extension module; ApartDriver only
 
 
 def names_of(backend: str) -> list[Names]:
-    """The names of the backends between which the processes of a network take turns."""
+    """The Names of each backend of "A+B": the processes of a network are dealt to them in turn."""
     each = backends_of(backend)
     unit = task_driver.UNIT if clock_of(backend) == "real" else 0
     return [Names(b if "." in b else f"weft.{b}", unit) for b in each]
@@ -186,9 +190,10 @@ def clock_of(backend: str) -> str:
 
 
 class PythonDriver:
-    """A Driver over a Python backend: "coroutines", "threads", "greenlets", "guest" (coroutines, of an asyncio loop), "tasks"
-    (of asyncio), or the full name of a module with the same names; "greenlets+threads": the processes take turns between
-    them; "mixed": between the first three.
+    """A Driver over a Python backend: "coroutines", "threads", "greenlets", "guest" (coroutines in
+    an asyncio loop), "tasks" (of asyncio), or the full name of a module with the same names. With
+    "greenlets+threads" the processes are dealt to both in turn; with "mixed", to coroutines,
+    greenlets and threads.
     """
 
     def __init__(
@@ -206,19 +211,19 @@ class PythonDriver:
 
 
 class ApartDriver:
-    """A Driver over a Python backend in a process of its own, so that a network that hangs or crashes the runtime is a
-    history that breaks off, not the end of the tests.
+    """A Driver over a Python backend in an OS process of its own. If a network hangs or crashes the
+    runtime, its history breaks off, but the tests go on.
 
-    The process serves network after network, a JSON line each way, until `close` or until it is lost.
+    The OS process serves network after network, by a JSON line each way, until `close` or until it
+    is lost.
     """
 
     def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 5):
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
-        self.away = (
-            0  # processes of its networks that have run in other OS processes, or in a component
-        )
+        # how many processes of its networks have run in other OS processes, or in a component
+        self.away = 0
 
     def run(self, net: Net, seed: int) -> list[Record]:
         if self.server is None:
@@ -237,7 +242,7 @@ class ApartDriver:
         try:
             asked.write(json.dumps(net) + "\n")
             asked.flush()
-            # the server gives up by itself after `seconds`; beyond twice that nothing of it runs any more
+            # the server gives up by itself after `seconds`; if twice that has passed, it is dead
             if select.select([told], [], [], 2 * self.seconds + 5)[0]:
                 line = told.readline()
         except BrokenPipeError:
@@ -259,7 +264,7 @@ class ApartDriver:
         return history
 
     def close(self) -> int | None:
-        """End the process; its status."""
+        """Ends the OS process; gives its exit status."""
         if self.server is None:
             return None
         server, self.server = self.server, None
@@ -269,21 +274,23 @@ class ApartDriver:
 
 
 def serve(backend: str, seconds: float) -> None:
-    """Run the networks that come as lines on the standard input. One that takes longer than `seconds` is answered with
-    the records made so far, and the process ends, for what the network started cannot be stopped."""
+    """Runs the networks that come as lines on the standard input. If one takes longer than
+    `seconds`, the answer is the records made so far, and the OS process ends: what the network
+    started cannot be stopped."""
     names = names_of(backend)
     away = host_driver.Away() if any(n.away for n in names) else None
     native = 0
     if any(n.native for n in names):
         native_driver.component()
     out = os.fdopen(os.dup(1), "w")
-    warnings.simplefilter("ignore")  # of processes that a Sequence never started
-    os.dup2(2, 1)  # what the runtime prints is no answer
+    warnings.simplefilter("ignore")  # about processes that a Sequence never started
+    os.dup2(2, 1)  # what the runtime prints must not be taken for an answer
     for line in sys.stdin:
         journal = away.journal() if away else None
         play = _Play(names, json.loads(line), journal, away)
 
-        # By a signal: a watching thread might hold ends, for all that a runtime knows, and hide a deadlock (10.3).
+        # By a signal, not by a thread: for all that the runtime knows a thread might hold ends,
+        # which hides a deadlock (10.3).
         def give_up(*_: Any, play: _Play = play) -> None:
             json.dump({"history": play.so_far(), "lost": True}, out)
             out.write("\n")
@@ -304,7 +311,7 @@ def serve(backend: str, seconds: float) -> None:
 
 
 def _pid_of(error: BaseException) -> int | None:
-    """The process that failed so."""
+    """The number of the process that failed with this error."""
     if (pid := getattr(error, "weft_pid", None)) is not None:
         return int(pid)
     failed = None if os.environ.get("WEFT_PURE") else native_driver.behind(error)
@@ -320,7 +327,8 @@ class _Play:
         self.records: Any = [] if records is None else records
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
-        # the process objects, if they are needed: otherwise it is the runtime that keeps them, or not
+        # the process objects, if a statement needs them; else it is left to the runtime to keep
+        # them
         asked_for = any(f'"{word}"' in json.dumps(net) for word in ("cancel", "ended"))
         self.made: dict[int, Any] | None = {} if asked_for else None
         self.desks: dict[int, task_driver.Desk] = {}
@@ -350,7 +358,7 @@ class _Play:
         return self.records if isinstance(self.records, list) else self.records.records()
 
     def run_network(self) -> bool:
-        """Whether the driver had to end it as a deadlock."""
+        """Runs it. True: the driver had to end it, as a deadlock."""
         if not any(names.tasks for names in self.each):
             self.names.run(self.make(self.net["main"], []))
             return False
@@ -374,7 +382,7 @@ class _Play:
         return {"pids": failed} if None not in failed else {}
 
     def make(self, proc: dict[str, Any], slots: list[Any]) -> Any:
-        """A process object with its ends: fresh ones, and some of its maker's."""
+        """A process object with its ends: some newly made, some from the process that makes it."""
         ends = [
             slots[e] if isinstance(e, int) else self.names.end(self.channels[e[0]], e[1])
             for e in proc["ends"]
@@ -389,7 +397,7 @@ class _Play:
             return self.kept(
                 proc, self.away.process(self.records, proc, ends, buffers, self.barriers)
             )  # type: ignore[union-attr, arg-type]
-        if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
+        if names.tasks and task_driver.in_loop():  # else a thread makes it, and runs it
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
                 player = Player(self, pid, given)
@@ -416,19 +424,19 @@ class _Play:
         return self.names.m.watched(process) if proc.get("watched") else process
 
     def cancel(self, pid: int) -> None:
-        """The statement: a process that has a task is cancelled by it."""
+        """The statement `cancel`. A process that has a task is cancelled through that."""
         if pid in self.desks and self.desks[pid].task is not None:
             self.desks[pid].cancel()
         elif self.made and pid in self.made:
             self.made[pid].cancel()
 
     def end_of(self, pid: int) -> Any:
-        """The guard (7.11)."""
+        """The end of a process, as a guard (7.11)."""
         assert self.made is not None
         return self.made[pid].ended()
 
     def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]:
-        """What a composition gave, as the model has it."""
+        """The results of a composition, as the model gives them."""
         return native_driver.results(self.returned, processes, got) if self.native else list(got)
 
     def goes(self, proc: dict[str, Any]) -> bool:
@@ -442,11 +450,12 @@ class _Play:
         return not host_driver.asks_for(proc)
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
-        """After a retirement, a poison or a death: what to wait for before it is recorded. Here it has happened."""
+        """What to wait for before a retirement, a poison or a death is recorded. Here nothing: it
+        has happened."""
         return done
 
     def written(self, done: Any, awaits: bool) -> Any:
-        """The same after a write."""
+        """As has_arrived(), after a write."""
         return done
 
     def names_of(self, pid: int) -> Names:
@@ -455,7 +464,8 @@ class _Play:
     # ------------------------------------------------------------------------------------------------ the player
 
     def process(self, player: Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
-        """A process as the network says; its end, too, is recorded, and a failure knows who failed."""
+        """A process as the network describes it. Its end is recorded too, and a failure carries its
+        number."""
         pid = player.pid
         try:
             yield from player.body(body)

@@ -1,18 +1,21 @@
 """Processes whose operations are done by tasks of asyncio: foreign waiters (rules 6.6, 13.7).
 
-A task is no process: it holds no ends (2.3), spreads no poison (4.3), belongs to no group (7). So each process of a network
-is a coroutine process, a guest of the loop, that holds the ends and does nothing but to wait for its task, which plays the
-statements; what composes processes (par, seq, spawn) it does for the task.
+A task is not a process: it holds no ends (2.3), spreads no poison (4.3) and belongs to no group
+(7). So each process of a network is a coroutine process, a guest of the loop, which holds the ends
+and waits for its task. The task plays the statements. Only what composes processes (par, seq,
+spawn) is done by the process, on behalf of the task.
 
     process:  waits ──task asks──► composes ──answer──► waits ──task is done──► ends as the task did
        │ Cancelled                    │ Cancelled
        └──► task.cancel()             └──► the answer
 
 Invariants
-- One cancellation of the process is one of its task, or the outcome of what it composes for it, never both.
-- A network is stuck when the loop would sleep and nothing that is known could wake it: no timer, no callback, no socket and, if it has
-  thread processes, no record for `QUIET` seconds. Weft cannot tell this of a loop with tasks (13.6); the loop here can, since it knows
-  that every task on it waits for Weft. It then ends the network as a deadlock does: everybody is cancelled.
+- A cancellation of the process becomes a cancellation of its task, or the outcome of what the
+  process composes for the task; never both.
+- A network is stuck when the loop would sleep and nothing that is known could wake it: no timer, no
+  callback, no socket and, if it has thread processes, no record for `QUIET` seconds. Weft cannot
+  know this of a loop with tasks (13.6); the loop here can, since it knows that every task on it
+  waits for Weft. It then ends the network as a deadlock does: all processes are cancelled.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ Steps = Generator[Callable[[], Any], Any, Any]
 
 
 class Composition:
-    """The start of an operation that makes processes: a process must do it. `waits`: it can be cancelled."""
+    """The start of an operation that makes processes, which only a process can do. `waits`: the
+    operation waits, and so can be cancelled."""
 
     def __init__(self, start: Callable[[], Any], waits: bool) -> None:
         self.start, self.waits = start, waits
@@ -39,10 +43,10 @@ class Composition:
 
 
 class Desk:
-    """Where a task leaves what its process is to do."""
+    """Where a task leaves what it asks its process to do."""
 
     def __init__(self) -> None:
-        self.process: Any = None  # the object; none: it has not begun
+        self.process: Any = None  # the process object; None: it has not begun
         self.task: asyncio.Task[Any] | None = None
         self.bell: asyncio.Future[None] | None = None
         self.asked: tuple[Composition, asyncio.Future[Any]] | None = None
@@ -52,7 +56,7 @@ class Desk:
             self.bell.set_result(None)
 
     def cancel(self) -> None:
-        """Cancel the process by its task, as asyncio does; if the process works for the task, then the process."""
+        """Cancels the task, as asyncio does; while the process works for the task, the process."""
         if self.task is not None and self.asked is None:
             self.task.cancel()
         elif self.process is not None:
@@ -65,9 +69,8 @@ class Desk:
         while not answer.done():
             try:
                 await asyncio.wait({answer})
-            except (
-                asyncio.CancelledError
-            ):  # owed by the operation before (6.3): it is for what is composed
+            except asyncio.CancelledError:
+                # left over from the operation before (6.3): it is meant for what is composed now
                 self.process.cancel()
         value, error = answer.result()
         if error is not None:
@@ -115,8 +118,8 @@ def function_of(
     current_process: Callable[[], Any],
     desk: Desk,
 ) -> Callable[..., Any]:
-    """The function of a process. `steps` makes its player's steps and the list of its ends, those that it receives included;
-    `cancelled` is what a cancellation raises in it."""
+    """The function of a process. `steps` makes the steps of its player, and the list of its ends,
+    with those that it receives. `cancelled` is what a cancellation raises in it."""
 
     async def function(*given: Any) -> Any:
         loop = asyncio.get_running_loop()
@@ -137,7 +140,7 @@ def function_of(
                     outcome = None, error
                 else:
                     outcome = await _outcome(desk.asked[0])
-                    desk.process.cancel()  # again: it is for what comes next
+                    desk.process.cancel()  # once more, for the next operation
             else:
                 if desk.asked is None:
                     continue
@@ -148,7 +151,7 @@ def function_of(
         try:
             return task.result()
         finally:
-            for end in list(slots)[len(given) :]:  # what it received: nobody else holds it
+            for end in list(slots)[len(given) :]:  # ends that it received, which nobody else holds
                 if not end.closed:
                     end.retire()
 
@@ -166,7 +169,7 @@ def in_loop() -> bool:
 
 
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
-    """Notices that its loop would sleep for ever."""
+    """Notices when its loop would sleep for ever."""
 
     def __init__(self, stuck: Callable[[], None], progress: Callable[[], int] | None) -> None:
         super().__init__()
@@ -186,9 +189,10 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 
 
 def run(main: Callable[[], Any], progress: Callable[[], int] | None) -> tuple[Any, bool]:
-    """Run the network that `main()` awaits on a loop of its own: its results, and whether it was stuck.
+    """Runs the network that `main()` awaits, on a loop of its own. Gives its results, and whether
+    it was stuck.
 
-    `progress` counts records, if threads make some; none: no thread takes part.
+    `progress` gives the number of records, if threads make some; None: no thread takes part.
     """
     stuck = 0
 

@@ -1,15 +1,20 @@
-/* Ended channels in a select (rule 5.6): a select over the readers of N channels counts those that keep it open; whoever ends a channel
- * takes the node out under the channel's lock and counts down, and who reaches zero claims the word as any partner does.
+/* Ended channels in a select (rule 5.6). A select over the readers of N channels counts those that
+ * keep it open. Whatever ends a channel takes the select's node out, under the channel's lock, and
+ * counts down; when the count reaches zero it claims the select's word, as any partner does.
  *
- * The select looks at each channel (phase A), sets the count over all guards whose channels it did not find retired, enrols at each
- * (phase B), parks, and leaves. One process for each channel writes one value or none and then ends it. With CANCEL one more process
- * cancels. The abstraction: lines hold the select's node or nothing, values are not modelled, a lock is an atomic block that may take the
- * word's claim with it (claim_one waits for nobody here: there are no LOCKED words, which commit.pml has).
+ * The select looks at each channel (phase A), sets the count to the number of guards whose channels
+ * it did not find retired, enrols at each (phase B), parks, and leaves. A process for each channel
+ * writes one value or none and then ends the channel. With CANCEL one more process cancels.
  *
- * At rest: the select was decided, once; by Retired only if all channels had ended without a value; by a value if one was there.
+ * The abstraction: a line holds the select's node or nothing. Values are not modelled. A lock is an
+ * atomic block, which may include the claim of the word (claim_one never waits here: there are no
+ * LOCKED words; commit.pml has them).
  *
- * Mutants (the numbers of MUTANTS.md): 21 counts only the guards enrolled so far; 22 does not count down for a guard found ended while
- * enrolling; 23 counts down in two steps.
+ * At rest: the select was decided, once; by Retired only if all channels had ended without a value;
+ * by a value if one was there.
+ *
+ * Mutants (the numbers of MUTANTS.md): 21 counts only the guards enrolled so far; 22 does not count
+ * down for a guard found ended while enrolling; 23 counts down in two steps.
  */
 #ifndef MUT
 #define MUT 0

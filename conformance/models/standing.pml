@@ -9,7 +9,8 @@
  * Both sides write first and then read again: the writer (enqueue, mark ready, read the word), the alternative (WAITING, read the list).
  * Both re-reads are needed; MUT 4 leaves out the first, MUT 5 the second.
  *
- * Watched: every value is taken exactly once; at rest no writer is queued where the alternative or the plain reader waits.
+ * Checked: every value is taken exactly once; at rest no writer is queued where the alternative or
+ * the plain reader waits.
  */
 #ifndef MUT
 #define MUT 0
@@ -139,7 +140,7 @@ end:
     assert(!(alt_parked && word == WAITING && (writer_queued[0] || writer_queued[1])));     /* no lost wake-up */
     assert(!(reader_queued && writer_queued[0]));
     assert(!locked[0] && !locked[1]);
-    assert(taken[0] <= 1 && taken[1] <= 1 && taken[2] <= 1 && taken[3] <= 1);               /* none doubled */
+    assert(taken[0] <= 1 && taken[1] <= 1 && taken[2] <= 1 && taken[3] <= 1); /* none taken twice */
     /* none lost: a writer that goes on has had its value taken; what is not taken is still with its writer, or not yet written */
     assert(!alt_finished || taken[0] + taken[1] + taken[2] + taken[3] >= SELECTS);
     assert(!(alt_finished && reader_done) || taken[0] + taken[1] + taken[2] + taken[3] == 4)
