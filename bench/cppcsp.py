@@ -5,8 +5,9 @@
     ./run cppcsp --only WORD the experiments whose name contains WORD
     ./run cppcsp --quick     two sizes of each: does everything run?
 
-Each point is the least of its samples in a few interleaved rounds, as in ./run bench; there ratios are judged, here curves are drawn.
-Writes out/cppcsp/NAME.svg, NAME.json and tables.md. Exit status: 1 if a program failed, 130 after Ctrl-C (what was finished is kept).
+Each point is the least of its samples in a few interleaved rounds, as in ./run bench; but no ratios
+are judged here, curves are drawn. Writes out/cppcsp/NAME.svg, NAME.json and tables.md. Exit status:
+1 if a program failed, 130 after Ctrl-C (what was finished is kept).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
 
 
 def measured(e: Experiment, builder: Builder, rounds: int) -> dict[str, dict[int, float]]:
-    """The least of each point's samples, in y's unit. Raises RunError or Broken."""
+    """The least sample of each point, in the unit of the y axis. Raises RunError or Broken."""
     available = sorted(os.sched_getaffinity(0))
     cpus = runner.choose_cpus(available, min(e.cpus, len(available)))
     built = builder.program(Candidate("x", "cpp", e.source, (), e.cpus, 1, 1))

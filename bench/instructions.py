@@ -1,14 +1,17 @@
 """How many instructions an operation takes, before and after a change: instructions.py BEFORE AFTER [NAME…]
 
-BEFORE and AFTER are two checkouts, each with its own .venv (`./run build` in each). For every case the program of the bench, as
-BEFORE has it, is run under callgrind at two sizes, with the headers and the package of the one and of the other; what is between
-the two counts, over the operations between the two sizes, is what one operation takes: start and end cancel out. A count does not
-depend on who else uses the machine, and repeats to a tenth of a per cent; of threads to some per cent, since it is chance who sleeps.
+BEFORE and AFTER are two checkouts, each with its own .venv (`./run build` in each). For every case
+the program of the bench, as BEFORE has it, is run under callgrind at two sizes, first with the
+headers and the package of BEFORE, then with those of AFTER. The difference of the two counts,
+divided by the difference in operations, is what one operation takes: start and end cancel out. A
+count does not depend on the load of the machine. It repeats to a tenth of a per cent; with threads
+to some per cent, since it is chance which of them sleeps.
 
 Prints one line of a table for every case as soon as it is counted. Needs valgrind and g++. Exit status: 0; 1 when a case is worse
 than before by more than 3 %, or does not run; 2 for bad usage.
 
-Callgrind runs one thread at a time and knows no membarrier, so that biased locks fall back: shared channels cost more than in life.
+Callgrind runs one thread at a time and has no membarrier, so that biased locks fall back to plain
+ones: shared channels cost more here than in reality.
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-ALLOWED = 1.03  # what was agreed for a change that is to cost nothing
+ALLOWED = 1.03  # the agreed limit for a change that should cost nothing
 FLAGS = ["-std=c++20", "-O2", "-DNDEBUG", "-pthread"]  # as bench/CMakeLists.txt has them
 TIMEOUT = 900.0
-# The cyclic collector comes by chance: a few instructions earlier or later it runs once more, over everything.
+# Without the cyclic collector: whether it runs once more, over everything, depends on chance.
 WITHOUT_COLLECTOR = """
 import gc, runpy, sys
 gc.disable()
@@ -51,7 +54,7 @@ class Case:
 
 
 def commstime(per: int) -> int:
-    return 4 * 2 * per  # 4 communications a turn; one stretch warms up, one is timed
+    return 4 * 2 * per  # 4 communications a round; one series warms up, one is timed
 
 
 def twice(per: int) -> int:
@@ -107,10 +110,8 @@ def cases() -> list[Case]:
             Case(f"{py} select ready 10", f"{backend} stressedalt", "10 1 {}", (400, 1200), twice),
             Case(f"{py} select standing 10", f"{backend} standing", "10 1 {}", (400, 1200), twice),
         ]
-    for backend in (
-        "coroutines",
-        "greenlets",
-    ):  # of thread processes valgrind has no room for so many
+    # (valgrind has no room for so many thread processes)
+    for backend in ("coroutines", "greenlets"):
         py = f"py {backend}"
         found += [
             Case(f"{py} make", f"{backend} making", "{}", (500, 1500), itself),
@@ -135,11 +136,15 @@ def cases() -> list[Case]:
 
 
 class Checkout:
-    """One of the two: compiles the programs of `programs` with its own headers, runs them under callgrind."""
+    """One of the two checkouts: compiles programs with its own headers, and runs them under
+    callgrind.
+
+    A program is looked for in the folders `programs`, in this order.
+    """
 
     def __init__(self, root: Path, programs: list[Path], work: Path) -> None:
         self._root = root
-        self._programs = programs  # the first that has one counts
+        self._programs = programs
         self._work = work
         self._built: set[Path] = set()
 
@@ -200,7 +205,7 @@ class Checkout:
 
 
 def collected(said: str) -> int:
-    """The count that callgrind names at its end. Raises RuntimeError when there is none."""
+    """The count that callgrind prints when it ends. Raises RuntimeError if there is none."""
     found = re.search(r"Collected\s*: (\d+)", said)
     if not found:
         raise RuntimeError("callgrind counted nothing")

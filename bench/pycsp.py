@@ -6,12 +6,12 @@
     ./run pycsp --quick      two sizes of each: does everything run?
     ./run pycsp --write      what it measures goes into bench/PYCSP.md and bench/plots too
 
-The paper: three implementations of PyCSP's processes (threads, OS processes, greenlets), section 5 and
-table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS processes.
-Each point is the least of its samples in a few interleaved rounds; a curve ends where its kind's limit
-is. Writes out/pycsp/NAME.svg, NAME.json and tables.md; with --write also the tables between the marks of
-bench/PYCSP.md, each with its machine and commit. Exit status: 1 if a program failed below its
-limit, 130 after Ctrl-C (what was finished is kept).
+The paper: three implementations of PyCSP's processes (threads, OS processes, greenlets), section 5
+and table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS
+processes. Each point is the least of its samples in a few interleaved rounds; a curve ends at the
+limit of its kind of process. Writes out/pycsp/NAME.svg, NAME.json and tables.md; with --write also
+the tables between the marks of bench/PYCSP.md, each with its machine and commit. Exit status: 1 if
+a program failed below its limit, 130 after Ctrl-C (what was finished is kept).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             sizes(doubling(4, 2**20 if full else 4096)),
             {kind: ["{x}", samples, "2"] for kind in KINDS},
             1e-3,
-            # What is tried: a limit beyond that is the machine's memory or the patience of who measures.
+            # The most that is tried; beyond it the limit is the memory of the machine, or patience.
             {} if full else {"processes": 32},
         ),
         *(
@@ -93,12 +93,13 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
 
 
 def tokens_of(n: int) -> list[int]:
-    """1 … n − 1 tokens: all of a small ring, some of a large one, both ends among them."""
+    """Counts of tokens from 1 to n − 1: all of them for a small ring; for a large one some, with
+    both ends."""
     return sorted({1, 2, *range(n // 8, n, n // 8), n - 2, n - 1})
 
 
 def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
-    """How many times as fast as its own single worker each kind is."""
+    """A table: how many times as fast as with one worker each kind of process is."""
     points = sorted({x for data in values.values() for x in data})
     lines = ["| speed-up | " + " | ".join(values) + " |", "|---:|" + "---:|" * len(values)]
     for x in points:
@@ -110,7 +111,8 @@ def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def sizes_of(found: Found) -> str:
-    """Bytes a process of the largest ring of each kind that says so, and where each curve ended."""
+    """For each kind of process: the bytes of a process in the largest ring, where known, and where
+    the curve ended."""
     lines = []
     for kind, data in found.bytes.items():
         if data:
@@ -153,7 +155,7 @@ def run(e: Experiment, rounds: int) -> Found:
     def program(kind: str, x: int) -> Program:
         words = [word.format(x=x) for word in e.curves[kind]]
         argv = [weft, "run", str(BENCH / "py" / e.source), "--on", kind, *words]
-        # A program that has one CPU has no speed-up; each library's own threads would spoil it.
+        # One thread for each library: its own threads would spoil the speed-ups.
         return Program(argv, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"})
 
     return measure(e, program, cpus, rounds, may_end=e.name == "ring", timeout=TIMEOUT)

@@ -1,7 +1,8 @@
 """./run bench: measure Weft beside its peers.
 
-Exit status: 0 measured, whether the reach is met or not, and also if a peer is not on this machine; 1 if a program
-failed, hung or did not build, and with --check if a reach is not met; 2 bad usage; 130 Ctrl-C, 143 SIGTERM.
+Exit status: 0 if all was measured, whether its target (its *reach*) is met or not, and even if a
+peer is not on this machine; 1 if a program failed, hung or did not build, or with --check if a
+reach is not met; 2 for bad usage; 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="with --report: measure nothing, use what is kept in out/bench",
     )
     parser.add_argument("--milestone", metavar="M", help="judge by the reach of this milestone")
-    # For the harness's own tests: other definitions, another place for what is kept.
+    # For the harness's own tests: other definitions, and another place for the results.
     parser.add_argument(
         "--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS
     )
@@ -80,7 +81,7 @@ def say(text: str) -> None:
 def prepare(
     bench: targets.Bench, builder: Builder, available: Sequence[int]
 ) -> tuple[dict[str, Program], dict[str, list[int]], dict[str, str], dict[str, str]]:
-    """Programs, their CPUs, and why the others are skipped or broken."""
+    """The programs, their CPUs, and why the others are skipped or broken."""
     programs: dict[str, Program] = {}
     cpus: dict[str, list[int]] = {}
     skipped: dict[str, str] = {}
@@ -124,7 +125,7 @@ def measure(
 
 
 def draw(bench: targets.Bench, result: Result, folder: Path) -> None:
-    """A bench that varies one number is drawn as well."""
+    """Draws a bench that varies one number."""
     found = curve.curves(result["ns"])
     if not found:
         return
@@ -209,7 +210,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: what runs is ended as at Ctrl-C."""
+    """SIGTERM came: the program that runs is ended, as after Ctrl-C."""
 
 
 def _terminated(*_: object) -> None:

@@ -1,16 +1,19 @@
-"""./run thesis: the experiment of the thesis on compiled components: its control, its design, and Weft.
+"""./run thesis: the experiments of the thesis on compiled components, on its control, its design,
+and Weft.
 
     ./run thesis              five workloads with small counts, some minutes
     ./run thesis --full       the thesis's own counts, some hours
     ./run thesis --only WORD  those whose name contains WORD: messaging-100000, heavy
-    ./run thesis --runs N     measured runs of each (10), beside the first ones
+    ./run thesis --runs N     measured runs of each (10), not counting the first ones
     ./run thesis --quick      the fewest messages, two runs: does everything run?
     ./run thesis --write      what it measures goes into bench/THESIS.md too
 
-Runs are interleaved: in each round every program is started, makes a first run, which stands apart, and its share of
-the others. Every result is checked. Writes out/thesis/NAME.json and tables.md; with --write also the tables between the
-marks of bench/THESIS.md, each with its machine and commit. A program whose libraries are not here is left out, with a
-line that says what to install. Exit status: 1 if a program failed, 130 after Ctrl-C (what was finished is kept).
+Runs are interleaved: in each round every program is started once; it makes a first run, which is
+reported separately, and its share of the others. Every result is checked. Writes
+out/thesis/NAME.json and tables.md; with --write also the tables between the marks of
+bench/THESIS.md, each with its machine and commit. A program whose libraries are not installed is
+left out, with a line that says what to install. Exit status: 1 if a program failed, 130 after
+Ctrl-C (what was finished is kept).
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ NEEDS = {
     "weft": (),
     "weft, blocks of 64": (),
 }
-# What the thesis gives (tables IV.3 to IV.7): mean, variance, deviation and range of ten runs, the first among them, in
-# seconds on an Apple M1; of its control and of its design.
+# The figures of the thesis (tables IV.3 to IV.7), for its control and for its design: mean,
+# variance, deviation and range of ten runs, with the first one, in seconds on an Apple M1.
 THESIS = {
     ("messaging", 100_000): ((17.968, 0.224, 0.494, 1.370), (13.912, 0.022, 0.148, 0.553)),
     ("messaging", 500_000): ((87.126, 1.768, 0.329, 4.610), (69.500, 0.045, 0.212, 0.908)),
@@ -64,7 +67,7 @@ THESIS = {
 
 
 class Failed(Exception):
-    """A program failed or said something else than its figures; the message says which."""
+    """A program failed, or printed something other than its figures; the message says which."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Case:
 
 @dataclasses.dataclass
 class Found:
-    """Seconds of a program: its first run in each round, the others, and what the CPUs worked for each of those."""
+    """Times of a program in seconds: the first run of each round, the other runs, and the CPU time
+    of each of those."""
 
     first: list[float] = dataclasses.field(default_factory=list)
     runs: list[float] = dataclasses.field(default_factory=list)
@@ -105,7 +109,8 @@ def argv(who: str, case: Case, runs: int) -> list[str]:
 
 
 def parse(out: str, pairs: int) -> Found:
-    """What a program printed, in seconds a run; it prints nanoseconds a pair of messages.
+    """Reads what a program printed, in nanoseconds for each pair of messages; gives seconds for
+    each run.
 
     Raises:
         Failed: a line is missing or has no numbers.
@@ -127,7 +132,7 @@ def started(who: str, case: Case, runs: int) -> Found:
     """Runs a program once.
 
     Raises:
-        Failed: it failed, or said something else than its figures.
+        Failed: it failed, or printed something other than its figures.
     """
     done = subprocess.run(
         [sys.executable, *argv(who, case, runs)],
@@ -143,7 +148,7 @@ def started(who: str, case: Case, runs: int) -> Found:
 
 
 def shares(runs: int, rounds: int) -> list[int]:
-    """How many of the runs belong to each round: as equal as can be, and none without one."""
+    """How many of the runs each round gets: as equal as possible, and at least one."""
     rounds = min(runs, rounds)
     return [runs // rounds + (k < runs % rounds) for k in range(rounds)]
 
@@ -170,7 +175,8 @@ def number(value: float) -> str:
 
 
 def table(case: Case, found: Mapping[str, Found]) -> str:
-    """The thesis's rows, if it has this count, and ours below; a line for each program."""
+    """A table with a line for each program: the thesis's own, if it has this count, and ours
+    below."""
     lines = [
         f"**{case.workload}, {case.messages:,} messages to each worker**",
         "",
@@ -204,7 +210,7 @@ def table(case: Case, found: Mapping[str, Found]) -> str:
 
 
 def here(say: Callable[[str], None]) -> list[str]:
-    """The programs that this machine can run; says of each other what to install."""
+    """The programs that this machine can run. For each of the others, says what to install."""
     people = []
     for who, needs in NEEDS.items():
         try:

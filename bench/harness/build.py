@@ -1,7 +1,8 @@
 """Makes each candidate runnable: looks for what it needs, builds what must be built.
 
-Invariants: nothing is built that is not asked for; a peer that is not on this machine is Missing (skipped), a program
-that does not build is Broken (an error). Builds go to .build/bench, one folder a compiler.
+Invariants: only what is asked for is built. A peer that is not on this machine is Missing
+(skipped); a program that does not build is Broken (an error). Builds go to .build/bench, a folder
+for each compiler.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PACKAGES = {
     "cargo": "cargo",
     "javac": "default-jdk-headless",
 }
-# What a peer's program is linked with, by need "header:NAME" (Debian's packages).
+# The packages (Debian's) that have the headers of peers, by NAME of the need "header:NAME".
 HEADERS = {
     "boost/fiber/all.hpp": "libboost-fiber-dev",
     "zmq.hpp": "cppzmq-dev",
@@ -73,7 +74,7 @@ class Builder:
         self._say = say
         self._configured: set[Path] = set()
         self._built: dict[tuple[str, str], Path] = {}
-        self._broken: dict[tuple[str, str, str], Broken] = {}  # what does not build is tried once
+        self._broken: dict[tuple[str, str, str], Broken] = {}  # these are not tried again
 
     def program(self, candidate: Candidate) -> Program:
         """The candidate, built. Raises Missing or Broken."""
@@ -128,7 +129,8 @@ class Builder:
         return [str(self._built[key])]
 
     def _rust(self, candidate: Candidate) -> list[str]:
-        """A crate with one program; what it depends on was fetched by the set-up, nothing is here."""
+        """A crate with one program. The set-up has fetched what it depends on; nothing is fetched
+        here."""
         need("cargo")
         key = ("rust", candidate.source)
         if key not in self._built:
@@ -206,5 +208,6 @@ class Builder:
             )
 
     def _short(self, line: str) -> str:
-        """A compiler's line with paths as they are seen from the checkout: results are kept and shown elsewhere."""
+        """A compiler's line with paths relative to the checkout, since results are kept and shown
+        elsewhere."""
         return line.strip().replace(f"{self._bench.parent}/", "").replace("bench/../", "")

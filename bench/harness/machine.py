@@ -33,7 +33,7 @@ def _field(path: str, name: str) -> str | None:
 
 
 def free_mb() -> int | None:
-    """Memory that a program could have now, in MB."""
+    """The memory that a program could get now, in MB; None: not known."""
     text = _field("/proc/meminfo", "MemAvailable")
     return int(text.split()[0]) // 1024 if text else None
 
@@ -52,7 +52,7 @@ def machine() -> dict[str, object]:
 
 
 def versions(bench: Bench) -> dict[str, str | None]:
-    """Of what this bench uses only."""
+    """The versions of what this bench uses, and of nothing else."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for compiler in sorted({c.compiler for c in bench.candidates if c.kind == "cpp"}):
         found[compiler] = _first_line([compiler, "--version"])
@@ -77,11 +77,11 @@ def versions(bench: Bench) -> dict[str, str | None]:
 
 
 def commit(root: Path) -> str:
-    """What was measured: the commit, and " and changes" if files that are known differ from it."""
+    """What was measured: the commit, and " and changes" if tracked files differ from it."""
     found = _first_line(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"])
     if found is None or not re.fullmatch(r"[0-9a-f]+", found):
         return "unknown"
-    # The report itself is written while benches are run.
+    # The pages of results do not count: they are written while benches run.
     pages = ("RESULTS.md", "PYCSP.md", "THESIS.md", "plots")
     others = ["--", ".", *(f":!bench/{page}" for page in pages)]
     changed = _first_line(["git", "-C", str(root), "status", "--porcelain", "-uno", *others])

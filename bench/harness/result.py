@@ -1,10 +1,10 @@
 """From samples to figures: minima, percentiles, ratios, and whether the reach is met.
 
-p99 is the median over the runs of each run's: one bad moment of the machine makes one bad run.
+p99 is the median of the p99 of each run, so that one bad moment of the machine spoils one run only.
 
-The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a figure that could
-not be measured, `reasons` says why, by candidate or target. A bench with such a hole in what its
-milestone asks is not met.
+The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a
+figure that could not be measured; `reasons` says why, by candidate or target. If a figure that the
+milestone asks for is missing, the bench has not met it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def evaluate(
         worst = [percentile(run, 99) for run in mine.runs]
         result["p99"][candidate.name] = _round(percentile(worst, 50)) if worst else None
         if "bytes" in mine.values:
-            # The greatest of the rounds: memory is no noisy clock, the worst run is the honest one.
+            # The greatest of the rounds: memory is not noisy as times are, so the worst run is the
+            # honest one.
             result["bytes"][candidate.name] = _round(max(mine.values["bytes"]))
         if "create" in mine.values:
             result["create"][candidate.name] = _round(min(mine.values["create"]))
@@ -104,7 +105,7 @@ def evaluate(
 
 
 def measured(result: Mapping[str, Any], figure: Target | Headline) -> Mapping[str, float | None]:
-    """By candidate, what the figure is made of."""
+    """The values of each candidate from which the figure is made."""
     kept: Mapping[str, float | None] = result[
         figure.by if figure.by in ("p50", "p99") else figure.of
     ]
@@ -112,7 +113,8 @@ def measured(result: Mapping[str, Any], figure: Target | Headline) -> Mapping[st
 
 
 def figure_of(result: Mapping[str, Any], figure: Target | Headline) -> float | None:
-    """`top` ÷ `bottom`, or `top` itself, by the statistic that it names; None: not measured."""
+    """`top` ÷ `bottom`, or `top` alone, in the statistic that the figure names; None: not
+    measured."""
     values = measured(result, figure)
     above = values.get(figure.top)
     if figure.bottom is None:
@@ -122,12 +124,13 @@ def figure_of(result: Mapping[str, Any], figure: Target | Headline) -> float | N
 
 
 def _round(value: float) -> float:
-    """Four significant digits, no fewer than the whole number: more would be noise."""
+    """Rounded to four significant digits, or to a whole number if that has more: the rest is
+    noise."""
     return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))
 
 
 def check_schema(result: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a result object, as sentences; empty if nothing is."""
+    """Sentences that say what is wrong with a result object; none if nothing is."""
     wrong: Sequence[str] = [
         f"{key} should be {kind}, is {type(result.get(key)).__name__}"
         for key, kind in SCHEMA.items()
