@@ -33,7 +33,7 @@ STAYS: dict[str, str] = {
 }
 
 
-stays = threads.process  # what makes a process of "processes" that stays here
+stays = threads.process  # makes a process of the network that does not go away
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:

@@ -4,16 +4,19 @@ A `World` holds channels, ends, barriers, timers and the operations in progress.
 of programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did.
 There are no threads here; each public method is one atomic step.
 
-Invariants, true between any two steps: * A process has at most one operation; it is `waiting`,
-`held` (a writer inside an extended read, 1.6), `making` (its outcome is certain, the value of its
-output guard is yet to be made, 5.8), `fed` (a reader that gets that value) or `done` (it has an
-outcome). * A party (pid, guard index) stands in a line only while its operation is waiting (5.10,
-6.2). * A reader and a writer do not wait at one channel at the same time (1.1), unless one of them
-needs a slot of the buffer and extended reads, or values that are being made, occupy all. While a
-reader waits the buffer is empty (1.5). * A waiting party's channel has not ended for it (3.1, 3.3,
-4.2, 4.5); a guard that fell silent (5.6) is no party. * No operation waits that is over (5.6) and
-has examined all the guards that decide it. * Every value is in exactly one place: with its writer,
-in a buffer, with its reader, or counted as dropped.
+Invariants, true between any two steps:
+  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read,
+    1.6), `making` (its outcome is certain, the value of its output guard is yet to be made, 5.8),
+    `fed` (a reader that gets that value) or `done` (it has an outcome).
+  * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
+  * A reader and a writer do not wait at one channel at the same time (1.1), unless one of them
+    needs a slot of the buffer and extended reads, or values that are being made, occupy all. While
+    a reader waits the buffer is empty (1.5).
+  * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5); a guard that fell silent
+    (5.6) is not a party.
+  * An operation that is over (5.6) and has examined all the guards that decide it does not wait.
+  * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted
+    as dropped.
 
   operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
                            ├──_hand_over to an extended read──▶ held ──release──▶ done

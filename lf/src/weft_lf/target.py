@@ -148,8 +148,9 @@ def _one_of(value: tree.Value, known: tuple[str, ...], what: str) -> str:
 def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Problem]]:
     """What the target block asks for, and warnings.
 
-    Raises: LfError: the language is not C, or a property is not known, not supported, or has a
-    wrong value.
+    Raises:
+        LfError: the language is not C, or a property is not known, not supported, or has a wrong
+            value.
     """
     config = Config()
     if target is None:
