@@ -1,9 +1,9 @@
-"""What `weft bench` measures where no checkout is: CommsTime on Weft's coroutines against
+"""What `weft bench` measures without a checkout: CommsTime on Weft's coroutines against
 asyncio.Queue(1), in one run.
 
 CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
-consumer. A round is four communications. The two take turns, and the smaller of each one's times
-counts: what is measured is the program, not what else the machine does.
+consumer. A round is four communications. The two programs take turns, and the least time of each
+counts, so that the program is measured and not the other load of the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
-ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # of Weft; a fifth of it for the peer
+ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # for Weft; a fifth for asyncio
 TURNS = 5
 
 
@@ -64,7 +64,7 @@ async def _commstime(rounds: int) -> float:
 
 
 def with_weft(rounds: int) -> float:
-    """Seconds a communication."""
+    """Seconds for one communication."""
     seconds = run(_commstime(rounds))
     assert seconds is not None  # it has not ended quietly
     return seconds / rounds / 4
@@ -101,12 +101,12 @@ async def _asyncio_commstime(rounds: int) -> float:
 
 
 def with_asyncio(rounds: int) -> float:
-    """Seconds a communication."""
+    """Seconds for one communication."""
     return asyncio.run(_asyncio_commstime(rounds)) / rounds / 4
 
 
 def measure(rounds: int = ROUNDS, turns: int = TURNS) -> dict[str, float]:
-    """Nanoseconds a communication, of each."""
+    """Nanoseconds for one communication, of each of the two."""
     weft = peer = float("inf")
     for _ in range(turns):
         weft = min(weft, with_weft(rounds))

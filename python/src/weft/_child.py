@@ -1,14 +1,14 @@
-"""The child's side of a host: what runs in an OS process that weft.processes has started. See
-_host.py.
+"""The child's side of a host: what runs in an OS process that weft.processes has started (see
+_host.py for the parent's side).
 
     main(): "jobs" is taken ──preparation──► the main module is imported, the initializer is called ──a call──► it runs as a process
             ──► its result or failure is written ──► the next call … until "jobs" retires or the parent dies
 
-A host that stays warm runs each call on a thread of its own, any other its one call on the main
-thread.
+A host that stays warm runs each call on a thread of its own; any other runs its one call on the
+main thread.
 
 The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
-stands below is the parent's business.
+follows is for the parent alone.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
     source = Path(path).read_bytes()
     if backend is None:
         return compile(source, path, "exec")
-    from weft import styles  # `weft run` has compiled it for a backend, and what is beside it
+    from weft import styles  # `weft run` has compiled it, and its neighbours, for a backend
 
     styles.Beside(Path(path).parent, backend).__enter__()
     return styles.compile_for(backend, source, path)
 
 
 def _import_main(name: str | None, path: str | None, backend: str | None) -> None:
-    """The parent's main module, as far as its first top-level run(…)."""
+    """Imports the parent's main module, up to its first top-level run(…)."""
     if name is None and path is None:  # an interactive interpreter, `python -c`
         _pickling.send_main_by_value()
         return
@@ -86,7 +86,8 @@ def _import_main(name: str | None, path: str | None, backend: str | None) -> Non
 
 
 def _obey(orders: Any, process: Any) -> None:
-    """While a call runs: its cancellation, or the parent has let go of it."""
+    """On a thread, while a call runs: waits until it is cancelled, or the parent has let go of
+    it."""
     _rounds.ours()
     with contextlib.suppress(ChannelEnd, Cancelled):
         orders.read()
@@ -95,8 +96,8 @@ def _obey(orders: Any, process: Any) -> None:
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
-    """The function as a process that is cancelled when the parent says so. While it runs, its run
-    knows what is done.
+    """The function as a process that is cancelled when the parent says so. While it runs, its call
+    does not count as work outside any run (_rounds.at_work).
     """
 
     def begin() -> None:
@@ -142,7 +143,7 @@ def taken(link: Any, name: str) -> Any:
 def run_call(
     load: Callable[[], _pickling.Call], orders: Any, call: str
 ) -> tuple[Any, _pickling.Failure | None]:
-    """Runs a call: what it returned, or its failure."""
+    """Runs a call; gives what it returned, or its failure."""
     try:
         function, args, keywords = load()
         process = _obedient(function, orders, call)(*args, **keywords)
@@ -155,7 +156,8 @@ def run_call(
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
-    """A call, from its ends to its result. `wrong`: why nothing can run here."""
+    """Does a call, from taking its ends to writing its result. `wrong`: why nothing can run
+    here."""
     orders, result = link.take(ours[0]), link.take(ours[1])
     value, failure = (
         (None, _pickling.Failure(wrong))
@@ -164,7 +166,7 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
             lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
         )
     )
-    with contextlib.suppress(ChannelEnd):  # the parent is gone, or waits no more
+    with contextlib.suppress(ChannelEnd):  # the parent is gone, or no longer waits
         try:
             result.write((value, failure))
         except BadUse as error:  # what it returned cannot be pickled
@@ -173,7 +175,7 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
 
 
 def _set_up(prepared: dict[str, Any]) -> None:
-    """What the host is to be like, before anything of the program's runs in it."""
+    """Applies the host's settings, before any code of the program runs in it."""
     import resource
 
     if prepared["nice"]:
@@ -191,8 +193,8 @@ def _set_up(prepared: dict[str, Any]) -> None:
 
 
 def _breakpoint(*args: Any, **keywords: Any) -> Any:
-    """breakpoint(): the debugger at the terminal, for the standard input is empty. PYTHONBREAKPOINT
-    is obeyed.
+    """breakpoint(): runs the debugger at the terminal, since the standard input is empty. Obeys
+    PYTHONBREAKPOINT.
 
     Raises:
         BadUse: there is no terminal.
@@ -213,7 +215,7 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
 
 
 def _begin(prepared: dict[str, Any]) -> BaseException | None:
-    """Gets everything ready for calls: None, or why it is not."""
+    """Gets everything ready for calls. Returns None, or why it could not."""
     try:
         _set_up(prepared)
         if prepared["start"] == "fork" or getattr(sys, "frozen", False):  # the main module is here
@@ -230,7 +232,7 @@ def _begin(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _end_with_parent(link: Any) -> None:
-    """On a thread: once the parent is gone, so is this process, a little later."""
+    """On a thread: once the parent is gone, ends this OS process a little later."""
     _rounds.ours()
     link.wait()
     timer = threading.Timer(AFTERLIFE, os._exit, (1,))
@@ -241,31 +243,31 @@ def _end_with_parent(link: Any) -> None:
 def _serve_beside(
     link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
 ) -> None:
-    """A call of a host that stays, on a thread of its own."""
+    """Does a call of a warm host, on a thread of its own."""
     try:
         _serve(link, ours, packed, wrong)
     finally:
         _rounds.at_work(-1)
-        _rounds.standing()  # there may be no run here that would say so
+        _rounds.standing()  # perhaps no run is left here to say so
 
 
 def _see_ends_off() -> None:
-    """Ends that were sent on, and whose homes have not said so, would die with this process
-    (WIRE.md 7.4).
+    """Waits for ends that were sent on: until their homes have confirmed it they would die with
+    this OS process (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
-        time.sleep(0.001)  # nobody tells: it is a round trip, and rare
+        time.sleep(0.001)  # nothing tells us when; but it is one round trip, and rare
 
 
 def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
     """Serves the parent at the other end of this socket, until it lets go.
 
     Args:
-        preparation: a file that says how to begin; a crash is written behind it, for the parent.
+        preparation: a file that says how to begin; a crash is written at its end, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
-        said: one for what is logged here, and for warnings.
-        shared: the link is in shared memory; None: the parent says so by `asked`, 0 or 1.
+        said: a socket for log records and warnings from here.
+        shared: whether the link is in shared memory; None: the parent says it by `asked`, 0 or 1.
     """
     questions = socket.socket(fileno=asked)
     if shared is None:
@@ -283,9 +285,8 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     _said.say_to(said, prepared["logging"])
     faulthandler.enable(preparation)
     sys.breakpointhook = _breakpoint
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the terminal's Ctrl-C is the parent's, which cancels us
+    # Ctrl-C at the terminal is for the parent, which cancels us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = _native._Link(descriptor, f"python {os.getpid()}", shared)
     threading.Thread(
         target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
@@ -302,10 +303,10 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
             _rounds.ours()
             _rounds.asks_for_calls(jobs)
             ours, packed = jobs.read()
-            if ours is None:  # a call that was cancelled before we heard of it
+            if ours is None:  # a call that was cancelled before it came here
                 for name in packed:
                     end = link.take(name)
-                    if not isinstance(end, _native.Barrier):  # that is let go of by itself
+                    if not isinstance(end, _native.Barrier):  # a Barrier is let go of by itself
                         end.retire()
                     del end
                 continue

@@ -1,8 +1,8 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
 Invariant: a thread of the pool either runs a call or is idle; one that has been idle for IDLE
-seconds ends. There are at most LIMIT (one more for each start that was interrupted); calls beyond
-that wait their turn, first come, first served.
+seconds ends. There are at most LIMIT threads (one more for each start that was interrupted);
+further calls wait their turn, first come, first served.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ __all__ = ["IDLE", "LIMIT", "io", "workers"]
 LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 
-# A signal's handler may raise between any two steps of the thread that submits a call, which may be the main thread. So
-# there is no lock: each of these functions does one thing completely, or not at all.
+# A call may be submitted by the main thread, where a signal's handler may raise between any two
+# steps. So there is no lock: each of these queues' methods does one thing completely, or not at
+# all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # calls
 _idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that waits for a call
-_permits: SimpleQueue[None] = SimpleQueue()  # to start a thread
+_permits: SimpleQueue[None] = SimpleQueue()  # one for each thread that may still be started
 for _ in range(LIMIT):
     _permits.put(None)
 
@@ -51,17 +52,17 @@ def _submit(call: Any) -> None:
 
 
 def _man() -> None:
-    """Start a thread if more calls wait than threads are idle.
+    """Starts a thread if more calls wait than threads are idle.
 
-    Whoever adds a call asks after adding it, whoever is idle no longer asks after saying so: one of
-    them sees both.
+    A thread that adds a call asks this afterwards; so does a thread that ceases to be idle. So one
+    of the two sees both changes.
     """
     if _waiting.qsize() > _idle.qsize() and _took(_permits):
         _start()
 
 
 def _start() -> None:
-    """With a permit."""
+    """Starts a thread; its caller has taken a permit."""
     started = False
     try:
         threading.Thread(target=_work, name="weft io", daemon=True).start()
@@ -69,7 +70,7 @@ def _start() -> None:
     except RuntimeError:
         if workers() == 1:
             raise
-        # else another will come to it
+        # else one of the other threads will do the call
     except KeyError as error:  # what a signal's handler raised within start() may end as this
         if error.__context__ is None:
             raise
@@ -104,7 +105,7 @@ def _work() -> None:
     try:
         while (call := _next()) is not None:
             call.run()
-            del call  # its result is not ours to keep
+            del call  # do not keep its result alive
     finally:
         _native._worker(False)
         _permits.put(None)
@@ -112,7 +113,7 @@ def _work() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork there are no threads."""
+    """In the child of a fork: none of the threads are there."""
     for one in (_waiting, _idle):
         while not one.empty():
             one.get_nowait()
@@ -126,16 +127,16 @@ _native._set_pool(_submit)
 
 
 def io(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that blocks one that any process may call: meanwhile it alone waits (rule
-    7.9).
+    """Makes a function that blocks safe to call from any process: only the process that calls it
+    waits (rule 7.9).
 
     In a coroutine process the call is awaited, in a greenlet process it is called; both run it on a
     thread of a pool. A thread process and ordinary code simply call it. In an asyncio task the call
-    is awaited, on a thread of asyncio's.
+    is awaited; it runs on a thread of asyncio's.
 
     Raises:
-        BadUse: it is no plain function. The call raises what the function raises; Cancelled: then
-            the process waits no longer, but the function goes on.
+        BadUse: it is not a plain function. The call raises what the function raises; or Cancelled:
+            then the process no longer waits, but the function goes on.
     """
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(

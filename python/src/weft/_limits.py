@@ -1,8 +1,8 @@
 """Timeouts as scopes (rule 7.12): `timeout`, `deadline`, `move_on_after`.
 
-One class for all who may run here. What asks is a limit: in a process, a thread or ordinary code
-the runtime's, in a task of asyncio one of its loop's timers; both have enter, leave, move and
-expired.
+One class serves coroutines, tasks, threads and greenlets alike. The request to end comes from a
+limit. In a process, a thread or ordinary code that is the runtime's; in a task of asyncio it is a
+timer of its loop. Both have enter, leave, move and expired.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Timeout:
 
     @property
     def expired(self) -> bool:
-        """In the block: has its time come? After it: was the block ended by it?"""
+        """In the block: has its time come? After the block: was it ended by this timeout?"""
         return self._limit is not None and bool(self._limit.expired)
 
     def reschedule(self, seconds: float | None) -> None:
-        """Sets another time: `seconds` from now; ``None``: never. A request that was not met is
-        taken back.
+        """Sets another time: `seconds` from now; ``None``: never. If the time had come, but no
+        operation has met the request yet, that is taken back.
 
         Raises:
-            BadUse: outside the block, in another process, or the block has met its request already.
+            BadUse: outside the block, in another process, or the block has already met its request.
         """
         if self._limit is None:
             raise BadUse(f"reschedule of {self!r}: its block was not entered")
@@ -109,16 +109,16 @@ class Timeout:
 
 
 def timeout(seconds: float | None) -> Timeout:
-    """A block that takes at most so long: ``async with timeout(2.0):``, in threads and greenlets
+    """A block that may wait at most so long: ``async with timeout(2.0):``, in threads and greenlets
     ``with timeout(2.0):``.
 
     When the time has come, the operation of Weft in which the block waits, or its next one, is
     withdrawn (rule 6), and the block ends with TimeoutError. What had committed is delivered. A
-    computation is not ended.
+    computation is not interrupted.
 
     Args:
-        seconds: of the run's clock, from the entering on; 0 or less ends the block at its first
-            operation, None never.
+        seconds: by the run's clock, counted from when the block is entered; 0 or less ends the
+            block at its first operation, None never.
     Raises:
         TimeoutError: at the block's end, if it was this timeout that ended it. BadUse: nan; entered
             twice; left out of order or in another process.

@@ -1,10 +1,12 @@
-"""Types of native values, as Python says them: annotations to the texts of component_abi.h, and classes for aggregates.
+"""Types of native values in Python: turns annotations into the texts of component_abi.h, and makes
+classes for aggregates.
 
     int float bool str bytes None list[T] tuple[T, U] dict[K, V] T | None Any
     a dataclass or NamedTuple                 an aggregate of C++ of that name with those fields
     Annotated[memoryview, "float64"]          an array; with its number of dimensions: "float64", 2; not to be written to: "const float64"
 
-Invariant: a text of an aggregate has one class, whose objects Python gets: the program's own, if it has told one, else one made here.
+Invariant: the text of an aggregate has one class, of which Python gets objects: a class of the
+program's, if it has named one, else one that is made here.
 """
 
 from __future__ import annotations
@@ -25,15 +27,15 @@ __all__ = ["claim", "class_of", "type_text"]
 _PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
 _ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 _ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
-_DEEPEST = 30  # as kDeepest in native_types.cpp, less what that counts otherwise
+_DEEPEST = 30  # less than kDeepest of native_types.cpp, which counts otherwise
 
 _classes: dict[str, type] = {}
-_made: set[type] = set()  # of those the ones that were made here
-_lock = threading.RLock()  # around both; no code of the program's runs under it
+_made: set[type] = set()  # those of _classes that were made here
+_lock = threading.RLock()  # guards both; no code of the program's runs under it
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
-    """Of a dataclass or a NamedTuple; None: it is neither."""
+    """The fields of a dataclass or a NamedTuple; None: it is neither."""
     if dataclasses.is_dataclass(cls):
         return tuple(f.name for f in dataclasses.fields(cls))
     if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
@@ -85,7 +87,7 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         raise BadUse(f"{within[0]!r} holds types within types more than {_DEEPEST} deep")
     try:
         plain = _PLAIN.get(tp)
-    except TypeError:  # not hashable, as Annotated[int, {}], which its first argument decides
+    except TypeError:  # not hashable, as Annotated[int, {}]: see below
         plain = None
     if plain:
         return plain
@@ -123,7 +125,7 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
 
 
 def type_text(tp: Any) -> str:
-    """The text of a type, as component_abi.h has it.
+    """The text of a type, in the form of component_abi.h.
 
     Raises:
         BadUse: no native channel carries it.
@@ -134,7 +136,8 @@ def type_text(tp: Any) -> str:
 def claim(text: str, cls: type) -> None:
     """From now on Python gets this aggregate as objects of this class.
 
-    A class that is defined again, in a notebook's cell or by importlib.reload, takes the place of what it was.
+    A class that is defined again, in a cell of a notebook or by importlib.reload, replaces its
+    former self.
     """
     with _lock:
         there = _classes.get(text)
@@ -155,7 +158,7 @@ def _again_defined(there: type, cls: type) -> bool:
 
 
 def class_of(text: str) -> type:
-    """The class of an aggregate, which is made if nobody has told one."""
+    """The class of an aggregate; it is made if the program has named none."""
     with _lock:
         for inner, name, names, kinds in _native._native_aggregates(text):
             if inner not in _classes:
@@ -182,7 +185,7 @@ def _made_for(text: str, name: str, names: tuple[str, ...], kinds: tuple[str, ..
 
 
 def _again(text: str, values: tuple[Any, ...]) -> Any:
-    """An object of a class made here, unpickled."""
+    """Unpickles an object of a class that was made here."""
     return class_of(text)(*values)
 
 

@@ -1,5 +1,5 @@
-"""An awaitable made of a coroutine that says what went wrong when somebody else awaits or steps it
-too (rule 11.1).
+"""A coroutine wrapped so that it reports bad use when it is awaited, or stepped, a second time
+(rule 11.1).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from weft.errors import BadUse
 
 
 class Once(Coroutine[Any, Any, Any]):
-    """Awaits `inner`, once. To asyncio it is a coroutine, as `inner` is: a task may step it in
-    place of awaiting it.
+    """Awaits `inner`, once. To asyncio it is a coroutine, as `inner` is: a task may step it instead
+    of awaiting it.
     """
 
     __slots__ = ("_awaited", "_inner", "_name")

@@ -1,15 +1,16 @@
 """Deadlock over several OS processes (rule 10.1, WIRE.md 10).
 
-    a run of some space stands still ──standing()──► its parent, and on to the root ──a round: all are asked──► somebody can go on: later
-        │ all wait ──a second round: nothing has moved──► the root declares the deadlock, and its runs raise it
+    a run of some space stands still ──standing()──► its parent, and so on up to the root
+    the root ──a round: all are asked──► one can go on: again later
+        │ all wait ──a second round: none has moved──► it declares the deadlock, its runs raise it
 
-A space is one OS process; the root is the one that no host is. Questions go by a socket of their
-own, beside the wire, so that they move none of its counters.
+A space is one OS process; the root is the one that is not a host of another. Questions go by a
+socket of their own, beside the wire, so that they change none of its counters.
 
 Invariants
-- The second round begins after the first is over. So between the two all spaces stood still at once
-  if none has sent or taken a frame, and no frame was under way if each pair has taken what the
-  other sent: then nobody will ever be woken.
+- The second round begins after the first is over. If no space has sent or taken a frame in between,
+  there was a moment at which all stood still; and if each has taken all that its peers sent, no
+  frame was under way. Then no process will ever be woken.
 - A space whose calls or threads may yet do something says that it does not wait.
 """
 
@@ -40,21 +41,16 @@ __all__ = [
     "ours",
 ]
 
-AGAIN = (
-    0.05,
-    0.1,
-    0.2,
-    0.4,
-    0.8,
-)  #: seconds before each round of one look, while somebody does not wait yet
+#: seconds before each round of one look, while a space does not wait yet
+AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 STATE, WHERE = b"=", b"w"  #: what is asked
-PATIENCE = 1.0  #: seconds, for where everybody is
+PATIENCE = 1.0  #: seconds to wait for the answers to WHERE
 
 
 class Space(NamedTuple):
-    """What a space says of one moment."""
+    """What a space says of its state at one moment."""
 
     pid: int
     incarnation: int
@@ -65,31 +61,29 @@ class Space(NamedTuple):
     far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, number, open ends here
     held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
     facts: list[tuple[Any, Any]]  #: of each run: see _deadlocks.py
-    strangers: bool  #: are there threads that may hold ends of which nobody knows?
-    calls: dict[int, str]  #: of a host: the process that a call runs as, and the call
-    away: dict[
-        tuple[int, str], int
-    ]  #: of its hosts: pid and call, and the process here that waits for it
+    strangers: bool  #: are there threads that may hold ends without Weft's knowledge?
+    calls: dict[int, str]  #: in a host: process → the call that it runs
+    away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
 
 
 class _Gone(Exception):
     """A host has gone while it was asked."""
 
 
-_lock = threading.Lock()  # of what follows, but for _asking
+_lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
-_ours: set[int] = set()  # threads of Weft's that hold no end anybody waits at
+_ours: set[int] = set()  # Weft's own threads, which hold no end at which a process waits
 _calls: dict[int, str] = {}
-_working = 0  # of a host: calls and beginnings that no run knows of, and one that asks for calls
-_jobs: Any = None  # of a host: where it asks for calls
+_working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
+_jobs: Any = None  # in a host: the reader at which it asks for calls
 _up: socket.socket | None = None  # to the parent
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
-_asking = threading.Lock()  # who reads the members' sockets
+_asking = threading.Lock()  # held by the thread that reads the members' sockets
 
 
 class Member:
-    """A host of this space, as who is asked. An answer says to which question it is: of one that
-    nobody waits for it is passed over.
+    """A host of this space, which can be asked. Each answer names its question; an answer to an
+    earlier question is ignored.
     """
 
     def __init__(self, by: socket.socket) -> None:
@@ -99,18 +93,18 @@ class Member:
         self._got = b""
         self._question = b""
         self.gone = False
-        self.stands = False  # it has said so
+        self.stands = False  # it has said that a run of its stands still
 
     def fileno(self) -> int:
         return self._by.fileno()
 
     def ask(self, what: bytes = STATE) -> None:
         self._question = what + bytes([(self._question[1] + 1) % 256 if self._question else 0])
-        with contextlib.suppress(OSError):  # then its socket says that it has gone
+        with contextlib.suppress(OSError):  # it has gone, as its socket will say
             self._by.sendall(self._question)
 
     def take(self) -> Any:
-        """What has come: its answer, once it is whole; else None."""
+        """Reads what has come. Gives its answer once that is complete, else None."""
         try:
             more = self._by.recv(1 << 20)
         except OSError:
@@ -148,7 +142,7 @@ _shared.linked = _linked
 
 
 def ours() -> None:
-    """The calling thread is Weft's own, and holds no end at which a process waits."""
+    """Notes that the calling thread is Weft's own, and holds no end at which a process waits."""
     with _lock:
         _ours.add(threading.get_ident())
 
@@ -159,22 +153,22 @@ def not_ours() -> None:
 
 
 def at_work(change: int) -> None:
-    """So many more calls of this host are being begun, or ended, outside any run."""
+    """Changes the number of calls of this host that are at work outside any run."""
     global _working
     with _lock:
         _working += change
 
 
 def asks_for_calls(jobs: Any) -> None:
-    """A host's own loop reads here from now on. While it waits, and its parent knows of that, it is
-    not at work: then whoever gives it a call is seen, before the loop itself is.
+    """A host's own loop reads its calls here from now on. While it waits there, and its parent
+    knows that, it does not count as working: whatever gives it a call is seen as working first.
     """
     global _jobs
     _jobs = jobs
 
 
 def called(process: int, call: str | None) -> None:
-    """This process runs that call of the parent's; None: it ends."""
+    """Notes that this process runs that call of the parent; None: it has ended."""
     with _lock:
         if call is None:
             _calls.pop(process, None)
@@ -183,7 +177,7 @@ def called(process: int, call: str | None) -> None:
 
 
 def join(by: socket.socket) -> Member:
-    """A host begins."""
+    """A host begins: it is asked from now on."""
     global _bell
     member = Member(by)
     with _lock:
@@ -203,14 +197,14 @@ def join(by: socket.socket) -> Member:
 
 
 def leave(member: Member) -> None:
-    """A host has ended, or is let go of."""
+    """A host has ended, or is let go of: it is asked no more."""
     with _asking, _lock:
         _members.discard(member)
         member.close()
 
 
 def answer(by: socket.socket) -> None:
-    """On a thread of a host's: answers its parent, until that is gone."""
+    """On a thread of a host: answers its parent, until the parent is gone."""
     global _up
     ours()
     _up = by
@@ -251,7 +245,7 @@ def where_elsewhere(patience: float) -> list[str]:
                 if member.gone or lines is not None:
                     asked.remove(member)
         said += [f"OS process {member.pid} does not say where it is" for member in asked]
-    except (OSError, ValueError, RuntimeError):  # one was closed, or is new, at this moment
+    except (OSError, ValueError, RuntimeError):  # the members changed at this moment
         pass
     finally:
         _asking.release()
@@ -263,7 +257,7 @@ def _elsewhere() -> list[str]:
 
 
 def standing() -> None:
-    """A run of this space waits for others. What the extension calls, on any thread."""
+    """A run of this space waits for others. Called by the extension, on any thread."""
     if _up is not None:
         with _lock, contextlib.suppress(OSError):
             _up.sendall(b"!")
@@ -278,9 +272,8 @@ def _ring(how: bytes) -> None:
 
 
 def _watch(ring: socket.socket) -> None:
-    _native._helper_thread(
-        True
-    )  # it outlives the hosts, and is nobody who may wake a run (rule 10.3)
+    # it outlives the hosts, and is not a thread that may wake a run (rule 10.3)
+    _native._helper_thread(True)
     ours()
     while True:
         with _lock:
@@ -309,17 +302,17 @@ def _watch(ring: socket.socket) -> None:
 
 
 def _here(ready: list[Any]) -> list[Member]:
-    """Those of them that are members yet, and have something to say."""
+    """Those of `ready` that are still members and still have something to say."""
     with _lock:
         those = [m for m in _members if m in ready]
     return select.select(those, [], [], 0)[0] if those else []
 
 
 def _all_spaces() -> list[Space]:
-    """This space and all that its hosts are, at moments within one round.
+    """Asks one round: the states of this space, and of its hosts and theirs.
 
     Raises:
-        _Gone: one of them ended, or does not know itself.
+        _Gone: one of them has ended, or could not tell.
     """
     with _asking:
         with _lock:
@@ -352,7 +345,7 @@ def _mine(members: list[Member]) -> Space:
 
 
 def _still(spaces: list[Space]) -> bool:
-    """Do all wait, and has each session given what was put in?"""
+    """Do all wait, and has every frame that was sent been received?"""
     if not all(s.waits for s in spaces):
         return False
     given: dict[tuple[int, int], list[int]] = {}
@@ -364,7 +357,7 @@ def _still(spaces: list[Space]) -> bool:
 
 
 def _look() -> None:
-    """At the root: rounds, until it is known whether the network stands still."""
+    """At the root: asks rounds, until it is clear whether the network stands still."""
     for seconds in AGAIN:
         time.sleep(seconds)
         with contextlib.suppress(_Gone):
@@ -386,7 +379,7 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 
 def _forget() -> None:
-    """In the child of a fork: hosts and parent are the parent's."""
+    """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
     global _lock, _asking, _working, _jobs, _up, _bell
     _lock, _asking = threading.Lock(), threading.Lock()
     _members.clear()

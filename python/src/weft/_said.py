@@ -1,16 +1,18 @@
-"""What an OS process says beside its channels: its standard error, its logging and its warnings.
-All of it goes on to its parent.
+"""What an OS process says outside its channels: its standard error, its log records and its
+warnings. All of it is passed on to its parent.
 
-    child:  standard error ──a pipe──► parent: its own standard error; the last of it is kept, for ProcessDied
-            a record, a warning ──a socket, one a datagram──► parent: the logger of that name; its filters and showwarning
+    child:  standard error ──a pipe──► parent: its own standard error (its end is kept: ProcessDied)
+            a record ──a socket, a datagram each──► parent: the logger of that name
+            a warning ──the same socket──► parent: its filters and showwarning
 
 Invariants
-- Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on in
-  order what it finds. So all that was said before something arrived by a channel has been passed on once take() has returned.
+- Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on what
+  it finds, in order. So once take() has returned, all that was said before a value arrived by a
+  channel has been passed on.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
-  thread at a time. A take() on another waits for that thread, at most PATIENCE: what runs there may
-  wait for what the other holds, a handler's own lock for one.
-- A pipe is read until nobody has it: also a program that the child started, and that lives longer.
+  thread at a time. A take() on another thread waits for that one, but at most PATIENCE, since the
+  code there may wait for something that the other thread holds, for example a handler's own lock.
+- A pipe is read until no process has it open: a program that the child started may outlive it.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ from weft._extension import native as _native
 
 __all__ = ["Heard", "levels", "say_to"]
 
-KEPT = 4096  #: bytes of the last that was said on the standard error
-LINES = 12  #: of these
-LONG = 30_000  #: characters of a record or a warning that is too long for a datagram
+KEPT = 4096  #: the last bytes of the standard error that are kept
+LINES = 12  #: lines of these that are shown
+LONG = 30_000  #: characters to which a record or warning is cut if it is too long for a datagram
 PATIENCE = 1.0  #: seconds for a handler that runs on another thread
 
 
@@ -42,33 +44,34 @@ PATIENCE = 1.0  #: seconds for a handler that runs on another thread
 
 
 class Heard:
-    """What one child says. Hand `handed` to it, then call close_childs() and begin()."""
+    """Receives what one child says. Hand `handed` to the child, then call close_childs() and
+    begin()."""
 
     def __init__(self) -> None:
         self._pipe, self._pipe_of_child = os.pipe()
         os.set_blocking(self._pipe, False)
         self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
         self._records.setblocking(False)
-        self._lock = threading.Condition()  # of all that follows
+        self._lock = threading.Condition()  # guards all that follows
         self._found: deque[tuple[str, bytes]] = deque()  # to be passed on
-        self._passed = self._taken = 0  # of these, from the beginning
+        self._passed = self._taken = 0  # how many, from the beginning
         self._passer: int | None = None  # the thread that passes them on
         self._last = b""
-        self._open = True  # the records
-        self._flows = True  # the pipe
+        self._open = True  # the socket of the records is open
+        self._flows = True  # the pipe is open
 
     @property
     def handed(self) -> tuple[int, int]:
-        """The child's standard error, and its socket."""
+        """The descriptors of the child's standard error, and of its socket."""
         return self._pipe_of_child, self._records_of_child.fileno()
 
     def close_childs(self) -> None:
-        """The child has been started, or could not be."""
+        """Closes the child's descriptors here: it has been started, or could not be."""
         os.close(self._pipe_of_child)
         self._records_of_child.close()
 
     def begin(self) -> None:
-        """From now on a thread listens."""
+        """Has a thread listen from now on."""
         _add(self)
 
     def descriptors(self) -> list[int]:
@@ -76,7 +79,8 @@ class Heard:
             return [self._pipe] * self._flows + [self._records.fileno()] * self._open
 
     def take(self) -> None:
-        """Passes on what has been said. Within a handler that does it already, it is left to that."""
+        """Passes on what has been said. Called within a handler, it leaves that to the take() that
+        runs the handler."""
         me = threading.get_ident()
         with self._lock:
             self._read()
@@ -97,12 +101,12 @@ class Heard:
                     _pass_on(*pickle.loads(said))
         finally:
             with self._lock:
-                if self._passer == me:  # what it runs has raised
+                if self._passer == me:  # the code that it runs has raised
                     self._passer = None
                     self._lock.notify_all()
 
     def _read(self) -> None:
-        """With the lock."""
+        """Reads all that is there. Called with the lock held."""
         while self._flows:
             try:
                 said = os.read(self._pipe, 65536)
@@ -124,7 +128,8 @@ class Heard:
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
-        """What the passer passes on next; None: there is no more, and it is the passer no longer."""
+        """What the passer passes on next; None: there is no more, and this thread is no longer the
+        passer."""
         with self._lock:
             self._passed = self._taken - len(self._found)
             self._lock.notify_all()
@@ -141,7 +146,7 @@ class Heard:
             return "\n".join(lines[1 if len(self._last) == KEPT else 0 :][-LINES:])
 
     def close(self) -> None:
-        """The child has ended."""
+        """Ends the listening: the child has ended."""
         self.take()
         with self._lock:
             if not self._open:
@@ -171,13 +176,13 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
         return
     try:
         warnings.warn_explicit(message, type(message), filename, lineno, registry={})
-    except Warning:  # an error here; there it was none, and has happened
+    except Warning:  # an error by the filters here; the child has only warned, so we do too
         warnings.showwarning(message, type(message), filename, lineno)
 
 
 _all: set[Heard] = set()
-_known = threading.Lock()  # of _all and _bell
-_bell: int | None = None  # a descriptor that wakes who hears, for as long as the program lives
+_known = threading.Lock()  # guards _all and _bell
+_bell: int | None = None  # a descriptor that wakes the listening thread, while the program lives
 
 
 def _add(heard: Heard) -> None:
@@ -190,7 +195,7 @@ def _add(heard: Heard) -> None:
             hears = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
             try:
                 hears.start()
-            except BaseException:  # there may be one the next time
+            except BaseException:  # the next time a thread may be had
                 _all.discard(heard)
                 bell.close()
                 ring.close()
@@ -225,7 +230,8 @@ def _hear(ring: socket.socket) -> None:
 
 
 def _take_here(heard: Heard) -> None:
-    """What the user's code raises is said, and ends nothing: this thread hears all children."""
+    """Takes, and reports what the user's code raises: it must not end this thread, which hears all
+    children."""
     while True:
         try:
             heard.take()
@@ -237,7 +243,7 @@ def _take_here(heard: Heard) -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork: all this is the parent's."""
+    """In the child of a fork: all this belongs to the parent."""
     global _known, _bell
     if _bell is not None:
         os.close(_bell)
@@ -249,7 +255,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def levels() -> dict[str, Any]:
-    """How logging is set here, for a child: what nobody wants need not be sent."""
+    """The levels of logging here, for a child, so that it does not send what nobody wants."""
     named = {
         name: logger.level
         for name, logger in list(logging.root.manager.loggerDict.items())
@@ -262,7 +268,7 @@ def levels() -> dict[str, Any]:
 
 
 class _ToParent(logging.Handler):
-    """Each record goes to the parent's logger of that name."""
+    """Sends each record to the parent's logger of that name."""
 
     def __init__(self, by: socket.socket) -> None:
         super().__init__()
@@ -282,7 +288,7 @@ class _ToParent(logging.Handler):
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
-    """False: it is too long."""
+    """Sends a record or a warning. False: it is too long."""
     try:
         packed = pickle.dumps((kind, what, text))
     except Exception:  # what the user has added cannot be pickled: its text goes
@@ -294,7 +300,7 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     try:
         by.send(packed)
     except OSError as error:
-        return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)  # else the parent is gone
+        return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)  # by others: the parent is gone
     return True
 
 
@@ -306,7 +312,8 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
 
 
 def _without_handlers() -> None:
-    """A copy has its original's, by a fork or what is preloaded: they are called there."""
+    """Removes the handlers that a copy has from its original (a fork, or what is preloaded): they
+    are called there."""
     for logger in (logging.root, *logging.root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):
             for handler in list(logger.handlers):
@@ -336,7 +343,7 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
             return
         try:
             short = category(str(message)[:LONG])
-        except Exception:  # its class is made of something else: the text goes
+        except Exception:  # its class takes other arguments: only the text is sent
             short = None
         if not _send(by, "warning", _packed(short, filename, lineno), text[:LONG]):
             _send(by, "warning", b"", text[:LONG])

@@ -1,13 +1,13 @@
-"""How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of one that has
-imported what is preloaded; "fork", a copy of this program. Of a frozen program the executable
-itself, which goes into freeze_support().
+"""How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of a server that has
+imported what is preloaded; "fork", a copy of this program. A frozen program starts its own
+executable, which goes into freeze_support().
 
 Invariants
 - Whatever the way, the child runs weft._child.main() with the same descriptors, nothing as its
-  standard input and `errors` as its standard error, and has this program's environment but for what
-  its setting changes.
-- A fork happens while this program has one thread, so nothing in the copy waits for one that is not
-  there.
+  standard input and `errors` as its standard error, and has this program's environment except for
+  what its setting changes.
+- A fork happens while this program has one thread, so nothing in the copy waits for a thread that
+  is not there.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["WAYS", "Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
 WAYS = ("spawn", "forkserver", "fork")
 
-_ALONE = "--multiprocessing-fork"  # so a frozen program knows that it is to be a child
+_ALONE = "--multiprocessing-fork"  # tells a frozen program that it is a child
 
 
 class Handed(NamedTuple):
-    """What a child gets, by the numbers of descriptors; `main()` of _child.py says what for."""
+    """The descriptors that a child gets; `main()` of _child.py says what for."""
 
     link: int
     preparation: int
@@ -47,15 +47,15 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started, as who waits for it sees it. Any thread may."""
+    """A child that was started, for those that wait for it. Any thread may use it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.status: int | None = None
-        self._lock = threading.Lock()  # of a look, which does not wait
+        self._lock = threading.Lock()  # held for a look at the status, which does not wait
 
     def poll(self) -> int | None:
-        """Its status, as subprocess has it; None: it runs yet."""
+        """Its status, as subprocess gives it; None: it still runs."""
         with self._lock:
             return self._look()
 
@@ -65,7 +65,7 @@ class Child:
         return status
 
     def _until_it_ends(self) -> None:
-        """Leaves its status where it is, for _look()."""
+        """Waits; leaves the status with the system, for _look()."""
         if hasattr(os, "waitid"):
             with contextlib.suppress(ChildProcessError):  # another thread has its status
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -84,7 +84,7 @@ class Child:
         return self.status
 
     def kill(self) -> None:
-        with self._lock:  # so its number is nobody else's yet
+        with self._lock:  # so that its number cannot have been given to another
             if self._look() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
@@ -100,7 +100,7 @@ class _Spawned(Child):
 
 
 class _OfServer(Child):
-    """The server's child, which says by a pipe how it ended."""
+    """A child of the server, which says by a pipe how the child ended."""
 
     def __init__(self, told: int) -> None:
         super().__init__(forkserver.read_signed(told))
@@ -128,7 +128,7 @@ class _OfServer(Child):
 
 
 class Begin:
-    """What a process of multiprocessing's is given to run, by a server or in a frozen program."""
+    """What multiprocessing is given to run in the child, by a server or in a frozen program."""
 
     def __init__(
         self, handed: Handed | None, errors: int, shared: bool, environment: dict[str, str]
@@ -163,8 +163,8 @@ def _dress(errors: int) -> None:
 
 
 def _other_numbers() -> None:
-    """A copy is not to draw the numbers that its original draws: Python's own generator knows of a
-    fork, numpy's does not.
+    """Seeds random numbers anew, so that a copy does not draw those of its original. Python's own
+    generator does so by itself at a fork, numpy's does not.
     """
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -214,7 +214,7 @@ def _served(
 
 
 def stop_servers() -> None:
-    """Ends those that there are; the next process that needs one starts it."""
+    """Ends all servers; the next process that needs one starts a new one."""
     with _serving:
         for server in _servers.values():
             server._stop()
@@ -222,7 +222,7 @@ def stop_servers() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork: servers are the parent's."""
+    """In the child of a fork: the servers belong to the parent."""
     global _serving
     _serving = threading.Lock()
     _servers.clear()
@@ -254,7 +254,7 @@ def refuse_fork() -> None:
 
 def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # else the copy writes it once more
+        with contextlib.suppress(Exception):  # what is not flushed the copy would write again
             stream.flush()
     pid = os.fork()
     if pid:
@@ -275,7 +275,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     except BaseException:
         with contextlib.suppress(Exception):
             traceback.print_exc()
-    finally:  # nothing of the original's is undone here
+    finally:  # without atexit and the like, which are the original's
         with contextlib.suppress(Exception):
             sys.stderr.flush()
         os._exit(status)
@@ -285,12 +285,12 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
 
 
 def freeze_support() -> None:
-    """First thing below `if __name__ == "__main__":` in a program that is to be frozen, by
-    PyInstaller for example.
+    """To be called first below `if __name__ == "__main__":` in a program that is to be frozen, for
+    example by PyInstaller.
 
-    In an OS process that the frozen program started it does what that is there for, and ends it;
-    elsewhere nothing. multiprocessing.freeze_support() will do too, where it works: Python's own
-    does nothing but on Windows.
+    In an OS process that the frozen program started it does the work of that OS process, and ends
+    it; elsewhere it does nothing. multiprocessing.freeze_support() is as good where it works;
+    Python's own does nothing except on Windows.
     """
     if getattr(sys, "frozen", False):
         spawn.freeze_support()
@@ -300,7 +300,7 @@ def freeze_support() -> None:
 
 
 def _options() -> list[str]:
-    """Those of this interpreter."""
+    """The options of this interpreter."""
     known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
     there = {o.partition("=")[0] for o in known}
     for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
@@ -347,11 +347,11 @@ def begin(
     """Starts a child.
 
     Args:
-        way: of WAYS.
+        way: one of WAYS.
         errors: its standard error.
-        shared: the link is in shared memory; of a fork it is told later, by `asked`.
-        environment: what is different from this program's.
-        unwanted: descriptors that are the parent's alone.
+        shared: whether the link is in shared memory; a fork is told later, by `asked`.
+        environment: what differs from this program's.
+        unwanted: descriptors that only the parent may have.
     Raises:
         BadUse: this program cannot fork now, or is frozen and goes in a circle.
         OSError: the system starts no process.

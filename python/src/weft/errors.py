@@ -1,4 +1,4 @@
-"""What the operations of Weft raise. The names are those of SEMANTICS.md."""
+"""The exceptions that the operations of Weft raise, by their names in SEMANTICS.md."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ class WeftWarning(RuntimeWarning):
 
 
 class WeftError(Exception):
-    """The base of the errors of Weft. :class:`Cancelled` is none: ``except Exception`` shall not
-    swallow it.
+    """The base of the errors of Weft. :class:`Cancelled` is not one of them, so that ``except
+    Exception`` does not swallow it.
     """
 
 
 class ChannelEnd(WeftError):
-    """The channel has ended for this operation: the common base of the three ways.
+    """The channel has ended for this operation: the base of Retired, Poisoned and PeerDied.
 
     Attributes:
         channel: the channel.
         guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a
             plain operation.
         value: what a write meant to write and did not (rules 3.3, 4.2); ``None`` for a read.
-        met: whether an operation raised it (rule 3.5): only then is a process that it leaves a
-            quiet one. False: it was raised by asking for a new end of the channel (rule 2.5), or
-            made by the program. Raised again, it keeps it.
+        met: whether an operation raised it (rule 3.5): only then does a process that it leaves end
+            quietly. False: it was raised by asking for a new end of the channel (rule 2.5), or
+            made by the program. It stays the same when the exception is raised again.
     """
 
-    # Most have neither, and a process ends by such an exception: what need not be stored is not.
+    # Most of these exceptions have neither, and processes commonly end by one: so only what differs
+    # is stored.
     guard: int | None = None
     value: Any = None
 
@@ -74,18 +75,19 @@ class ChannelEnd(WeftError):
         self.met = _met
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another OS process it goes without its channel."""
+        """Pickled without its channel, which another OS process does not have."""
         return type(self), self.args, {**self.__dict__, "channel": None}
 
 
 class Retired(ChannelEnd):
-    """The other side has retired: the quiet end (rule 3). A process that it leaves has ended
-    quietly, if an operation met it.
+    """The other side has retired: the normal end of a channel (rule 3). If an operation met it, a
+    process that it leaves has ended quietly.
     """
 
 
 class Poisoned(ChannelEnd):
-    """The channel was poisoned: the abort (rule 4). A process that it leaves poisons what it holds.
+    """The channel was poisoned: the abort (rule 4). A process that it leaves poisons the channels
+    whose ends it holds.
 
     Attributes:
         strength: of the poison, from 1 to 255.
@@ -108,27 +110,27 @@ class PeerDied(ChannelEnd):
     """The other side was killed (rule 4.5). Not quiet: a process that it leaves has failed.
 
     Attributes:
-        in_doubt: of a write to a channel whose home is another OS process: its value may have been
-            taken (WIRE.md 8.1).
+        in_doubt: true of a write to a channel whose home is another OS process, if its value may
+            have been taken (WIRE.md 8.1).
     """
 
     in_doubt = False
 
 
 class ProcessDied(WeftError):
-    """An OS process ended without having said how its process did: it was killed, crashed, or left
-    by os._exit().
+    """An OS process ended without having said how the process in it ended: it was killed, crashed,
+    or left by os._exit().
 
     Attributes:
         process: the name of the process that ran in it.
         pid: its number.
         signal: the number of the signal that ended it; ``None``: none did.
-        status: its exit status; ``None``: a signal ended it, or nobody knows.
+        status: its exit status; ``None``: a signal ended it, or it is not known.
         stack: where its threads were when it crashed, as faulthandler writes it; empty: it was
             ended from outside, or ended itself.
         out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes
-            for want of memory: probably this one.
-        stderr: the last lines of what it had written to its standard error.
+            because memory ran out: probably this one.
+        stderr: the last lines that it had written to its standard error.
         host: the name of the host on another machine where it ran; empty: it was on this one.
     """
 
@@ -189,13 +191,11 @@ class Cancelled(BaseException):
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
-        self._by = _by  # the limit whose request it was (rule 7.12); None: somebody else's
+        self._by = _by  # the limit that asked for it (rule 7.12); None: somebody else did
 
 
 class BadUse(WeftError):
-    """Weft was used as it cannot be used (rule 11); nothing was changed. The message says what to
-    do.
-    """
+    """Weft was used wrongly (rule 11); nothing was changed. The message says what to do."""
 
 
 class BlockedProcess(NamedTuple):

@@ -1,14 +1,15 @@
-"""Native components: processes in C++ that run without the interpreter's lock, and meet Python's on ordinary channels (rules 16).
+"""Native components: processes in C++ that run without the interpreter's lock, and meet Python's on
+ordinary channels (rule 16).
 
     import weft.native
     filter = weft.native.load("filter.cpp")   # built if it has changed; or a library, "filter.so";
                                               # or a name, "filter", "package.filter"
     run(source(-a), filter.scale(+a, -b, factor=0.5), sink(+b))
 
-What a component is, and how one is written: <weft/component.hpp>, which is in `include_dir()`.
+What a component is, and how to write one: <weft/component.hpp>, which is in `include_dir()`.
 
-Invariant: what a component declares is looked at once, when it is loaded; a factory checks its arguments when it is called, so
-that nothing of it is wrong by the time that the process runs.
+Invariant: the declarations of a component are checked once, when it is loaded. A factory checks its
+arguments when it is called, so that they are right by the time that the process runs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _THREADS, _POOL = 1, 4  # as Kind::thread and Kind::pooled in native.hpp
 
 
 class ComponentError(WeftError):
-    """A C++ exception that left a process of a component: it says which, of what type, and its message."""
+    """A C++ exception left a process of a component. Says which process, the exception's type, and
+    its message."""
 
     def __init__(self, component: str, process: str, type: str, message: str) -> None:
         text = f"process {process} of component {component}: {type or 'an exception'}"
@@ -80,10 +82,10 @@ class Component(ModuleType):
 
 
 def _found(path: str | os.PathLike[str]) -> Path:
-    """The file at a path; of a name, that which is where a module of that name would be.
+    """The file at a path; for a name, the file that is where a module of that name would be.
 
     Raises:
-        BadUse: nothing is there by that name.
+        BadUse: there is nothing of that name.
     """
     parts = path.split(".") if isinstance(path, str) else []
     named = bool(parts) and all(part.isidentifier() for part in parts)
@@ -115,23 +117,23 @@ def load(
     flags: tuple[str, ...] = (),
     types: tuple[type, ...] = (),
 ) -> Component:
-    """The component in a library; of a C++ source: built first, if it or what it includes has
-    changed.
+    """Loads the component in a library. A C++ source is built first, if it or a file that it
+    includes has changed.
 
-    A name without a suffix, as "filter" or "package.filter", is looked for where Python would look
-    for a module of that name: its library, else its source. Loading one library again gives another
-    module over the same code.
+    A name without a suffix, such as "filter" or "package.filter", is looked for where Python would
+    look for a module of that name: first its library, then its source. Loading a library again
+    gives another module over the same code.
 
     Args:
-        path: of the library or the source, or a name.
-        debug, flags: for the compiler, of a source alone: see build().
+        path: the path of the library or the source, or a name.
+        debug, flags: for the compiler, only with a source: see build().
         types: dataclasses or NamedTuples of the program's own, for aggregates of the component
-            (WEFT_FIELDS). The others are dataclasses, which the module has by their names.
+            (WEFT_FIELDS). For its other aggregates the module has dataclasses, by their names.
 
     Raises:
-        BadUse: there is no such file or name, it is no component, it was built for another version
-            of the component ABI, or its declaration cannot be; it has no such aggregate as one of
-            `types`; or the source was not built: the message has the compiler's, as it is.
+        BadUse: there is no such file or name; it is not a component; it was built for another
+            version of the component ABI; its declaration is not valid; it has no aggregate like one
+            of `types`; or the source does not compile: the message has the compiler's own.
     """
     file = _found(path)
     if not file.exists():
@@ -166,7 +168,8 @@ def load(
 
 
 def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Path:
-    """Write the stub file of a component, NAME.pyi, into a folder; returns its path. A type checker takes it where the program says
+    """Writes the stub file of a component, NAME.pyi, into a folder; returns its path. A type
+    checker uses it where the program says
 
         if TYPE_CHECKING:
             import filter
@@ -174,7 +177,8 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
             filter = weft.native.load("filter.cpp")
 
     Raises:
-        BadUse: that is no component, the folder is not there, or the file that is there is no stub of a component.
+        BadUse: it is not a component, there is no such folder, or the file to be replaced is not a
+            stub of a component.
     """
     if not isinstance(component, Component):
         raise BadUse(
@@ -192,7 +196,7 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
 
 
 def _check_names(component: str, declared: list[Any]) -> None:
-    """Names that Python could not say are refused, with whose they are."""
+    """Refuses names that Python cannot use; says of which process they are."""
     seen: set[str] = set()
     for process, _, _, _, parameters, _ in declared:
         names = [p[0] for p in parameters]
@@ -222,7 +226,8 @@ def _check_names(component: str, declared: list[Any]) -> None:
 
 
 def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> list[type]:
-    """The classes of a component's aggregates; those of the program's own are told of first."""
+    """The classes of a component's aggregates; those that the program gives in `own` are used
+    first."""
     there = {
         text: name
         for entry in declared

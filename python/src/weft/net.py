@@ -4,10 +4,10 @@ a program at an address.
     with net.join() as network:                          with net.join() as network:
         network.offer("lab/results", c, writers=True)        results = network.writer("lab/results")
 
-The ends are ordinary ones, in every backend. Programs meet at a NATS server (`weft net up` starts
-one for a developer) and are joined directly, by TLS 1.3 with certificates on both sides. Values are
-None, bool, int, float, str, bytes, lists and dicts, unless both sides say `trust=True`: then they
-are pickled, and each can make the other run anything. `pip install 'weft[net]'`.
+The ends are ordinary ones, in every backend. Programs find each other at a NATS server (`weft net
+up` starts one for a developer) and then talk directly, by TLS 1.3 with certificates on both sides.
+Values are None, bool, int, float, str, bytes, lists and dicts, unless both sides say `trust=True`:
+then they are pickled, and each side can make the other run anything. `pip install 'weft[net]'`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _close_all() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork all of it is the parent's."""
+    """In the child of a fork: sessions and doors belong to the parent."""
     _open.clear()
 
 
@@ -65,8 +65,8 @@ def _called(name: str | None) -> str:
 
 
 class Door:
-    """Where programs of the same network come to have a session with this one; `listen` makes it.
-    Leaving its block closes it.
+    """The place at which programs of the same network open sessions with this one; `listen` makes
+    it. Leaving its `with` block closes it.
 
     Attributes:
         address: "HOST:PORT".
@@ -95,20 +95,21 @@ class Door:
         return _net_link.Welcome(self._name, self._trust, self._came.put, lambda: None)
 
     def next(self) -> Session:
-        """The next program that comes. Blocks the thread; in a coroutine: `await io(door.next)()`.
+        """A session with the next program that comes. Blocks the thread; in a coroutine: `await
+        io(door.next)()`.
 
         Raises:
             BadUse: the door is closed.
         """
         session = self._came.get() if not self._closed or not self._came.empty() else None
         if session is None:
-            self._came.put(None)  # for others who wait
+            self._came.put(None)  # for other threads that wait
             raise BadUse("this door is closed")
         _open.add(session)
         return session
 
     def close(self) -> None:
-        """Nobody comes any more; sessions go on. A second time: nothing."""
+        """Lets no more programs in; sessions go on. A second call does nothing."""
         _open.discard(self)
         if self._closed:
             return
@@ -143,18 +144,19 @@ def listen(
     trust: bool = False,
     name: str | None = None,
 ) -> Door:
-    """Lets programs that have keys of the same network come: `door.next()` is a session with each.
+    """Lets in programs that have keys of the same network: `door.next()` gives a session with each.
 
     Args:
-        address: "HOST:PORT" to listen at; port 0: a free one. Other machines reach "0.0.0.0:PORT".
+        address: "HOST:PORT" to listen at; port 0: a free one. For other machines to reach this one
+            listen at "0.0.0.0:PORT".
         keys: the folder with the certificate (`make_keys`); None: $WEFT_NET, or ~/.config/weft/net.
-        trust: values are pickled, with each program that says so as well: it can make this one run
+        trust: values are pickled, with each program that also says so: it can make this one run
             anything.
         name: what this program calls itself; None: the machine, and the number of its OS process.
 
     Raises:
-        BadUse: there are no keys, or that is no address.
-        OSError: nobody can listen there.
+        BadUse: there are no keys, or that is not an address.
+        OSError: it is not possible to listen there.
     """
     return Door(address, _net_keys.folder_of(keys), trust, _called(name))
 
@@ -171,13 +173,14 @@ def connect(
     `await io(net.connect)(address)`.
 
     Args:
-        address, keys, trust, name: as `listen` has them.
-        fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any of the same
-            network will do.
+        address: "HOST:PORT" of the other program.
+        keys, trust, name: as for `listen`.
+        fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any certificate of
+            the same network will do.
 
     Raises:
         BadUse: there are no keys; the other side's certificate is not right, or it refuses ours.
-        OSError: nobody is there.
+        OSError: no program listens there.
     """
     tls = _net_keys.context(_net_keys.folder_of(keys), server=False)
     said = {"host": _called(name), "trust": trust}
@@ -197,7 +200,7 @@ def _seconds(patience: Any) -> None:
 
 
 def _host_named(name: str) -> FarHost | None:
-    """What `on("gpu1")` means."""
+    """The host that `on("gpu1")` means."""
     joined = [n for n in list(_open) if isinstance(n, Network)]
     if len(joined) > 1:
         raise BadUse(
@@ -210,10 +213,10 @@ _hosts.named = _host_named
 
 
 class Network:
-    """This program as one of a network; `join` makes it. Leaving its block leaves the network:
-    sessions end, and ends over there die.
+    """This program as a member of a network; `join` makes it. Leaving its `with` block leaves the
+    network: sessions end, and ends in other programs die.
 
-    What blocks the thread is for coroutines `await io(network.writer)(name)`.
+    Calls that block the thread are used in coroutines as in `await io(network.writer)(name)`.
 
     Attributes:
         address: where others reach this program, "HOST:PORT".
@@ -236,8 +239,8 @@ class Network:
         _open.add(self)
 
     def _keep(self, session: Session) -> None:
-        """On the loop's thread. It is let go of when it is over: not before the link, on its own
-        thread, has seen all that was said. What it had not read yet would be lost."""
+        """On the loop's thread. The session is let go of when it is over, but not before the link,
+        on its own thread, has read all that was sent: what it had not read yet would be lost."""
         self._sessions.add(session)
 
         def let_go() -> None:
@@ -247,7 +250,7 @@ class Network:
 
         def over(_: object) -> None:
             self._sessions.discard(session)
-            with contextlib.suppress(RuntimeError):  # the loop ends
+            with contextlib.suppress(RuntimeError):  # the loop is ending
                 self._loop.run_in_executor(None, let_go)
 
         session._carried.add_done_callback(over)
@@ -258,17 +261,18 @@ class Network:
         """Gives the channel a name, by which other programs get ends of it; this program is its
         home. Blocks the thread.
 
-        Each program that asks gets an end of its own. The channel ends as ever: when the last end
-        of a side has gone. So who wants it to stay while nobody is there keeps an end of that side.
+        Each program that asks gets an end of its own. The channel ends as any other: when the last
+        end of a side is gone. To keep it open while no other program is there, keep an end of that
+        side.
 
         Args:
-            name: letters, digits, - and _, in parts with / or . between.
+            name: letters, digits, - and _, in parts separated by / or "." characters.
             channel: made by this program.
             readers, writers: which ends others get; at least one of them.
 
         Raises:
-            BadUse: the name is taken, or none; neither side is given; that is no channel of this
-                program's; the server does not answer.
+            BadUse: the name is taken or not valid; neither side is given; it is not a channel of
+                this program; the server does not answer.
         """
         if not isinstance(channel, _native.Channel):
             raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
@@ -277,7 +281,7 @@ class Network:
         self._call(self._meeting.offer(checked(name), channel, bool(readers), bool(writers)))
 
     def withdraw(self, name: str) -> None:
-        """Nobody gets ends by this name any more, which is free. Ends that were given stay. Blocks
+        """Frees the name: other programs get no more ends by it. Ends that were given stay. Blocks
         the thread.
 
         Raises:
@@ -286,15 +290,15 @@ class Network:
         self._call(self._meeting.withdraw(checked(name)))
 
     def reader(self, name: str, *, patience: float = 10.0) -> Any:
-        """A Reader of the channel with this name, whose home is elsewhere. Blocks the thread until
-        somebody offers it.
+        """A Reader of the channel with this name, whose home is another program. Blocks the thread
+        until a program offers it.
 
         Args:
             patience: seconds to wait for the name.
 
         Raises:
-            BadUse: nobody offers it, or no readers of it; it is this program's; the home refuses,
-                or is another one than was announced; the server does not answer.
+            BadUse: no program offers it, or none offers readers; it is this program's own; the home
+                refuses, or is not the one that was announced; the server does not answer.
             ConnectionError: the home does not answer.
             PeerDied: the home died meanwhile.
         """
@@ -313,7 +317,7 @@ class Network:
             raise PeerDied(f"the session with the home of {name!r} ended: {error}") from None
 
     def names(self) -> list[Named]:
-        """All names that there are, in their order. Blocks the thread.
+        """All names that are offered, sorted. Blocks the thread.
 
         Raises:
             BadUse: the server does not answer.
@@ -322,31 +326,32 @@ class Network:
         return found
 
     def host(self, name: str, *, patience: float = 10.0) -> FarHost:
-        """A host on another machine, whose agent (`weft host`) has joined by that name, or will:
-        `worker(…).on(network.host("gpu1"))`. Where one network is joined `on("gpu1")` will do.
+        """A host on another machine, whose agent (`weft host`) has joined, or will join, by that
+        name: `worker(…).on(network.host("gpu1"))`. In a program that has joined one network
+        `on("gpu1")` is enough.
 
-        The function is found there by its module's name, whose source has to be the same; ends of
-        channels that this program has made go along, the rest as plain values, or by pickle where
-        both sides say `trust`.
+        The function is found there by the name of its module, whose source must be the same. Its
+        arguments may be ends of channels that this program has made, and plain values; anything
+        that can be pickled, if both sides say `trust`.
 
         Args:
             patience: seconds that a call waits for the host to be there.
 
         Raises:
-            BadUse: that is no name.
+            BadUse: the name is not valid.
         """
         _seconds(patience)
         return FarHost(self, name, float(patience))
 
     def hosts(self, n: int = 1, *, patience: float = 10.0) -> FarHosts:
-        """All hosts of the network, of which each call goes to one: `worker(…).on(network.hosts())`.
+        """All hosts of the network; each call goes to one of them: `worker(…).on(network.hosts())`.
         Hosts that come later are used too. Blocks the thread until there are `n`.
 
         Args:
             patience: seconds to wait for them; and that a call waits for one.
 
         Raises:
-            BadUse: there are not so many; the server does not answer.
+            BadUse: there are fewer; the server does not answer.
         """
         _seconds(patience)
         return FarHosts(self, n, float(patience))
@@ -358,7 +363,7 @@ class Network:
         return _net_loop.call(self._loop, what)
 
     def close(self) -> None:
-        """Leaves the network: lets go of its names, and ends its sessions. A second time:
+        """Leaves the network: lets go of its names, and ends its sessions. A second call does
         nothing."""
         _open.discard(self)
         if self._closed:
@@ -395,19 +400,20 @@ def join(
     trust: bool = False,
     name: str | None = None,
 ) -> Network:
-    """Makes this program one of the network whose programs meet at a NATS server. Blocks the
+    """Makes this program a member of the network whose programs meet at a NATS server. Blocks the
     thread; in a coroutine: `await io(net.join)()`.
 
     Args:
-        server: its URL, "nats://HOST:PORT"; None: that which `weft net up` has noted beside the
+        server: its URL, "nats://HOST:PORT"; None: the one that `weft net up` has noted beside the
             keys.
-        keys, trust, name: as `listen` has them.
+        keys, trust, name: as for `listen`.
         address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
             for programs on one machine.
 
     Raises:
-        BadUse: there are no keys; the server does not answer, or refuses them; that is no address.
-        OSError: nobody can listen there.
+        BadUse: there are no keys; the server does not answer, or refuses them; that is not an
+            address.
+        OSError: it is not possible to listen there.
     """
     folder = _net_keys.folder_of(keys)
     url = server or _net_keys.server_of(folder)

@@ -5,7 +5,7 @@ TCP (WIRE.md 12.6).
         board.give("leds", leds.reader())
 
 The channel is an ordinary one, in every backend. Its values are packed as CBOR: `pip install
-'weft[serial]'`. On the board is micropython/weft/link.py, or another program that keeps WIRE.md.
+'weft[serial]'`. The board runs micropython/weft/link.py, or another program that obeys WIRE.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _close_all() -> None:
 
 
 class Board:
-    """One session with a board; `connect` makes it. Leaving its block ends it, and the ends on the
-    board die.
+    """A session with a board; `connect` makes it. Leaving its `with` block ends the session, and
+    the ends on the board die.
     """
 
     def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
@@ -54,20 +54,20 @@ class Board:
         _open.add(self)
 
     def give(self, name: str, end: Any) -> None:
-        """Hands an end of a channel to the board, which asks for it by this name; here it is
-        closed. Before the board is there, or after.
+        """Hands an end of a channel to the board, which asks for it by this name; here the end is
+        closed. May be called before the board is there, or after.
 
         Raises:
-            BadUse: `end` is no end, is closed, or of a channel that leads to other OS processes; a
-                value that waits in the channel cannot go to a board; the name has a space or is too
-                long; the link is closed.
+            BadUse: `end` is no end, is closed, or is of a channel that leads to other OS processes;
+                a value that waits in the channel cannot be sent to a board; the name has a space or
+                is too long; the link is closed.
         """
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over: why it is. In a coroutine: `await
+        """Blocks the thread until the session is over; returns why it is. In a coroutine: `await
         io(board.wait)()`.
 
         Raises:
@@ -76,8 +76,8 @@ class Board:
         return self._link.wait()
 
     def close(self) -> None:
-        """Ends the session, and waits until the board has been told, for 0.6 seconds at most.
-        Closed twice: nothing.
+        """Ends the session, and waits until the board has been told, for 0.6 seconds at most. A
+        second call does nothing.
         """
         _open.discard(self)
         self._link.close("the program on the PC has closed the link")
@@ -93,8 +93,8 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """After how many ms what is not acknowledged goes again: never sooner than a window of packets
-    takes both ways.
+    """The time in ms after which a packet that was not acknowledged is sent again: at least as long
+    as a window of packets takes both ways.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 
@@ -105,19 +105,19 @@ def connect(
     baud: int = 115200,
     lease: float = 3.0,
 ) -> Board:
-    """A session with the board at the other end of a line. Returns at once, whether it is there yet
-    or not.
+    """A session with the board at the other end of a line. Returns at once, whether the board is
+    there yet or not.
 
     Args:
-        line: the path of a serial device, or a connected socket or the descriptor of an open line,
-            of which a copy is used.
-        baud: bits a second, of a device that has a speed; 0 leaves it as it is.
-        lease: seconds without a sign of life after which the board has died; 0: only the end of the
-            line says so.
+        line: the path of a serial device; or a connected socket, or the descriptor of an open line:
+            of these a copy is used.
+        baud: the speed in bits a second, for a device that has one; 0 leaves it as it is.
+        lease: after so many seconds without a sign of life the board counts as dead; 0: only when
+            the line ends.
 
     Raises:
         OSError: there is no such device, or it is in use.
-        BadUse: a speed that no line has; a lease that is less than 0 or more than an hour.
+        BadUse: no line has this speed; the lease is less than 0 or more than an hour.
     """
     if not 0 <= lease <= 3600:
         raise BadUse(f"connect: a lease is between 0 and 3600 seconds, not {lease!r}")
