@@ -376,7 +376,9 @@ EDITS: list[tuple[str, str, str]] = [
     (
         "wire/barrier.hpp",
         "    if (died && !std::exchange(closed_, true)) core_.die();\n",
-        "    if ((WEFT_MUTANT == 110 || WEFT_MUTANT == 111 ? false : died || WEFT_MUTANT == 115) && !std::exchange(closed_, true)) core_.die();\n",
+        "    if ((WEFT_MUTANT == 110 || WEFT_MUTANT == 111 ? false : died || WEFT_MUTANT == 115) &&\n"
+        "        !std::exchange(closed_, true))\n"
+        "      core_.die();\n",
     ),
     (
         "core/barrier.hpp",
