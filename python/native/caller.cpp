@@ -137,7 +137,7 @@ Caller::Caller(const char* verb) noexcept {
 
 Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (s != Status::pending) return s;
-  if (observing) [[unlikely]]
+  if (observing()) [[unlikely]]
     observe_park(*process_, kind);
   if (thread_) {
     if (home_here(*thread_)) {

@@ -283,9 +283,21 @@ void call_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
+// _component_place(process): (file, line) of the operation of a component's process that is the last
+// that it began and that says where it stands; before, of its declaration. None: it is another
+// process, or has ended.
+PyObject* f_place(PyObject*, PyObject* o) {
+  if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->native_code || proc(o)->done) Py_RETURN_NONE;
+  const ProcessBase& b = base_of(proc(o));
+  const runtime::FunctionInfo* const about = b.about;
+  if (!about || !about->file) Py_RETURN_NONE;
+  return Py_BuildValue("sI", about->file, b.line);
+}
+
 PyMethodDef functions[] = {{"_component_open", gated<f_open>, METH_O, nullptr},
                            {"_component_default", gated<f_default>, METH_VARARGS, nullptr},
                            {"_component_call", gated<f_call>, METH_VARARGS, nullptr},
+                           {"_component_place", gated<f_place>, METH_O, nullptr},
                            {}};
 
 }  // namespace

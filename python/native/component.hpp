@@ -13,6 +13,13 @@
 
 namespace weft::py {
 
+// An operation whose beginning those who observe were told of (component_observe.cpp). `op` null: of
+// none.
+struct Told {
+  const char* op = nullptr;
+  PyObject* target = nullptr;  // an end or a barrier of the call
+};
+
 // One call of a process: its arguments, then its run. The component knows it as its weft_process.
 struct NativeCall {
   const weft_process_info* info = nullptr;
@@ -53,6 +60,7 @@ struct NativeCall {
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;
     Choosing* choosing = nullptr;
+    Told told;
   } begun;
   // by how many guards; kept: whoever reports may look at one that is over
   std::deque<std::unique_ptr<Choosing>> choosing;

@@ -101,6 +101,7 @@ bool meet(Call& c, ChannelObject* channel, Value& slot, Status& s) noexcept {
     s = channel->core.begin<S>(me);
   }
   if (s == Status::pending) {
+    parks(c, waiting<S>);
     me.block(waiting<S>);
     s = me.status;
   }
@@ -137,12 +138,13 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
   EndObject* const e = end_at(c, end, true, "read");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
+  const Told told = begins("read", e);
   Value slot;
   Status s;
   if (!meet<Side::in>(c, e->channel, slot, s)) return read_abroad(c, end, to);
-  if (s != Status::ok) return status_of(s);
+  if (s != Status::ok) return ends(c, told, status_of(s));
   e->channel->core.last_reader = c.thread->id;
-  return taken(c, end, slot.take(), to);
+  return ends(c, told, taken(c, end, slot.take(), to));
 }
 
 weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at) {
@@ -151,8 +153,9 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
+  const Told told = begins("write", e);
   Value slot(given(c, end, *from));
-  if (!slot.o) return bad(c, "write: there is no memory left");
+  if (!slot.o) return ends(c, told, bad(c, "write: there is no memory left"));
   Status s;
   if (!meet<Side::out>(c, e->channel, slot, s)) {
     *from = take_cell(slot.take());
@@ -160,10 +163,10 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   }
   if (s != Status::ok) {
     not_sent(c, end, slot.take(), from);
-    return status_of(s);
+    return ends(c, told, status_of(s));
   }
   e->channel->core.last_writer = c.thread->id;
-  return WEFT_OK;  // what a full buffer dropped goes with the slot
+  return ends(c, told, WEFT_OK);  // what a full buffer dropped goes with the slot
 }
 
 // --- extended reads ------------------------------------------------------------------------------
@@ -184,7 +187,8 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   ThreadProcess& me = *c.thread;
-  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  const Told told = begins("extended read", e);
+  if (me.cancel().load(std::memory_order_relaxed)) return ends(c, told, WEFT_CANCELLED);
   Engine& core = e->channel->core;
   Value slot;
   me.slot = &slot;
@@ -198,20 +202,22 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   }
   if (far) {
     me.clear(core::NodeFlags::extended);
-    return bad(c,
-               "extended read on channel " + channel_name(e->channel) +
+    return ends(
+        c, told,
+        bad(c, "extended read on channel " + channel_name(e->channel) +
                    ": it has ends in other OS processes, where a native component has no extended "
-                   "reads: read() it");
+                   "reads: read() it"));
   }
   if (s == Status::pending) {
+    parks(c, extended_op);
     me.block(extended_op);
     s = me.status;
   }
   me.clear(core::NodeFlags::extended);
-  if (s != Status::ok) return status_of(s);
+  if (s != Status::ok) return ends(c, told, status_of(s));
   core.last_reader = me.id;
   *held = me.partner();
-  return taken(c, end, slot.take(), to);
+  return ends(c, told, taken(c, end, slot.take(), to));
 }
 void end_extended(weft_process* p, std::uint32_t end, void* held) {
   Call& c = call_of(p);
@@ -232,6 +238,7 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   ChannelObject* const channel = c.ends[end]->channel;
   Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
+    if (observing()) return WEFT_OK;  // the looks below would be seen, as Python's (many.cpp)
     weft_guard g[2]{};
     g[0].end = end;
     g[0].on = g[1].on = 1;
@@ -268,7 +275,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
         break;
       }
     }
-    if (taken(c, end, slot.take(), to + *n) != WEFT_OK) break;
+    const Told told = begins("read", c.ends[end]);
+    if (ends(c, told, taken(c, end, slot.take(), to + *n)) != WEFT_OK) break;
     ++*n;
   }
   return WEFT_OK;
@@ -317,17 +325,19 @@ weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
   if (!b) return WEFT_BAD_USE;
   go_to(c, at);
   ThreadProcess& me = *c.thread;
-  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  const Told told = begins("sync", c.barriers[number]);
+  if (me.cancel().load(std::memory_order_relaxed)) return ends(c, told, WEFT_CANCELLED);
   Status s;
   {
     const Operation op(c);
     s = b->begin_sync(me);
   }
   if (s == Status::pending) {
+    parks(c, sync_op);
     me.block(sync_op);
     s = me.status;
   }
-  return status_of(s);
+  return ends(c, told, status_of(s));
 }
 weft_status enrol(weft_process* p, std::uint32_t number) {
   Call& c = call_of(p);
@@ -505,6 +515,8 @@ PyObject* run_call(NativeCall& c) {
   c.started = true;
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
+  if (ProcessObject* const p = process_object(t)) p->native_code = 1;
+  go_to(c, {c.info->file, c.info->line});  // until an operation says where it stands
   if (c.cpu >= 0) pin(c.cpu);
   char name[16];
   std::snprintf(name, sizeof name, "%s", t->function ? t->function : c.info->name);

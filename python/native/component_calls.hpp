@@ -3,9 +3,11 @@
 //   component_calls.cpp   the table of functions; operations of a thread, which waits in them
 //   component_select.cpp  choice, either way
 //   component_pool.cpp    operations of a coroutine, which are begun and finished; its threads
+//   component_observe.cpp what those who observe are told of them
 #pragma once
 #include "aside.hpp"
 #include "component.hpp"
+#include "observe.hpp"
 #include "weft/runtime/timer.hpp"
 #include "wire.hpp"
 
@@ -20,6 +22,7 @@ struct NativeCall::Choosing {
   std::optional<core::Select> select;
   runtime::TimerNode timer;
   bool armed = false;
+  bool told = false;               // that it has begun, those who observe
   std::uint32_t* start = nullptr;  // where the next one of these guards begins
 };
 
@@ -69,6 +72,32 @@ PyObject* given(Call& c, std::uint32_t end, const weft_value& v);
 void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
 // How it ended, as Python's: what it returned, or null with the exception.
 PyObject* conclude(Call& c, weft_status s, weft_failure& f);
+
+// component_observe.cpp
+Told tell_begin(const char* op, EndObject* end) noexcept;
+Told tell_begin(const char* op, BarrierObject* barrier) noexcept;
+void tell_park(Call& c, const runtime::OpKind& kind) noexcept;
+weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept;  // returns it
+// of a select. False: it tells of itself
+bool tell_begin(Call& c, Call::Choosing& x, const runtime::OpKind& kind) noexcept;
+void tell_outcome(Call& c, Call::Choosing& x, const runtime::OpKind& kind, weft_status s,
+                  int guard) noexcept;
+
+template <class Place>
+Told begins(const char* op, Place* place) noexcept {
+  if (observing()) [[unlikely]]
+    return tell_begin(op, place);
+  return {};
+}
+inline void parks(Call& c, const runtime::OpKind& kind) noexcept {
+  if (observing()) [[unlikely]]
+    tell_park(c, kind);
+}
+inline weft_status ends(Call& c, const Told& told, weft_status s) noexcept {
+  if (told.op) [[unlikely]]
+    return tell_outcome(c, told, s);
+  return s;
+}
 
 // component_select.cpp
 weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair,

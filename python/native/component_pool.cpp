@@ -18,7 +18,6 @@
 #include <sched.h>
 
 #include "component_calls.hpp"
-#include "observe.hpp"
 
 namespace weft::py {
 
@@ -42,6 +41,7 @@ class PoolThread final : public runtime::Executor {
   runtime::Scheduler scheduler;
   std::uint32_t live = 0;
   runtime::Group* last = nullptr;  // of the last process; it waits for the thread too
+  WatchedStep step;                // what it runs
 
  private:
   struct Withdrawer : core::Waiter {
@@ -104,6 +104,7 @@ void pool_body(void* arg) {
   {
     const Gate inside;
     pthread_setname_np(pthread_self(), "weft-pool");
+    t->step.thread = PyThread_get_thread_ident();
     own_thread(PyThreadState_Get(), &t->run);
     {
       const Aside without;
@@ -149,8 +150,12 @@ void pooled_run(core::Waker* w) {
   p->base.op = nullptr;
   Call& c = *p->native;
   weft_failure f{0, nullptr, nullptr};
+  WatchedStep& watched = p->pool->step;
+  if (stepping()) [[unlikely]]
+    watched.begin(p);
   const weft_status s =
       c.info->step(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f, &c.frame);
+  watched.end();
   if (s != WEFT_PENDING) {
     const With lock;
     forget_call(c);
@@ -165,6 +170,10 @@ void pooled_run(core::Waker* w) {
   here.running = nullptr;
 }
 
+void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to) {
+  for (const PoolThread* t : run.pool) f(t->step, to);
+}
+
 void start_pooled(runtime::Group& g, ProcessObject* p) {
   Call& c = native_call(PyTuple_GET_ITEM(p->body, 0));
   PoolThread* const t = pool_thread(g.run);
@@ -176,6 +185,8 @@ void start_pooled(runtime::Group& g, ProcessObject* p) {
   c.process = &p->base;
   c.run = &g.run;
   p->native = &c;
+  p->native_code = 1;
+  go_to(c, {c.info->file, c.info->line});
   p->base.ops = t ? &t->ops_here(pooled_ops) : &pooled_ops;
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
@@ -184,7 +195,7 @@ void start_pooled(runtime::Group& g, ProcessObject* p) {
         p->base.id;
   }
   if (p->watch()) name_watch(p);
-  if (observing) [[unlikely]]
+  if (observing()) [[unlikely]]
     observe_start(p);
   if (!t) {
     PyErr_Format(PyExc_RuntimeError,
@@ -241,6 +252,15 @@ weft_status finish_write(Call& c) {
   const Value dropped(left);  // by a full buffer
   return WEFT_OK;
 }
+// Of what was begun.
+weft_status told(Call& c, weft_status s) noexcept {
+  return ends(c, std::exchange(c.begun.told, {}), s);
+}
+weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
+  c.process->op = &kind;
+  parks(c, kind);
+  return WEFT_PENDING;
+}
 weft_status finish_sync(Call& c) { return status_of(c.process->status); }
 
 template <Side S>
@@ -250,21 +270,22 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
   c.begun.value = value;
   c.begun.finish = S == Side::in ? &finish_read : &finish_write;
   me.slot = &c.begun.slot;
-  Status s;
+  Status s = Status::ok;
+  bool wired;
   {
     const Operation op(c);
-    if (c.abroad.load(std::memory_order_relaxed) && is_wired(e->channel)) {
-      if (S == Side::out) *value = take_cell(c.begun.slot.take());
-      return wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel);
-    }
-    s = e->channel->core.begin<S>(me);
+    wired = c.abroad.load(std::memory_order_relaxed) && is_wired(e->channel);
+    if (!wired) s = e->channel->core.begin<S>(me);
+  }
+  if (wired) {
+    if (S == Side::out) *value = take_cell(c.begun.slot.take());
+    return told(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
   }
   if (s != Status::pending) {  // else its status is whoever's who decides it
     me.status = s;
-    return c.begun.finish(c);
+    return told(c, c.begun.finish(c));
   }
-  me.op = &pooled_waiting<S>;
-  return WEFT_PENDING;
+  return wait(c, pooled_waiting<S>);
 }
 
 }  // namespace
@@ -282,7 +303,8 @@ weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_
   EndObject* const e = end_at(c, end, true, "read");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  if (c.process->cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  c.begun.told = begins("read", e);
+  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, WEFT_CANCELLED);
   return start<Side::in>(c, e, end, to);
 }
 
@@ -292,9 +314,10 @@ weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, we
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  if (c.process->cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  c.begun.told = begins("write", e);
+  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, WEFT_CANCELLED);
   c.begun.slot.o = given(c, end, *from);
-  if (!c.begun.slot.o) return bad(c, "write: there is no memory left");
+  if (!c.begun.slot.o) return told(c, bad(c, "write: there is no memory left"));
   *from = {0, nullptr};
   return start<Side::out>(c, e, end, from);
 }
@@ -306,22 +329,22 @@ weft_status start_sync(weft_process* p, std::uint32_t number, weft_place at) {
   if (!b) return WEFT_BAD_USE;
   go_to(c, at);
   ProcessBase& me = *c.process;
-  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  c.begun.told = begins("sync", c.barriers[number]);
+  if (me.cancel().load(std::memory_order_relaxed)) return told(c, WEFT_CANCELLED);
   c.begun.finish = &finish_sync;
   Status s;
   {
     const Operation op(c);
     s = b->begin_sync(me);
   }
-  if (s != Status::pending) return status_of(s);
-  me.op = &pooled_sync;
-  return WEFT_PENDING;
+  if (s != Status::pending) return told(c, status_of(s));
+  return wait(c, pooled_sync);
 }
 
 weft_status finish(weft_process* p) {
   Call& c = call_of(p);
   if (!c.begun.finish) return bad(c, "finish: no operation was begun");
-  return std::exchange(c.begun.finish, nullptr)(c);
+  return told(c, std::exchange(c.begun.finish, nullptr)(c));
 }
 
 }  // namespace calls

@@ -105,8 +105,8 @@ void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noex
   }
 }
 
-// The choice is made, at once or later: what comes of guard i. Negative: it was cancelled.
-weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
+// What comes of guard i.
+weft_status settle(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   if (i < 0) {
     give_back(c, x, guards, -1);
     return WEFT_CANCELLED;
@@ -140,6 +140,21 @@ weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* c
   return WEFT_OK;
 }
 
+const runtime::OpKind& waits_by(Call::Choosing& x) noexcept {
+  return x.size == 1 && x.guards[0].enabled && x.guards[0].kind == core::Kind::timer ? sleep_op
+                                                                                     : select_op;
+}
+void tell(Call& c, Call::Choosing& x, weft_status s, int i) noexcept {
+  if (std::exchange(x.told, false)) [[unlikely]]
+    tell_outcome(c, x, waits_by(x), s, i);
+}
+// The choice is made, at once or later. Negative: it was cancelled.
+weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
+  const weft_status s = settle(c, x, guards, chosen, i);
+  if (c.deciding != &x) tell(c, x, s, i);  // else deliver() does, when it has the value
+  return s;
+}
+
 // Null: there is none, and `status` says why. *far: a channel has ends in other OS processes, and
 // nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
@@ -152,13 +167,23 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
     return nullptr;
   }
   go_to(c, at);
-  status = WEFT_CANCELLED;
-  if (c.process->cancel().load(std::memory_order_relaxed)) return nullptr;
+  const bool cancelled = c.process->cancel().load(std::memory_order_relaxed) != 0;
+  if (cancelled && !observing()) {
+    status = WEFT_CANCELLED;
+    return nullptr;
+  }
   std::uint64_t key;
   Call::Choosing* const x = fill(c, guards, n, key);
   if (!x) {
     give_back(c, choosing_for(c, n), guards, -1);
-    status = WEFT_BAD_USE;
+    if (cancelled) status = WEFT_CANCELLED;
+    return nullptr;
+  }
+  x->told = observing() && tell_begin(c, *x, waits_by(*x));
+  if (cancelled) {
+    give_back(c, *x, guards, -1);
+    status = WEFT_CANCELLED;
+    tell(c, *x, status, -1);
     return nullptr;
   }
   x->start = &c.starts[key];
@@ -188,10 +213,6 @@ void arm(Call& c, Call::Choosing& x) {
   x.timer.deadline = s.guard(t).deadline;
   x.timer.choice = &s.choice;
   c.run->arm(x.timer);
-}
-const runtime::OpKind& waits_by(Call::Choosing& x) noexcept {
-  return x.size == 1 && x.guards[0].enabled && x.guards[0].kind == core::Kind::timer ? sleep_op
-                                                                                     : select_op;
 }
 // It was woken.
 int woken(Call& c, Call::Choosing& x) {
@@ -229,6 +250,7 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   }
   if (i == core::Select::parked) {
     arm(c, *x);
+    parks(c, waits_by(*x));
     c.thread->block(waits_by(*x));
     i = woken(c, *x);
   }
@@ -255,6 +277,7 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
   if (i != core::Select::parked) return end(c, *x, guards, chosen, i);
   arm(c, *x);
   c.process->op = &waits_by(*x);
+  parks(c, waits_by(*x));
   c.begun.guards = guards;
   c.begun.chosen = chosen;
   c.begun.choosing = x;
@@ -305,10 +328,13 @@ weft_status deliver(weft_process* p, weft_value* from) {
   }
   if (s == Status::pending) {
     c.thread->place = x;
+    parks(c, held_op);
     c.thread->block(held_op);
   }
   const Value dropped(slot.take());  // by a buffer
-  return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
+  const weft_status r = made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
+  tell(c, *x, from ? r : WEFT_FAILED, static_cast<int>(c.decided));
+  return r;
 }
 
 }  // namespace weft::py::calls

@@ -71,7 +71,7 @@ PyObject* switch_to(PyGreenlet* g) {
 // From the hub. Returns when one parks and the next one, if any, has not started yet, or when one
 // ends.
 void enter(ProcessObject* p) {
-  if (stepping) [[unlikely]]
+  if (stepping()) [[unlikely]]
     step_begins(p);
   PyGreenlet* const here = PyGreenlet_GetCurrent();
   // of a scheduler in whose greenlet another's loop runs
@@ -79,7 +79,7 @@ void enter(ProcessObject* p) {
   PyObject* r = switch_to(p->greenlet_state->at);
   hub = outer;
   Py_XDECREF(reinterpret_cast<PyObject*>(here));
-  if (stepping) [[unlikely]]
+  if (stepping()) [[unlikely]]
     step_ends();
   runtime::this_context->running = nullptr;
   if (r)
@@ -138,7 +138,7 @@ void greenlet_run(core::Waker* w) {
 
 bool greenlet_park(ProcessObject* p) noexcept {
   core::Waker* w = runtime::Scheduler::current()->take(&greenlet_run);
-  if (stepping && w) [[unlikely]]
+  if (stepping() && w) [[unlikely]]
     step_begins(object_of(self_of(w)));
   if (w == &p->base) return true;
   GreenletState& s = *p->greenlet_state;

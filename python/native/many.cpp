@@ -23,7 +23,7 @@ namespace {
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
 bool one_by_one(const ChannelObject* c) noexcept {
-  return observing || !c->core.ring || is_wired(c) || is_far(c);
+  return observing() || !c->core.ring || is_wired(c) || is_far(c);
 }
 
 constexpr Py_ssize_t kAtOnce = 4096;  // then an operation: others run, and a cancellation is met

@@ -7,8 +7,8 @@
 
 namespace weft::py {
 
-bool observing = false;
-bool stepping = false;
+prim::atomic<bool> observer_is_set{false};
+prim::atomic<bool> steps_are_watched{false};
 
 namespace {
 
@@ -55,7 +55,7 @@ PyObject* f_set_observer(PyObject*, PyObject* f) {
   if (on && !PyCallable_Check(f))
     return PyErr_Format(PyExc_TypeError, "an observer is called: %R cannot be", f);
   Py_XSETREF(observer, on ? Py_NewRef(f) : nullptr);
-  observing = on;
+  observer_is_set.store(on, std::memory_order_relaxed);
   observe_operations(on);
   observe_selects(on);
   observe_groups(on);
@@ -70,22 +70,35 @@ struct Step {
   std::uint64_t number = 0;
 };
 std::map<unsigned long, Step> steps;  // by thread
-std::uint64_t last_step = 0;
+prim::atomic<std::uint64_t> last_step{0};
 std::set<PyThreadState*> helpers;
 
 PyObject* f_watch_steps(PyObject*, PyObject* on) {
-  stepping = PyObject_IsTrue(on) == 1;
-  if (!stepping) steps.clear();
+  const bool watched = PyObject_IsTrue(on) == 1;
+  steps_are_watched.store(watched, std::memory_order_relaxed);
+  if (!watched) steps.clear();
   Py_RETURN_NONE;
 }
 // What every scheduler runs: (process, since in ns of the steady clock, number of the step,
 // identifier of the thread).
 PyObject* f_running_steps(PyObject*, PyObject*) {
   PyObject* list = PyList_New(0);
-  const std::map<unsigned long, Step> now = steps;
-  for (const auto& [thread, s] : now) {
+  std::map<unsigned long, Step> now = steps;
+  for (PyRun* run : every_run())
+    each_pooled_step(
+        *run,
+        [](const WatchedStep& w, void* to) {
+          Step s;
+          s.process = w.process.load(std::memory_order_seq_cst);
+          s.number = w.number.load(std::memory_order_seq_cst);
+          s.since = w.since.load(std::memory_order_seq_cst);
+          (*static_cast<std::map<unsigned long, Step>*>(to))[w.thread] = s;
+        },
+        &now);
+  for (auto& [thread, s] : now) Py_XINCREF(reinterpret_cast<PyObject*>(s.process));
+  for (auto& [thread, s] : now) {
     if (!s.process) continue;
-    PyObject* one = Py_BuildValue("OLKk", reinterpret_cast<PyObject*>(s.process),
+    PyObject* one = Py_BuildValue("NLKk", reinterpret_cast<PyObject*>(s.process),
                                   static_cast<long long>(s.since),
                                   static_cast<unsigned long long>(s.number), thread);
     if (one) PyList_Append(list, one);
@@ -159,11 +172,16 @@ void observe_end(ProcessObject* p, PyObject* result) noexcept {
   if (!result) PyErr_Restore(t, v, tb);
 }
 
+void WatchedStep::begin(ProcessObject* p) noexcept {
+  since.store(prim::now(), std::memory_order_seq_cst);
+  number.store(last_step.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  process.store(p, std::memory_order_seq_cst);
+}
 void step_begins(ProcessObject* p) noexcept {
   Step& s = steps[PyThread_get_thread_ident()];
   s.process = p;
   s.since = prim::now();
-  s.number = ++last_step;
+  s.number = last_step.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
 bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }

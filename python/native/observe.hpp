@@ -3,10 +3,11 @@
 //
 // Invariants
 //  1 Off, it costs an operation of a coroutine process nothing: observing exchanges the functions
-//    that the interpreter calls (am_send). Where a thread blocks, and at each step of the
-//    scheduler, one flag is tested.
+//    that the interpreter calls (am_send). Where a thread blocks, at each step of the scheduler and
+//    in each operation of a component, one flag is tested.
 //  2 The observer is called with the GIL held, outside every lock, before the operation begins and
-//    after it has its outcome; never from within itself.
+//    after it has its outcome; never from within itself. A component takes the GIL for it
+//    (component_observe.cpp), and not for the flags: what was observed a moment ago may be missed.
 //  3 What the observer raises does not reach the process. An Exception is printed; what a signal's
 //    handler raised there is kept for the run.
 #pragma once
@@ -16,9 +17,12 @@
 
 namespace weft::py {
 
-extern bool observing;  // an observer is set
-extern bool stepping;   // a watchdog looks at what the schedulers run
-extern bool looking;    // there is a function to call when an executor falls idle
+// Written under the GIL, read without it too.
+extern prim::atomic<bool> observer_is_set;
+extern prim::atomic<bool> steps_are_watched;  // a watchdog looks at what the schedulers run
+inline bool observing() noexcept { return observer_is_set.load(std::memory_order_relaxed); }
+inline bool stepping() noexcept { return steps_are_watched.load(std::memory_order_relaxed); }
+extern bool looking;  // there is a function to call when an executor falls idle
 
 // `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
 // a select), "raise" (the exception), "start", "end" (the result or the exception). `target`: the
@@ -34,7 +38,7 @@ void observe_end(ProcessObject* p, PyObject* result) noexcept;
 
 template <class F>
 PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
-  if (!observing) [[likely]]
+  if (!observing()) [[likely]]
     return f();
   Py_XINCREF(target);
   observe("begin", op, target, value);
@@ -50,6 +54,21 @@ void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;
 
 // --- the watchdog --------------------------------------------------------------------------------
+
+// Of a thread of the pool, which runs without the GIL (component_pool.cpp). It writes `process`
+// last as a step begins and first as one ends; who reads it, with the GIL, reads it first: the
+// process is there, for to end it that thread needs the GIL, and `since` is its own or a later one.
+struct WatchedStep {
+  unsigned long thread = 0;
+  prim::atomic<ProcessObject*> process{nullptr};
+  prim::atomic<std::int64_t> since{0};
+  prim::atomic<std::uint64_t> number{0};
+  void begin(ProcessObject* p) noexcept;
+  void end() noexcept {
+    if (process.load(std::memory_order_relaxed)) process.store(nullptr, std::memory_order_seq_cst);
+  }
+};
+void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to);
 
 void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;

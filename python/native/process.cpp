@@ -38,7 +38,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->how = Ending::returned;
   p->kind = kind;
   p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
-      p->lenient = 0;
+      p->lenient = p->native_code = 0;
   // whoever finds it among the collector's objects shall not start it before it is whole: see
   // made()
   p->started = 1;
@@ -102,7 +102,7 @@ static thread_local runtime::Group* waits_for_thread = nullptr;
 // The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
 // the group knows it by.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
-  if (observing) [[unlikely]]
+  if (observing()) [[unlikely]]
     observe_end(p, result);
   PyObject* left = result ? nullptr : judge(p);
   runtime::Group* g = b.group;
@@ -319,7 +319,7 @@ void coroutine_run(core::Waker* w) {
       return;
     }
   }
-  if (stepping) [[unlikely]]
+  if (stepping()) [[unlikely]]
     step_begins(p);
   PyObject* r = nullptr;
   PySendResult s;
@@ -350,7 +350,7 @@ void coroutine_run(core::Waker* w) {
         s = throw_into(p->body, take_exception(), &r);
       }
   }
-  if (stepping) [[unlikely]]
+  if (stepping()) [[unlikely]]
     step_ends();
   if (s == PYGEN_NEXT) [[likely]] {
     Py_DECREF(r);
@@ -407,7 +407,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   g.add(*t);
   p->base.id = std::uint32_t(t->id);
   if (p->watch()) name_watch(p);
-  if (observing) [[unlikely]]
+  if (observing()) [[unlikely]]
     observe_start(p);
   Py_INCREF(p);
   g.run.activated();
@@ -527,7 +527,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);
   if (p->watch()) name_watch(p);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
-  if (observing) [[unlikely]]
+  if (observing()) [[unlikely]]
     observe_start(p);
   here.post(&p->base);
 }

@@ -364,7 +364,7 @@ PyObject* new_select(Choice* choice, AlternativeObject* alternative, Purpose pur
 }
 
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
-  if (!observing) [[likely]]
+  if (!observing()) [[likely]]
     return block_in_select(c, purpose, remember);
   PyObject* guards = c.describe();
   observe("begin", verb_of(purpose), guards, nullptr);

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from weft import _observers
+from weft._extension import native as _native
 from weft.errors import ChannelEnd
 
 
@@ -51,6 +52,16 @@ def place_of(error: BaseException) -> tuple[str, int]:
     return file, line
 
 
+def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int]:
+    """Where a process is, or was when `error` was raised. A component's has no frames: it says itself
+    where its operation stands in the source.
+    """
+    there: tuple[str, int] | None = _native._component_place(process)
+    if there is not None:
+        return there
+    return caller() if error is None else place_of(error)
+
+
 def caller() -> tuple[str, int]:
     """Where the program is: the innermost frame that is not of this package."""
     frame = sys._getframe(1)
@@ -65,7 +76,7 @@ def left_by(process: Any, error: BaseException) -> Left | None:
         return None
     channel = getattr(error, "channel", None)
     name = getattr(channel, "name", None) or "?"
-    return Left(process.path, type(error).__name__, name, *place_of(error))
+    return Left(process.path, type(error).__name__, name, *place_in(process, error))
 
 
 class Naming:
@@ -101,7 +112,7 @@ class Naming:
             if (kind, id(channel)) in named:
                 continue
             named.add((kind, id(channel)))
-            file, line = caller()
+            file, line = place_in(process)
             who = f"process {process.path}" if process is not None else "the program"
             self._say(
                 f"{who}: guard {index} ({kind} {channel.name}) of its select fell silent: the channel has "

@@ -28,13 +28,20 @@ class Hog(NamedTuple):
     path: str  #: of the process
     seconds: float  #: since it was resumed
     file: str
-    line: int  #: where it was
-    stack: str  #: as of a traceback, innermost last
+    line: int  #: where it was; of a component's process its last operation
+    stack: str  #: as of a traceback, innermost last; empty of a component's process
 
     def __str__(self) -> str:
+        who = f"process {self.path} has kept its"
+        at = f"{self.seconds:.3f} s at {self.file}:{self.line}"
+        if not self.stack:
+            return (
+                f"{who} thread of the pool for {at}, where its last operation stands: "
+                "put it on a thread of its own, on='thread'"
+            )
         return (
-            f"process {self.path} has kept its scheduler for {self.seconds:.3f} s at {self.file}:{self.line}: let others "
-            f"run by yield_(), or make it a thread process (def)\n{self.stack}"
+            f"{who} scheduler for {at}: let others run by yield_(), or make it a thread process "
+            f"(def)\n{self.stack}"
         )
 
 
@@ -98,6 +105,9 @@ class Watchdog:
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
     import traceback
 
+    there = _native._component_place(process)
+    if there is not None:
+        return Hog(process.path, seconds, *there, "")
     frame = sys._current_frames().get(thread)
     frames: list[tuple[types.FrameType, int]] = []
     while frame is not None:
