@@ -101,6 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     else
       s.feed_packed(t, in);
     require(w::cbor_fault(in) != nullptr || !in.empty());  // it reads what it may, and no more
+    require(w::cbor_fault(in, true) == nullptr || w::cbor_fault(in) != nullptr);
   } else {
     // kind, flags, where, op, val (2 bytes), length of the body, body
     while (in.size() >= 7) {

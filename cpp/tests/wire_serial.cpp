@@ -363,6 +363,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("wire 17.15: typed values may have objects, which a board has not") {
+  const auto fault = [](const std::string& s, bool typed = true) {
+    return w::cbor_fault(bytes(s), typed);
+  };
+  using namespace std::string_literals;
+  for (const std::string& good :
+       {"\xD8\x1B\x80"s, "\xD8\x1B\x82\x61z\xA1\x61x\xD8\x1B\x80"s, "\x81\xD8\x1B\x81\xC2\x41\x01"s,
+        "\xDA\0\0\0\x1B\x80"s, "\x81\x01"s}) {
+    CHECK_MESSAGE(fault(good) == nullptr, good);
+    CHECK((fault(good, false) == nullptr) == (good == "\x81\x01"s));
+  }
+  for (const std::string& bad :
+       {"\xD8\x1B"s, "\xD8\x1B\xA0"s, "\xD8\x1B\x01"s, "\xD8\x1B\x81"s, "\xD8\x1C\x80"s,
+        "\xC1\x01"s, "\xA1\xD8\x1B\x80\x01"s, "\xD8\x1B\x9F\xFF"s, "\xD8\x1B\xD8\x1B\x80"s,
+        std::string(65, '\x81') + "\x01"})
+    CHECK_MESSAGE(fault(bad) != nullptr, bad);
+  CHECK(fault(std::string(64, '\x81') + "\x01") == nullptr);
+  std::string objects;  // each is an array in a tag: two deep
+  for (int i = 0; i < 40; ++i) objects += "\xD8\x1B\x81";
+  CHECK(fault(objects + "\x01") != nullptr);
+}
+
 TEST_CASE("wire 12.8: what is one value of a board's channel, and what is none") {
   const auto fault = [](const std::string& s) { return w::cbor_fault(bytes(s)); };
   using namespace std::string_literals;

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any
 
-from points import Point
+from points import Late, Place, Point, Unknown
 
 from weft import net
 from weft import processes as ps
@@ -60,6 +60,16 @@ def fails(how: str) -> None:
 @ps.process
 def gives_an_object() -> Any:
     return Point(1, 2)
+
+
+@ps.process
+def moved(place: Any, by: int) -> Any:
+    return Place(place.name, (place.at[0] + by, place.at[1]))
+
+
+@ps.process
+def gives(what: str) -> Any:
+    return {"late": Late, "unknown": Unknown}[what](3)
 
 
 @ps.process
@@ -134,6 +144,10 @@ def where(_: Any) -> int:
 
 def point_if(really: Any) -> Any:
     return Point(1, 2) if really else 0
+
+
+def unknown_if(really: Any) -> Any:
+    return Unknown(1) if really else 0
 
 
 def dies_if(really: bool) -> None:

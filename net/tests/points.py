@@ -1,6 +1,65 @@
-"""A class that two programs know."""
+"""Classes that two programs know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from weft import net
 
 
 class Point:
+    """No class whose objects are values."""
+
     def __init__(self, x: int, y: int) -> None:
         self.x, self.y = x, y
+
+
+@net.accepts
+@dataclass
+class Place:
+    name: str
+    at: tuple[int, int] = (0, 0)
+    more: Any = None
+
+
+@net.accepts
+@dataclass(frozen=True)
+class Tree:
+    value: int
+    left: Tree | None = None
+    right: Tree | None = None
+
+
+@net.accepts
+class Pair(NamedTuple):
+    first: int
+    second: Place
+
+
+@net.accepts
+class Signal(msgspec.Struct, rename="camel", tag="signal"):
+    a_level: float
+    is_on: bool = False
+
+
+@net.accepts
+class Row(msgspec.Struct, array_like=True):
+    number: int
+    text: str
+
+
+@dataclass
+class Unknown:
+    """Nobody accepts it."""
+
+    x: int
+
+
+@dataclass
+class Late:
+    """Its caller accepts it; a host does not."""
+
+    x: int

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from points import Point
+from points import Place, Point, Unknown
 
 from weft import coroutines as co
 from weft import net
@@ -56,6 +56,17 @@ def writes_an_object(address: str, keys: str, trust: str) -> None:
         except BadUse as error:
             say(str(error))
         points.retire()
+
+
+def writes_objects(address: str, keys: str) -> None:
+    """One that is accepted, one that is not, and one more."""
+    with net.connect(address, keys=keys) as session:
+        objects = session.take("objects")
+        for value in (Place("a", (1, 2)), Unknown(1), [Place("b")]):
+            objects.write(value)
+        objects.retire()
+        say("written")
+        say(session.wait())
 
 
 def counts(address: str, keys: str) -> None:

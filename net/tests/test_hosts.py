@@ -165,9 +165,9 @@ def test_a_failure_makes_exceptions_only(module, kind, args):  # wire 17.11
 
 def test_plain_values_only(agent, network):  # wire 17.10
     agent()
-    with pytest.raises(BadUse, match=r"a Point cannot go to a board, or to a program on another"):
+    with pytest.raises(BadUse, match=r"a Point cannot go to a program on another"):
         th.run(parts.x_of.on("gpu1")(Point(3, 4)))
-    with pytest.raises(BadUse, match=r"a Point cannot go to a board, or to a program on another"):
+    with pytest.raises(BadUse, match=r"a Point cannot go to a program on another"):
         th.run(parts.gives_an_object.on("gpu1")())
     with pytest.raises(BadUse, match=r"itself cannot go to another machine: give it an end"):
         th.run(parts.x_of.on("gpu1")(th.Channel()))

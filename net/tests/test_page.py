@@ -18,7 +18,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | r
 
 
 def test_the_home_and_who_writes_to_it(server, tmp_path):
-    home, writer, _ = BLOCKS
+    home, writer, *_ = BLOCKS
     assert "offer(" in home and "network.writer(" in writer
     folder = tmp_path / "server"
     (folder / "server").write_text(server.url)  # as `weft net up` notes it
@@ -52,6 +52,29 @@ def test_a_process_on_another_host(server, keys, agent, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{[[n, n * n] for n in range(8)]}\n"
+
+
+def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
+    """As an argument and as a result, from a module of the page's."""
+    function = "\n\ndef moved(p):\n    return Point(p.name, (p.at[0] + 1, p.at[1]))\n"
+    program = (
+        "import points\nfrom weft import net\nfrom weft.processes import Executor\n"
+        "with net.join() as network, Executor(on='gpu1') as pool:\n"
+        "    print(pool.submit(points.moved, points.Point('a', (1, 2))).result())\n"
+    )
+    (tmp_path / "points.py").write_text(BLOCKS[3] + function)
+    agent("gpu1", "--allow", "points:moved", folder=tmp_path)
+    (tmp_path / "server" / "server").write_text(server.url)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "WEFT_NET": str(tmp_path / "server")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "Point(name='a', at=(2, 2))\n"
 
 
 def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path):

@@ -75,9 +75,7 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
     const Seat& s = seats_[i];
     const bool has_value = s.writes && !s.off && !s.later;
     if (has_value) values_[i].o = Py_NewRef(s.value);
-    const Carries what = is_far(s.channel)     ? side_of(s.channel).carries
-                         : is_board(s.channel) ? Carries::cbor
-                                               : Carries::pickle;
+    const Carries what = is_far(s.channel) ? side_of(s.channel).carries : carries(s.channel);
     rooms_.push_back(std::make_unique<SeatRoom>(values_, i, has_value, what));
     delegated = delegated && !s.off;
     if (!is_far(s.channel)) {

@@ -12,15 +12,18 @@ namespace weft::py {
 using wire::Peer;
 using wire::Space;
 
+// The types of values, as GIVE names them.
 inline constexpr const char* kPickle = "pickle";
-
-// What goes through an end: pickles, CBOR, or, of a barrier, nothing.
-enum class Carries : std::uint8_t { pickle, cbor, nothing };
+inline constexpr const char* kCbor = "cbor";
+inline constexpr const char* kValues = "typed";
+inline const char* type_of(Carries what) noexcept {
+  return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
+}
 
 // What came in a frame. Null: it is no value of that kind.
 inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
   if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
-  return what == Carries::cbor ? cbor_from(p) : packed_from(p, by);
+  return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
 }
 
 class ValueRoom final : public wire::Room {
@@ -86,7 +89,7 @@ class ChannelPort : public wire::Port {
     return wire::Port::lend(n, wanted);
   }
   bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
-    return put_into<ValueRoom>(value, by);
+    return put_into(value, by, Carries::pickle);
   }
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
@@ -128,10 +131,9 @@ class ChannelPort : public wire::Port {
   bool closed_;
 
  protected:
-  template <class Room>
-  bool put_into(const wire::Payload& value, wire::Carrier& by) noexcept {
+  bool put_into(const wire::Payload& value, wire::Carrier& by, Carries what) noexcept {
     if constexpr (S == Side::out) {
-      Room room;
+      ValueRoom room(what);
       if (!room.load(value, by)) return false;
       core::Node n;
       n.slot = room.slot();
@@ -145,30 +147,14 @@ class ChannelPort : public wire::Port {
 };
 
 // The same for a board, or a program elsewhere that nobody trusts: values are CBOR.
-inline constexpr const char* kCbor = "cbor";
-class CborRoom final : public wire::Room {
- public:
-  void* slot() noexcept override { return &value_; }
-  bool load(const wire::Payload& p, wire::Carrier&) override {
-    value_.o = cbor_from(p);
-    if (!value_.o) PyErr_Clear();
-    return full_ = value_.o != nullptr;
-  }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
-    return packed_out(value_.o, keep, by);
-  }
-
- private:
-  Value value_;
-};
-template <Side S>
-class BoardPort : public ChannelPort<S> {
+template <Side S, Carries What>
+class CborPort : public ChannelPort<S> {
  public:
   using ChannelPort<S>::ChannelPort;
-  std::string type() const override { return kCbor; }
-  std::unique_ptr<wire::Room> room() const override { return std::make_unique<CborRoom>(); }
+  std::string type() const override { return type_of(What); }
+  std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(What); }
   bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
-    return this->template put_into<CborRoom>(value, by);
+    return this->put_into(value, by, What);
   }
 };
 
@@ -333,7 +319,7 @@ inline void Asked::over() noexcept { far.over(*this); }
 
 // wire.cpp: a channel's values are packed from now on (-1: they cannot be); an end of what a peer
 // has handed to us.
-int wire_channel(ChannelObject* c, bool board);
+int wire_channel(ChannelObject* c, Carries what);
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what = Carries::pickle);
 

@@ -50,7 +50,7 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   if (is_far(c)) {
     moving->push_back({nullptr, side_of(c).end, writes, channel_name(c)});
   } else {
-    if (wire_channel(c, false) < 0 || check_end(e, "write of an end") < 0) return nullptr;
+    if (wire_channel(c, Carries::pickle) < 0 || check_end(e, "write of an end") < 0) return nullptr;
     if (writes)
       c->core.another_writer();
     else

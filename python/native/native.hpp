@@ -388,7 +388,7 @@ void restore_exception(PyObject* e);  // steals
 extern std::uint32_t generation;
 // of a channel's generation: ends come through it
 inline constexpr std::uint32_t kCarries = 0x80000000;
-inline constexpr std::uint32_t kMarks = 0xF8000000;  // with those of wire.hpp
+inline constexpr std::uint32_t kMarks = 0xFC000000;  // with those of wire.hpp
 inline bool of_this_fork(const ChannelObject* c) noexcept {
   return (c->generation & ~kMarks) == generation;
 }

@@ -1,6 +1,7 @@
 // Values on their way to another OS process: the bytes of a pickle, and the object that they were
 // made of if it was made here. Those on their way to a board are CBOR (WIRE.md 12.8), which
-// weft.serial makes and reads.
+// weft.serial makes and reads; those to a program elsewhere that nobody trusts too (17.15),
+// of weft.net.
 //
 //   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a
 //   table in a slot (slot.hpp)
@@ -28,7 +29,7 @@ struct PackedObject {
   PyObject* original;             // of a value that was written here; else null
   std::shared_ptr<Slot>* slot;    // null: in the bytes
   bool table;                     // of the bytes
-  bool cbor;                      // and no pickle
+  Carries what;                   // is in the bytes
   AllSealed* sealed;              // the arrays of Shared objects in it (shared.hpp); null: none
   AllMoved* moved;                // the ends of channels in it (moved.hpp); null: none
 };
@@ -39,8 +40,14 @@ PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
 PyObject* dumps_keywords = nullptr;  // ("buffer_callback",)
-PyObject* cbor_dumps = nullptr;      // (value, channel) -> bytes, by weft.serial
-PyObject* cbor_loads = nullptr;
+struct CborCodec {
+  PyObject* dumps = nullptr;  // (value, channel) -> bytes
+  PyObject* loads = nullptr;  // (bytes, channel or None) -> value
+};
+CborCodec of_boards, of_networks;  // by weft.serial; by weft.net
+CborCodec& codec_of(Carries what) noexcept {
+  return what == Carries::typed ? of_networks : of_boards;
+}
 PyObject* loads_keywords = nullptr;  // ("buffers",)
 PyObject* numbers = nullptr;         // (memoryview) -> what pickle takes for it, by weft._pickling
 PyObject* protocol = nullptr;
@@ -56,7 +63,7 @@ PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table,
     p->original = original;
     p->slot = slot ? new std::shared_ptr<Slot>(std::move(slot)) : nullptr;
     p->table = table;
-    p->cbor = false;
+    p->what = Carries::pickle;
     p->sealed = nullptr;
     p->moved = nullptr;
     return reinterpret_cast<PyObject*>(p);
@@ -264,18 +271,22 @@ PyObject* f_set_numbers(PyObject*, PyObject* f) {
 }
 PyObject* f_set_cbor(PyObject*, PyObject* args) {
   PyObject *d, *l;
-  if (!PyArg_ParseTuple(args, "OO", &d, &l)) return nullptr;
-  Py_XSETREF(cbor_dumps, Py_NewRef(d));
-  Py_XSETREF(cbor_loads, Py_NewRef(l));
+  int typed = 0;
+  if (!PyArg_ParseTuple(args, "OO|p", &d, &l, &typed)) return nullptr;
+  CborCodec& codec = typed ? of_networks : of_boards;
+  Py_XSETREF(codec.dumps, Py_NewRef(d));
+  Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// What is wrong with bytes as a value of a board's channel; None: nothing.
-PyObject* f_cbor_fault(PyObject*, PyObject* bytes) {
-  if (!PyBytes_Check(bytes))
-    return PyErr_Format(PyExc_TypeError, "bytes are asked for, not %R", bytes);
-  const char* const wrong =
-      wire::cbor_fault(wire::Bytes(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes)),
-                                   static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))));
+// What is wrong with bytes as a value of a board's channel, or of one to a program elsewhere; None:
+// nothing.
+PyObject* f_cbor_fault(PyObject*, PyObject* args) {
+  PyObject* bytes;
+  int typed = 0;
+  if (!PyArg_ParseTuple(args, "S|p", &bytes, &typed)) return nullptr;
+  const wire::Bytes in(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes)),
+                       static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
+  const char* const wrong = wire::cbor_fault(in, typed != 0);
   if (!wrong) Py_RETURN_NONE;
   return PyUnicode_FromString(wrong);
 }
@@ -285,18 +296,19 @@ PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS
                            {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
                            {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
                            {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
-                           {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},
+                           {"_cbor_fault", gated<f_cbor_fault>, METH_VARARGS, nullptr},
                            {}};
 
-PyObject* as_cbor(PyObject* bytes, PyObject* original) noexcept {
+PyObject* as_cbor(PyObject* bytes, PyObject* original, Carries what) noexcept {
   PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;
-  if (packed) packed_of(packed)->cbor = true;
+  if (packed) packed_of(packed)->what = what;
   return packed;
 }
-PyObject* pack_for_board(ChannelObject* c, PyObject* value) {
-  PyObject* const bytes =
-      PyObject_CallFunctionObjArgs(cbor_dumps, value, reinterpret_cast<PyObject*>(c), nullptr);
-  return bytes ? as_cbor(bytes, Py_NewRef(value)) : nullptr;
+PyObject* pack_cbor(ChannelObject* c, PyObject* value) {
+  const Carries what = carries(c);
+  PyObject* const bytes = PyObject_CallFunctionObjArgs(codec_of(what).dumps, value,
+                                                       reinterpret_cast<PyObject*>(c), nullptr);
+  return bytes ? as_cbor(bytes, Py_NewRef(value), what) : nullptr;
 }
 
 }  // namespace
@@ -378,11 +390,11 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
 }
 
-PyObject* cbor_from(const wire::Payload& p) noexcept {
-  if (!p.in_body || wire::cbor_fault(p.bytes)) return nullptr;
+PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
+  if (!p.in_body || wire::cbor_fault(p.bytes, what == Carries::typed)) return nullptr;
   return as_cbor(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(p.bytes.data()),
                                            static_cast<Py_ssize_t>(p.bytes.size())),
-                 nullptr);
+                 nullptr, what);
 }
 
 namespace {
@@ -449,7 +461,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     const Beside gathers(sealed);
     const Moving moves(moved);
     if (is_board(c)) {
-      packed = pack_for_board(c, value);
+      packed = pack_cbor(c, value);
     } else if (PyObject* const bytes = pickled(sent, reinterpret_cast<PyObject*>(c), list)) {
       if (PyBytes_GET_SIZE(bytes) > kInFrame || (list && PyList_GET_SIZE(list) > 0)) {
         packed = pack_parts(bytes, list, value);
@@ -468,7 +480,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   return packed;
 }
 
-PyObject* unpack(const ChannelObject*, PyObject* packed) {
+PyObject* unpack(const ChannelObject* c, PyObject* packed) {
   if (is_cell(packed)) return unpack_native(packed);
   if (!is_packed(packed)) return packed;
   PyObject* r;
@@ -488,8 +500,11 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
       r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)),
                      static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
                      [&](std::size_t at, std::size_t size) { return part_of(p->bytes, at, size); });
+    } else if (p->what == Carries::pickle) {
+      r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
-      r = PyObject_CallFunctionObjArgs(p->cbor ? cbor_loads : pickle_loads, p->bytes, nullptr);
+      PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
+      r = PyObject_CallFunctionObjArgs(codec_of(p->what).loads, p->bytes, at, nullptr);
     }
   }
   Py_DECREF(packed);

@@ -10,7 +10,7 @@ bool is_packed(PyObject* o) noexcept;
 // What came in a frame. Null: it is no value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
 // What came from a board. Null: it is no value, or there is no memory.
-PyObject* cbor_from(const wire::Payload& p) noexcept;
+PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 // A packed value as a frame takes it; `keep` holds what it refers to.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
 // The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any

@@ -84,7 +84,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   }
   auto* const head = reinterpret_cast<ChannelObject*>(c);
   c->name = name;
-  c->generation = generation | kCarries | kWired | kFar | (what == Carries::cbor ? kBoard : 0);
+  c->generation = generation | kCarries | kWired | kFar | marks_of(what);
   c->immunity = 0;
   c->side = new FarSide(std::move(e), !writes, what);
   new (&c->core) core::FarEngine<Value, Shared>(c->side);
@@ -128,12 +128,16 @@ Value* first_bare(Engine& c) {
 }  // namespace
 // Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing
 // was changed but for those before it.
-int wire_channel(ChannelObject* c, bool board) {
-  if (is_wired(c) && is_board(c) != board) {
+int wire_channel(ChannelObject* c, Carries what) {
+  const bool board = what != Carries::pickle;
+  if (is_wired(c) && carries(c) != what) {
     bad_use(
         "give: channel %s has ends %s, where its values are packed differently: make another "
         "channel, and a process between the two",
-        channel_name(c).c_str(), board ? "in other OS processes" : "on a board or another machine");
+        channel_name(c).c_str(),
+        !is_board(c)                   ? "in other OS processes"
+        : carries(c) == Carries::typed ? "on another machine"
+                                       : "on a board");
     return -1;
   }
   if (is_wired(c)) return 0;
@@ -151,12 +155,12 @@ int wire_channel(ChannelObject* c, bool board) {
     if (cells_to_objects(c) < 0) return -1;
   }
   carry_ends(c);
-  if (board) c->generation |= kBoard;
+  c->generation |= marks_of(what);
   for (Value* v; (v = first_bare(c->core));) {
     PyObject* const value = v->o;
     PyObject* const packed = pack(c, Py_NewRef(value));
     if (!packed) {
-      c->generation &= ~kBoard;
+      c->generation &= ~(kBoard | kObjects);
       return -1;
     }
     // The program went on meanwhile: is it there yet?
@@ -178,9 +182,9 @@ namespace {
 // A link of any kind.
 class AnyLink {
  public:
-  AnyLink(wire::Joint& j, bool b) noexcept : joint(j), board(b) {}
+  AnyLink(wire::Joint& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
   bool network = false;  // over a network (WIRE.md 17)
-  const char* type() const noexcept { return board ? kCbor : kPickle; }
+  const char* type() const noexcept { return type_of(what); }
   virtual ~AnyLink() = default;
   virtual void begin() {}  // without the GIL, once it is made
   virtual void leave(const char* why) = 0;
@@ -189,14 +193,15 @@ class AnyLink {
   std::uint32_t news() const noexcept { return joint.news(); }
   void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
   wire::Joint& joint;
+  const Carries what;
   const bool board;  // its values are CBOR
 };
 template <class L>
 class LinkOf : public AnyLink {
  public:
   template <class... Options>
-  LinkOf(bool cbor, const std::shared_ptr<Space>& s, int fd, const Options&... o)
-      : AnyLink(link_, cbor), link_(s, fd, o...) {}
+  LinkOf(Carries what, const std::shared_ptr<Space>& s, int fd, const Options&... o)
+      : AnyLink(link_, what), link_(s, fd, o...) {}
   void leave(const char* why) override { link_.leave(why); }
   void join() override { link_.join(); }
 
@@ -213,7 +218,7 @@ std::shared_ptr<wire::Attendant>* attendant = nullptr;
 class SharedLink final : public LinkOf<wire::ShmLink> {
  public:
   SharedLink(const std::shared_ptr<Space>& s, int fd)
-      : LinkOf(false, s, fd, wire::ShmLink::kLater) {
+      : LinkOf(Carries::pickle, s, fd, wire::ShmLink::kLater) {
     if (!attendant) attendant = new auto(wire::Attendant::get());
     ++shared_links;
   }
@@ -277,7 +282,7 @@ std::shared_ptr<AnyLink> open_link(PyObject* o) {
 
 // Takes over the socket. Throws BadUse.
 std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
-  if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(false, space, fd);
+  if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(Carries::pickle, space, fd);
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
   if (shared_links < kSharedLinks) return std::make_shared<SharedLink>(space, fd);
   ::close(fd);
@@ -312,10 +317,11 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
     std::shared_ptr<AnyLink> link;
     if (board) {
       wire::make_line(fd, baud);
-      link = std::make_shared<LinkOf<wire::SerialLink>>(true, space, fd, line);
+      link = std::make_shared<LinkOf<wire::SerialLink>>(Carries::cbor, space, fd, line);
       ++boards;
     } else if (network) {
-      link = std::make_shared<LinkOf<wire::StreamLink>>(network == 1, space, fd, false);
+      const Carries what = network == 1 ? Carries::typed : Carries::pickle;
+      link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
       link->network = true;
       ++boards;
     } else {
@@ -352,18 +358,17 @@ bool is_named(const std::string& given, std::string_view key) noexcept {
 }
 
 template <Side S>
-std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board) {
-  if (board) return std::make_shared<BoardPort<S>>(c);
-  return std::make_shared<ChannelPort<S>>(c);
-}
-
-template <Side S>
-std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board, bool supervised, bool last,
+std::shared_ptr<wire::Port> port_of(ChannelObject* c, Carries what, bool supervised, bool last,
                                     PyObject* in_hand) {
-  if (supervised && board)
-    return std::make_shared<SupervisedPort<S, BoardPort<S>>>(c, last, in_hand);
-  if (supervised) return std::make_shared<SupervisedPort<S>>(c, last, in_hand);
-  return port_of<S>(c, board);
+  const auto made = [&]<class Port>(std::type_identity<Port>) -> std::shared_ptr<wire::Port> {
+    if (supervised) return std::make_shared<SupervisedPort<S, Port>>(c, last, in_hand);
+    return std::make_shared<Port>(c);
+  };
+  switch (what) {
+    case Carries::typed: return made(std::type_identity<CborPort<S, Carries::typed>>{});
+    case Carries::cbor: return made(std::type_identity<CborPort<S, Carries::cbor>>{});
+    default: return made(std::type_identity<ChannelPort<S>>{});
+  }
 }
 
 // A barrier is the peer's too from now on.
@@ -426,17 +431,17 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     if (e->holders <= 1) close_end(e, EndState::sent);
     Py_RETURN_NONE;
   }
-  if (wire_channel(e->channel, link->board) < 0 || !(link = open_link(o)) ||
+  if (wire_channel(e->channel, link->what) < 0 || !(link = open_link(o)) ||
       check_end(e, "give") < 0)
     return nullptr;
   ChannelObject* const c = e->channel;
   std::shared_ptr<wire::Port> port;
   if (is_reader(end)) {
     c->core.another_reader();
-    port = port_of<Side::in>(c, link->board, supervised, last, in_hand);
+    port = port_of<Side::in>(c, link->what, supervised, last, in_hand);
   } else {
     c->core.another_writer();
-    port = port_of<Side::out>(c, link->board, supervised, last, in_hand);
+    port = port_of<Side::out>(c, link->what, supervised, last, in_hand);
   }
   {
     const Space::Step step(*space);
@@ -483,8 +488,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
                          : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name);
         const std::string called = got.name.substr(std::string_view(wanted).size() + 1);
         if (barrier) return far_barrier(std::move(there), called);
-        PyObject* const mine = far_end(std::move(there), got.writes, called,
-                                       link->board ? Carries::cbor : Carries::pickle);
+        PyObject* const mine = far_end(std::move(there), got.writes, called, link->what);
         if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
         return mine;
       }

@@ -18,10 +18,22 @@ inline constexpr std::uint32_t kFar = 0x20000000;
 // it has had an end of a component (cells.hpp)
 inline constexpr std::uint32_t kNative = 0x10000000;
 // wired to a board, or to a program elsewhere that nobody trusts: its values are CBOR (WIRE.md
-// 12.8, 17.6)
+// 12.8, 17.6); and those of the latter may be objects (17.15)
 inline constexpr std::uint32_t kBoard = 0x08000000;
+inline constexpr std::uint32_t kObjects = 0x04000000;
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
 inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
+
+// What goes through an end: pickles, CBOR for a board or for a program elsewhere, or, of a barrier,
+// nothing.
+enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
+inline constexpr std::uint32_t marks_of(Carries what) noexcept {
+  return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;
+}
+inline Carries carries(const ChannelObject* c) noexcept {
+  if (!is_board(c)) return Carries::pickle;
+  return (c->generation & kObjects) != 0 ? Carries::typed : Carries::cbor;
+}
 inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
 inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
 // What is written to it is packed first.

@@ -29,12 +29,14 @@ from typing import Any, NamedTuple
 
 from weft import _child, _executor, _pickling, _rounds
 from weft._extension import native as _native
+from weft._net_values import module_of
 from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
 
 __all__ = ["Asked", "asked_of", "exception_of", "fault", "packed", "parted_run", "serve"]
 
 TOKEN = 32 + 1 + 10  # bytes that serve() says first
 LONGEST = 200  # characters of MODULE:FUNCTION
+ALL = -1  # in place of a call's number: all of the list that have no result yet
 
 
 class Asked(NamedTuple):
@@ -90,9 +92,7 @@ def asked_of(function: Any) -> Asked:
         )
     module, name = found
     file = getattr(sys.modules[module], "__file__", None)
-    if module == "__main__":
-        spec = getattr(main, "__spec__", None)
-        module = spec.name if spec is not None else Path(str(file)).stem
+    module = module_of(module)
     if file is None or not file.endswith(".py"):
         raise BadUse(
             f"{called} cannot run on another machine: module {module} has no source in Python whose digest could be compared"
@@ -167,8 +167,10 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
     return [without(list(args), [0]), without(dict(keywords), [1]), ends]
 
 
-def _unpacked(said: Any, take: Callable[[str], Any]) -> tuple[list[Any], dict[str, Any]]:
-    if isinstance(said, bytes):
+def _unpacked(
+    said: Any, take: Callable[[str], Any], trusted: bool
+) -> tuple[list[Any], dict[str, Any]]:
+    if trusted:
         args, keywords = _pickling.load_values(said, take)
         return args, keywords
     args, keywords, ends = said
@@ -206,8 +208,10 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
 
 def exception_of(failure: Any, asked: Asked) -> BaseException:
     """The exception, as the caller is to raise it."""
-    if not isinstance(failure, dict):  # both sides trust
-        return failure.exception()  # type: ignore[no-any-return]
+    if isinstance(failure, _pickling.Failure):  # both sides trust
+        return failure.exception()
+    if not isinstance(failure, dict):
+        failure = {}
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
     if failure.get("end") == "Poisoned":
@@ -244,8 +248,6 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
         token: says there which call it is.
         many: calls one after another (17.14).
     """
-    if not trusted:
-        from weft import _cbor  # noqa: F401  # packs the values
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
     own.sendall(f"{token} {os.getpid():>10}".encode())
@@ -268,11 +270,14 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:  # the caller has gone before
         return
+    _import_for(run)
     with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
-        said = orders.read()
+        said, wrong = _heard(orders)
 
         def load() -> _pickling.Call:
-            args, keywords = _unpacked(said, lambda name: _child.taken(link, name))
+            if wrong is not None:
+                raise wrong
+            args, keywords = _unpacked(said, lambda name: _child.taken(link, name), trusted)
             return _pickling.function_named(*parted_run(run)), tuple(args), keywords
 
         _rounds.at_work(1)
@@ -285,6 +290,24 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
         except BadUse as error:  # what it returned cannot go
             _write(result, None, _pickling.Failure(error), trusted)
         result.retire()
+
+
+def _import_for(run: str) -> None:
+    """Its module is there before the arguments come, for it says which classes it accepts."""
+    with contextlib.suppress(BaseException):  # the call raises it again
+        _pickling.function_named(*parted_run(run))
+
+
+def _heard(orders: Any) -> tuple[Any, BadUse | None]:
+    """What the caller says next; or why it is not taken.
+
+    Raises:
+        ChannelEnd: nothing more comes.
+    """
+    try:
+        return orders.read(), None
+    except BadUse as error:
+        return None, error
 
 
 def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: bool) -> None:
@@ -315,9 +338,15 @@ def _serve_many(link: Any, run: str, trusted: bool) -> None:
                 except BadUse as error:
                     result.write([[number, None, _sent(_pickling.Failure(error), trusted)]])
 
+    _import_for(run)
     with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
-        for calls in orders:
-            _executor.in_order(calls, call, send)
+        with contextlib.suppress(Retired):
+            while True:
+                calls, wrong = _heard(orders)
+                if wrong is None:
+                    _executor.in_order(calls, call, send)
+                else:
+                    result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
         result.retire()
 
 

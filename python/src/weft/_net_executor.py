@@ -18,8 +18,7 @@ import time
 from typing import Any
 
 from weft import _executor, _net_calls
-from weft._extension import native as _native
-from weft._net_hosts import FarHost, FarHosts
+from weft._net_hosts import FarHost, FarHosts, _channels_of
 from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
@@ -39,7 +38,7 @@ class _Line:
         self.asked = _net_calls.asked_of(function)._replace(many=True)
         self.host, self.session = hosts._begun(self.asked)
         self.died = False
-        orders, results = _native.Channel("orders"), _native.Channel("result")
+        orders, results = _channels_of(self.asked.name)
         self.told, self.answer = orders.writer(), results.reader()
         try:
             self.session._link.give(orders.reader(), "orders")
@@ -48,8 +47,9 @@ class _Line:
             self.close()
             raise
 
-    def compute(self, batch: list[_executor._Call]) -> None:
-        """Has the calls run there. Who waits hears of each as its result comes.
+    def compute(self, batch: list[_executor._Call]) -> bool:
+        """Has the calls run there. Who waits hears of each as its result comes. False: a result
+        came that this program does not take, so the line is of no use any more.
 
         Raises:
             ProcessDied: the OS process is gone, and with it what had no result yet.
@@ -68,7 +68,13 @@ class _Line:
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
+        except BadUse as error:
+            for call in batch:
+                if not call.future.done():
+                    call.future.set_exception(error)
+            return False
         self.size = _executor.next_size(self.size, len(batch), time.monotonic() - began)
+        return True
 
     def _write(self, batch: list[_executor._Call]) -> BadUse | None:
         """Why it cannot go; None: it has gone."""
@@ -82,16 +88,19 @@ class _Line:
         """
         Raises:
             LookupError, TypeError, ValueError, AttributeError: what comes is no result.
+            BadUse: one is of a class that is not accepted.
         """
         left = set(range(len(batch)))
         while left:
             for number, value, failure in self.answer.read():
-                left.remove(number)
                 if failure is None:
+                    left.remove(number)
                     batch[number].future.set_result(value)
-                else:
-                    error = _net_calls.exception_of(failure, self.asked)
-                    batch[number].future.set_exception(error)
+                    continue
+                error = _net_calls.exception_of(failure, self.asked)
+                for n in left.copy() if number == _net_calls.ALL else (number,):
+                    left.remove(n)
+                    batch[n].future.set_exception(error)
 
     def kill(self) -> None:
         with contextlib.suppress(BadUse):
@@ -139,10 +148,15 @@ class State(_executor._State):
                 if line is None:
                     continue
                 try:
-                    line.compute(batch)
+                    usable = line.compute(batch)
                 except BaseException as error:
                     self.break_it(_text(error), batch)
                     raise
+                if not usable:
+                    del lines[id(line.function)]
+                    with self.lock:
+                        self.hosts.discard(line)
+                    line.close()
         except ProcessDied:
             pass  # all who wait have been told
         finally:

@@ -26,6 +26,10 @@ __all__ = ["FarHost", "FarHosts"]
 FRESH = 1.0  # seconds for which the list of hosts is good, where all of it answer
 
 
+def _channels_of(name: str) -> tuple[Any, Any]:
+    return _native.Channel(f"arguments of {name}"), _native.Channel(f"result of {name}")
+
+
 class _Far(Elsewhere, abc.ABC):
     _way = "network"
 
@@ -96,7 +100,7 @@ class _Far(Elsewhere, abc.ABC):
 
         link = session._link
         cancelled: Cancelled | None = None
-        orders, result = _native.Channel("orders"), _native.Channel("result")
+        orders, result = _channels_of(asked.name)
         told, answer = orders.writer(), result.reader()
         try:
             packed = _net_calls.packed(asked.name, args, keywords, lend, session.trusted)

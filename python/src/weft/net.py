@@ -6,8 +6,9 @@ a program at an address.
 
 The ends are ordinary ones, in every backend. Programs find each other at a NATS server (`weft net
 up` starts one for a developer) and then talk directly, by TLS 1.3 with certificates on both sides.
-Values are None, bool, int, float, str, bytes, lists and dicts, unless both sides say `trust=True`:
-then they are pickled, and each side can make the other run anything. `pip install 'weft[net]'`.
+Values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses that the reader
+`accepts`, lists and dicts, unless both sides say `trust=True`: then they are pickled, and each side
+can make the other run anything. `pip install 'weft[net]'`.
 """
 
 from __future__ import annotations
@@ -27,14 +28,20 @@ from weft._net_hosts import FarHost, FarHosts
 from weft._net_keys import make_keys
 from weft._net_link import Session
 from weft._net_names import Meeting, Named, checked
+from weft._net_values import accepts
 from weft.errors import BadUse, PeerDied
 
-try:
-    from weft import _cbor  # noqa: F401  # packs the values
-except ImportError as error:
-    raise ImportError(f"weft.net needs '{error.name or error}': pip install 'weft[net]'") from error
-
-__all__ = ["Door", "Named", "Network", "Session", "connect", "join", "listen", "make_keys"]
+__all__ = [
+    "Door",
+    "Named",
+    "Network",
+    "Session",
+    "accepts",
+    "connect",
+    "join",
+    "listen",
+    "make_keys",
+]
 
 Path = str | os.PathLike[str]
 

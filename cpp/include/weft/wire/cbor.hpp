@@ -1,8 +1,9 @@
 // What of CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers
-// of any size, floats, text, bytes, arrays and maps of those, all of definite length. Here is only
-// the check of what a peer sends: no value is made.
+// of any size, floats, text, bytes, arrays and maps of those, all of definite length. Typed values
+// (17.15) are those and objects: tag 27 of an array. Here is only the check of what a peer sends:
+// no value is made.
 //
-// Invariant: no input reads outside of it, and none nests deeper than kDeepest.
+// Invariant: no input reads outside of it, and none nests deeper than the limit.
 #pragma once
 #include "frame.hpp"
 
@@ -12,8 +13,7 @@ namespace detail {
 
 class CborCheck {
  public:
-  static constexpr int kDeepest = 16;
-  explicit CborCheck(Bytes in) noexcept : in_(in) {}
+  CborCheck(Bytes in, bool typed) noexcept : in_(in), typed_(typed) {}
   const char* whole() noexcept {
     if (item(0) && !in_.empty()) why_ = "more than one value";
     return why_;
@@ -40,7 +40,9 @@ class CborCheck {
   bool item(int depth, bool key = false) noexcept {
     std::uint8_t major, low;
     std::uint64_t n;
-    if (depth > kDeepest) return bad("a value that nests deeper than 16");
+    if (depth > (typed_ ? 64 : 16))
+      return bad(typed_ ? "a value that nests deeper than 64"
+                        : "a value that nests deeper than 16");
     if (!head(major, low, n)) return false;
     switch (major) {
       case 0:
@@ -60,6 +62,12 @@ class CborCheck {
           if ((major == 5 && !item(depth + 1, true)) || !item(depth + 1)) return false;
         return true;
       case 6:
+        if (typed_ && n == 27) {
+          if (key) return bad("an object as a key");
+          if (in_.empty() || std::to_integer<std::uint8_t>(in_[0]) >> 5 != 4)
+            return bad("an object that is no array");
+          return item(depth + 1);
+        }
         if ((n != 2 && n != 3) || in_.empty() || std::to_integer<std::uint8_t>(in_[0]) >> 5 != 2)
           return bad("a tag that is no large integer's");
         return item(depth + 1);
@@ -91,12 +99,15 @@ class CborCheck {
   }
 
   Bytes in_;
+  const bool typed_;
   const char* why_ = nullptr;
 };
 
 }  // namespace detail
 
 // What is wrong with it as one value; null: nothing.
-inline const char* cbor_fault(Bytes in) noexcept { return detail::CborCheck(in).whole(); }
+inline const char* cbor_fault(Bytes in, bool typed = false) noexcept {
+  return detail::CborCheck(in, typed).whole();
+}
 
 }  // namespace weft::inline WEFT_ABI::wire

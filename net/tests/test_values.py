@@ -1,0 +1,658 @@
+"""Typed values to programs that are not trusted (WIRE.md 17.15): what arrives, what is refused, and
+that nothing which comes runs anything."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime
+import enum
+import os
+import pickle
+import random
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cbor2
+import far_parts as parts
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from points import Late, Pair, Place, Point, Row, Signal, Tree, Unknown
+from test_sessions import echoed
+
+from weft import _net_calls, _net_values, net
+from weft import threads as th
+from weft.errors import BadUse, Retired
+from weft.processes import Executor
+
+
+class C:
+    """As far as a channel is asked here."""
+
+    name = "c"
+
+
+def passed(value: Any) -> Any:
+    """As it arrives."""
+    return _net_values._loads(_net_values._dumps(value, C), C)
+
+
+def refused(content: Any) -> str:
+    """What a reader says to an object with this content, which is no fault of the bytes."""
+    packed = cbor2.dumps(cbor2.CBORTag(27, content))
+    assert _net_values._native._cbor_fault(packed, True) is None
+    with pytest.raises(BadUse, match=r"^read on channel 'c': .*\. The value is lost$") as raised:
+        _net_values._loads(packed, C)
+    return str(raised.value)
+
+
+# --- what arrives -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Place("a", (1, 2)),
+        Place("a", (1, 2), [{"x": [1, {2: b"y"}]}, None]),
+        Place("a", more=Place("b")),
+        Tree(1, Tree(2), Tree(3, None, Tree(4))),
+        Pair(1, Place("p")),
+        Signal(0.5, True),
+        Row(1, "x"),
+        [Row(1, "x"), {"k": Pair(2, Place("q"))}],
+        -(2**100),
+    ],
+)
+def test_objects_arrive_as_they_were(value):  # wire 17.15
+    came = passed(value)
+    assert came == value and type(came) is type(value)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.int16).reshape(2, 3),
+        np.arange(6.0).reshape(2, 3).T,  # another order of bytes in memory
+        np.arange(12)[::3],
+        np.array([1, 2, 3], dtype=">u4"),
+        np.array([True, False]),
+        np.array([1 + 2j], dtype=np.complex64),
+        np.array(["ab", "ü"]),
+        np.array([b"ab", b"c"]),
+        np.array(["2024-02-29", "NaT"], dtype="M8[D]"),
+        np.array([5], dtype="m8[25us]"),
+        np.float16([1.5, np.inf]),
+        np.array(7),
+        np.zeros((0, 3)),
+        np.zeros((2, 0, 4), dtype=np.uint8),
+    ],
+)
+def test_arrays_with_dtype_and_shape(array):  # wire 17.15
+    (came,) = passed([array])
+    assert type(came) is np.ndarray
+    assert (came.dtype, came.shape) == (array.dtype, array.shape)
+    assert came.tobytes() == array.tobytes()
+    assert came.flags.writeable and came.flags.c_contiguous
+
+
+@pytest.mark.parametrize("number", [np.float32(1.5), np.int8(-3), np.bool_(True), np.float64(2)])
+def test_single_numbers_of_numpy(number):  # wire 17.15
+    came = passed(number)
+    assert type(came) is type(number) and came == number
+
+
+def test_an_array_in_an_object():
+    @net.accepts
+    @dataclasses.dataclass
+    class Picture:
+        pixels: np.ndarray
+        of: str
+
+    picture = Picture(np.eye(3), "e")
+    came = passed(picture)
+    assert (came.pixels == picture.pixels).all() and came.of == "e"
+    with pytest.raises(BadUse, match=r"Expected `numpy.ndarray`, got `list`"):
+        passed(Picture([1], "e"))  # type: ignore[arg-type]
+
+
+def test_a_mapped_file_arrives_as_an_array(tmp_path):
+    (tmp_path / "f").write_bytes(b"\1\2\3\4")
+    mapped = np.memmap(tmp_path / "f", dtype=np.uint8, mode="r")
+    came = passed(mapped)
+    assert type(came) is np.ndarray and came.tolist() == [1, 2, 3, 4]
+
+
+def test_what_is_derived_goes_as_what_it_is_derived_from():
+    class Kind(enum.IntEnum):
+        A = 3
+
+    value = passed([Kind.A, collections.OrderedDict(a=Place("p")), collections.Counter("aa")])
+    assert value == [3, {"a": Place("p")}, {"a": 2}]
+    assert [type(v) for v in value] == [int, dict, dict]
+
+
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(max_size=20)
+)
+_KEYS = st.integers() | st.text(max_size=5)
+_OBJECTS = st.deferred(
+    lambda: (
+        st.builds(Place, st.text(), st.tuples(st.integers(), st.integers()), _VALUES)
+        | st.builds(Signal, st.floats(allow_nan=False), st.booleans())
+        | st.builds(Row, st.integers(), st.text())
+    )
+)
+_VALUES: Any = st.recursive(
+    _SCALARS | _OBJECTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+_SETTINGS = settings(
+    max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+
+
+@_SETTINGS
+@given(_VALUES)
+def test_random_values_arrive(value):  # wire 17.15
+    assert passed(value) == value
+
+
+# --- what cannot be written -------------------------------------------------------------------------------------------
+
+
+class _Color(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class _Counts:
+    n: int
+    twice: int = dataclasses.field(init=False, default=0)
+
+
+_ROUND: list[Any] = []
+_ROUND.append(_ROUND)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (Point(1, 2), "a Point cannot go"),
+        ([{"x": Point(1, 2)}], "a Point cannot go"),
+        (Place("a", more={1}), "a set cannot go"),
+        (Place("a", more=Point(1, 2)), "a Point cannot go"),
+        ({1, 2}, "a set cannot go"),
+        (datetime.date(2024, 1, 1), "a date cannot go"),
+        (_Color.RED, "a _Color cannot go"),
+        (1j, "a complex cannot go"),
+        (memoryview(b"x"), "a memoryview cannot go"),
+        (print, "a builtin_function_or_method cannot go"),
+        (Place, "a type cannot go"),
+        (_Counts(1), "a _Counts, whose field twice has init=False.*cannot go"),
+        (cbor2.CBORTag(27, ["points.Place", {}]), "a CBORTag cannot go"),
+        (np.array([object()]), "an array of dtype object cannot go"),
+        (np.zeros(2, dtype=[("a", int)]), "an array of dtype .* cannot go"),
+        (np.longdouble(1), "an array of dtype .* cannot go"),
+        (np.ma.array([1]), "a MaskedArray cannot go"),
+        ({(1, 2): 3}, "an array or a map as a key"),
+        (_ROUND, "stands in itself"),
+    ],
+)
+def test_what_cannot_be_typed_is_refused_at_the_write(value, says):  # wire 17.15
+    with pytest.raises(BadUse, match=rf"^write on channel 'c': .*{says}.*"):
+        _net_values._dumps(value, C)
+
+
+def test_how_deep():  # wire 17.15
+    deep: Any = 1
+    for _ in range(64):
+        deep = [deep]
+    assert passed(deep) == deep
+    with pytest.raises(BadUse, match="deeper than 64"):
+        passed([deep])
+
+
+# --- what a program accepts -------------------------------------------------------------------------------------------
+
+
+def test_accepts_gives_the_class_back():
+    @dataclasses.dataclass
+    class Own:
+        x: int
+
+    assert net.accepts(Own) is Own and net.accepts(Own) is Own
+    assert passed(Own(3)) == Own(3)
+
+
+@pytest.mark.parametrize(
+    "kind", [Point, int, list, tuple, "Place", None, Place("x"), BaseException]
+)
+def test_what_is_no_class_of_values(kind):
+    with pytest.raises(BadUse, match=r"no dataclass, NamedTuple or msgspec\.Struct"):
+        net.accepts(kind)
+
+
+def test_fields_that_cannot_be_checked():
+    with pytest.raises(BadUse, match="_Counts is a class whose field twice has init=False"):
+        net.accepts(_Counts)
+
+    class Either(NamedTuple):
+        x: "Place | Tree"  # noqa: UP037
+
+    with pytest.raises(BadUse, match=r"fields of .*Either cannot be checked"):
+        net.accepts(Either)
+
+
+def test_a_later_class_of_the_same_name():
+    def made(default: int) -> Any:
+        @net.accepts
+        @dataclasses.dataclass
+        class Same:
+            x: int = default
+
+        return Same
+
+    made(1)
+    later = made(2)
+    assert type(passed(later())) is later
+
+
+def test_the_programs_own_module_has_its_files_name(tmp_path, monkeypatch):  # wire 17.15
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__spec__", None)
+    monkeypatch.setattr(main, "__file__", "/where/squares.py")
+    assert _net_values.module_of("__main__") == "squares"
+    assert _net_values.module_of("points") == "points"
+
+
+# --- what a reader refuses --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            ["os.system", ["true"]],
+            "an object of os.system has come, a class that this program does",
+        ),
+        (["points.Unknown", {"x": 1}], "does not accept.*put @weft.net.accepts above the class"),
+        (["points.Point", {"x": 1, "y": 2}], "does not accept"),
+        (["Place", {"name": "a"}], "does not accept"),
+        (["a\nb", {}], "of a class without a proper name"),
+        (["points.Place", {}], "points.Place has come that is none: .*missing required field"),
+        (["points.Place", {"name": 7}], r"Expected `str`, got `int` - at `\$.name`"),
+        (["points.Place", {"name": "a", "at": [1]}], r"at `\$.at`"),
+        (["points.Place", {"name": "a", "z": 1}], "with a field 'z'.*bring the same source"),
+        (["points.Place", {"name": "a", 3: 1}], "with a field '3'"),
+        (["points.Place", ["a"]], "points.Place has come that is none"),
+        (["points.Place", 3], "with other fields"),
+        (["points.Row", [1, "x", 3]], "with other fields"),
+        (["points.Row", {"number": 1, "text": "x"}], "points.Row has come that is none"),
+        (["points.Pair", [1]], "points.Pair has come that is none"),
+        (
+            ["points.Tree", {"value": 1, "left": {"value": "x"}}],
+            "points.Tree has come that is none",
+        ),
+        (["points.Place"], "neither of a class nor an array"),
+        (["points.Place", {"name": "a"}, 3], "neither of a class nor an array"),
+        ([], "neither of a class nor an array"),
+        ([3, 4], "neither of a class nor an array"),
+        (["numpy", "O", [1], b"12345678"], "an array has come that is none"),
+        (["numpy", "|O8", [1], b"12345678"], "an array has come that is none"),
+        (["numpy", "<f16", [1], b"1234567812345678"], "an array has come that is none"),
+        (["numpy", "<V8", [1], b"12345678"], "an array has come that is none"),
+        (["numpy", "<f8,<f8", [1], b"12345678"], "an array has come that is none"),
+        (["numpy", "<f8", [1], "12345678"], "an array has come that is none"),
+        (["numpy", "<f8", 1, b"12345678"], "an array has come that is none"),
+        (["numpy", "<f8", [True], b"12345678"], "an array has come that is none"),
+        (["numpy", "<f8", [-1, -1], b"12345678"], "an array has come that is none"),
+        (["numpy", "<f8", [2], b"12345678"], "whose bytes are not those of its shape"),
+        (["numpy", "<f8", [1 << 61], b""], "whose bytes are not those of its shape"),
+        (["numpy", "<f8", [0, 1 << 63], b""], "an array has come that is none"),
+        (["numpy", "<f8", [1] * 70, b"12345678"], "an array has come that is none"),
+        (["numpy", "<U0", [1 << 40], b""], "an array has come that is none"),
+        (["numpy", "|b1", [2], b"\1\2"], "with bytes that none of them may have"),
+        (["numpy", "<U1", [1], b"\0\0\x11\0"], "with bytes that none of them may have"),
+        (["numpy", ">U1", [1], b"\x11\0\0\0"], "an array of >U1|with bytes"),
+    ],
+)
+def test_objects_that_are_none(content, says):  # wire 17.15
+    import re
+
+    assert re.search(says, refused(content))
+
+
+def test_an_error_of_the_classs_own():
+    @net.accepts
+    @dataclasses.dataclass
+    class Positive:
+        x: int
+
+        def __post_init__(self) -> None:
+            if self.x < 0:
+                raise ValueError("less than nothing")
+
+    assert passed(Positive(1)) == Positive(1)
+    bad = Positive(1)
+    bad.x = -1
+    with pytest.raises(BadUse, match="less than nothing"):
+        passed(bad)
+
+
+def test_no_numpy_at_the_reader(monkeypatch):
+    packed = _net_values._dumps(np.zeros(3), C)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(BadUse, match="there is no numpy here"):
+        _net_values._loads(packed, C)
+
+
+def test_what_cbor_itself_refuses():
+    """A key that cannot be one, though each byte is good."""
+    with pytest.raises(BadUse, match=r"^read on a channel: .*\. The value is lost"):
+        _net_values._loads(bytes.fromhex("a18001"), None)
+
+
+def test_faults_of_the_bytes():  # wire 17.15, 14.2
+    def fault(hexed: str, typed: bool = True) -> Any:
+        return _net_values._native._cbor_fault(bytes.fromhex(hexed), typed)
+
+    assert fault("d81b80") is None
+    assert fault("d81b80", False) == "a tag that is no large integer's"  # a board has none
+    assert fault("d81b") == "an object that is no array"
+    assert fault("d81ba0") == "an object that is no array"
+    assert fault("d81b8261") == "a value that is cut off"
+    assert fault("a1d81b8001") == "an object as a key"
+    assert fault("c101") == "a tag that is no large integer's"
+    assert fault("81" * 64 + "01") is None
+    assert "deeper than 64" in fault("81" * 65 + "01")
+    assert "deeper than 16" in fault("81" * 17 + "01", False)
+    assert "deeper than 64" in fault("d81b81" * 40 + "01")
+
+
+# --- nothing that comes runs anything ---------------------------------------------------------------------------------
+
+_watched: list[str] | None = None
+_RUNS = ("import", "exec", "compile", "open", "os.system", "subprocess.Popen", "pickle.find_class")
+
+
+def _audit(event: str, args: Any) -> None:
+    if _watched is not None and event in _RUNS:
+        _watched.append(f"{event} {args!r:.100}")
+
+
+sys.addaudithook(_audit)
+_ALLOWED = (int, float, str, bytes, bool, type(None), list, dict, tuple, np.ndarray, np.generic)
+
+
+def _read(packed: bytes) -> None:
+    """It is refused, or is a value of what was accepted; and nothing was run."""
+    global _watched
+    if _net_values._native._cbor_fault(packed, True) is not None:
+        return
+    _watched = []
+    try:
+        value = _net_values._loads(packed, C)
+    except BadUse:
+        return
+    finally:
+        ran, _watched = _watched, None
+        assert ran == []
+    left = [value]
+    while left:
+        one = left.pop()
+        if type(one) in _net_values._accepted.values():
+            shape = _net_values._shape_of(type(one))
+            left += [getattr(one, f) for f in shape.fields.values()]
+        else:
+            assert isinstance(one, _ALLOWED), type(one)
+            if isinstance(one, (list, tuple)):
+                left += one
+            elif isinstance(one, dict):
+                left += one.values()
+            elif isinstance(one, (np.ndarray, np.generic)):
+                assert one.dtype.kind in "biufcSUmM"
+                one.tolist()
+
+
+_NAMES = st.sampled_from(
+    [
+        "points.Place",
+        "points.Row",
+        "points.Pair",
+        "points.Signal",
+        "points.Tree",
+        "numpy",
+        "points.Unknown",
+        "os.system",
+        "builtins.eval",
+        "subprocess.Popen",
+        "builtins.__import__",
+        "pickle.loads",
+        "points",
+        ".",
+        "..",
+        "points.Place.__init__",
+        "weft.net.join",
+    ]
+)
+_FIELDS = st.dictionaries(
+    st.sampled_from(["name", "at", "more", "aLevel", "isOn", "value", "left", "__class__"])
+    | st.text(max_size=3),
+    st.deferred(lambda: _HOSTILE),
+    max_size=3,
+)
+_TYPES = st.sampled_from(["<f8", "|b1", "<U1", "O", "<i2", "<M8[s]", "|S3", "<V4", "f8", ""])
+_HOSTILE: Any = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.builds(lambda *c: cbor2.CBORTag(27, list(c)), _NAMES, _FIELDS)
+        | st.builds(lambda n, f: cbor2.CBORTag(27, [n, f]), _NAMES, st.lists(inner, max_size=3))
+        | st.builds(
+            lambda kind, shape, data: cbor2.CBORTag(27, ["numpy", kind, shape, data]),
+            _TYPES,
+            st.none() | st.lists(st.integers(-1, 4) | st.just(1 << 62), max_size=3),
+            st.binary(max_size=32),
+        )
+        | st.builds(lambda c: cbor2.CBORTag(27, c), st.lists(inner, max_size=4))
+    ),
+    max_leaves=12,
+)
+
+
+@_SETTINGS
+@given(_HOSTILE)
+def test_hostile_objects_run_nothing(value):  # wire 17.15
+    _read(cbor2.dumps(value))
+
+
+@_SETTINGS
+@given(_VALUES, st.integers(), st.integers(1, 6))
+def test_spoilt_bytes_run_nothing(value, seed, times):  # wire 17.15
+    packed = bytearray(_net_values._dumps([value, np.arange(3), Place("a")], C))
+    spoils = random.Random(seed)
+    for _ in range(times):
+        packed[spoils.randrange(len(packed))] = spoils.randrange(256)
+    _read(bytes(packed))
+
+
+@_SETTINGS
+@given(st.binary(max_size=60))
+def test_random_bytes_run_nothing(data):  # wire 17.15
+    _read(b"\xd8\x1b" + data)
+    _read(data)
+
+
+def test_the_watch_sees_what_runs(tmp_path):
+    """The tests above can fail."""
+    global _watched
+    _watched = []
+    try:
+        eval("1")
+        with pytest.raises(FileNotFoundError):
+            (tmp_path / "nothing").read_bytes()
+    finally:
+        ran, _watched = _watched, None
+    assert {r.split()[0] for r in ran} >= {"exec", "open"}
+
+
+# --- between programs -------------------------------------------------------------------------------------------------
+
+
+def test_through_a_session_and_back(keys, program):  # wire 17.6, 17.15
+    array = np.arange(100_000.0).reshape(100, 1000)
+    with net.listen(keys=keys) as door:
+        program("echoes", door.address, keys)
+        with door.next() as session:
+            here = [Place("a", (1, 2)), Pair(1, Place("b")), Row(3, "x"), Tree(1, Tree(2))]
+            *objects, came = echoed(session, [*here, array])
+            assert objects == here and [type(o) for o in objects] == [type(o) for o in here]
+            assert came.dtype == array.dtype and (came == array).all()
+
+
+def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
+    """The value is lost, and the channel goes on."""
+    with net.listen(keys=keys) as door:
+        p = program("writes_objects", door.address, keys)
+        with door.next() as session:
+            c = th.Channel("objects")
+            r = c.reader()
+            session.give("objects", c.writer())
+            assert r.read() == Place("a", (1, 2))
+            with pytest.raises(
+                BadUse,
+                match=r"read on channel 'objects': an object of points\.Unknown has come.*accepts",
+            ):
+                r.read()
+            assert r.read() == [Place("b")]
+            with pytest.raises(Retired):
+                r.read()
+            assert p.heard() == "written"  # its session is still there
+        assert "closed the session" in p.heard()
+
+
+def test_a_choice_that_takes_one(keys, program):  # wire 17.15
+    with net.listen(keys=keys) as door:
+        program("writes_objects", door.address, keys)
+        with door.next() as session:
+            c, other = th.Channel("objects"), th.Channel("other")
+            r, near = c.reader(), other.reader()
+            keep = other.writer()
+            session.give("objects", c.writer())
+            assert th.select(near, r) == (1, Place("a", (1, 2)))
+            with pytest.raises(BadUse, match=r"channel 'objects': an object of points\.Unknown"):
+                th.select(near, r)
+            assert th.select(near, r) == (1, [Place("b")])
+            keep.retire()
+
+
+def test_a_boards_channel_and_a_networks_are_kept_apart(keys, program):
+    """Their values are packed differently, though both are CBOR."""
+    from weft import serial
+
+    there, terminal = os.openpty()
+    c = th.Channel("c")
+    with net.listen(keys=keys) as door:
+        program("takes_what_never_comes", door.address, keys)
+        with door.next() as session:
+            session.give("c", c.reader())
+            with (
+                serial.connect(os.ttyname(terminal)) as board,
+                pytest.raises(BadUse, match="ends on another machine, where its values are"),
+            ):
+                board.give("c", c.writer())
+    os.close(there)
+    os.close(terminal)
+
+
+# --- calls on other hosts ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def network(server, keys):
+    with net.join(server.url, keys=keys, name="caller") as joined:
+        yield joined
+
+
+def test_arguments_and_results(agent, network):  # wire 17.10, 17.15
+    agent()
+    came = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
+    assert came == Place("a", (4, 2)) and type(came) is Place
+    array = th.run(parts.add.on("gpu1")(np.arange(4), np.float64(0.5)))
+    assert array.tolist() == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_arguments_that_the_host_does_not_accept(agent, network):  # wire 17.11
+    agent("gpu1", "--hosts", "1")
+    before = th.run(parts.pid.on("gpu1")())
+    with pytest.raises(
+        BadUse, match=r"'arguments of x_of': an object of points\.Unknown"
+    ) as raised:
+        th.run(parts.x_of.on("gpu1")(Unknown(3)))
+    assert "Traceback" in str(raised.value.__cause__)  # it was over there
+    assert th.run(parts.pid.on("gpu1")()) == before  # and nobody died of it
+
+
+def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.11
+    agent("gpu1", "--hosts", "1")
+    before = th.run(parts.pid.on("gpu1")())
+    with pytest.raises(BadUse, match=r"'result of gives': an object of points\.Unknown has come"):
+        th.run(parts.gives.on("gpu1")("unknown"))
+    assert th.run(parts.pid.on("gpu1")()) == before
+    net.accepts(Late)
+    try:
+        assert th.run(parts.gives.on("gpu1")("late")) == Late(3)
+    finally:
+        del _net_values._accepted["points.Late"]
+
+
+def test_an_executor(agent, network):  # wire 17.14, 17.15
+    """Calls that are refused fail, and the others have their results."""
+    agent("gpu1", "--hosts", "1")
+    with Executor(on="gpu1") as pool:
+        places = [Place(str(i), (i, i)) for i in range(20)]
+        moved = list(pool.map(parts.moved._weft_body, places, range(20)))
+        assert [p.at for p in moved] == [(2 * i, i) for i in range(20)]
+        wrong = pool.submit(parts.plus, Unknown(1), 2)
+        assert "an object of points.Unknown has come" in str(wrong.exception())
+        assert pool.submit(parts.plus, 1, 2).result() == 3
+        wrong = pool.submit(parts.unknown_if, True)
+        assert isinstance(wrong.exception(), BadUse)
+        assert "'result of unknown_if': an object of points.Unknown" in str(wrong.exception())
+        assert pool.submit(parts.unknown_if, False).result() == 0
+        many = [pool.submit(parts.unknown_if, i == 5) for i in range(10)]
+        outcomes = [f.exception() for f in many]
+        assert isinstance(outcomes[5], BadUse)
+        assert all(o is None or isinstance(o, BadUse) for o in outcomes)
+
+
+class _Evil:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("said", ["arguments", "failure"])
+def test_a_pickle_among_plain_values_is_no_pickle(agent, network, tmp_path, monkeypatch, said):
+    """wire 17.10: bytes that stand where a pickle would, between programs that do not trust."""
+    agent()
+    evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
+    if said == "arguments":
+        monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)
+        with pytest.raises((BadUse, ValueError, TypeError)):
+            th.run(parts.pid.on("gpu1")())
+    else:
+        error = _net_calls.exception_of(evil, _net_calls.asked_of(parts.pid))
+        assert type(error) is RuntimeError
+    assert not (tmp_path / "made").exists()

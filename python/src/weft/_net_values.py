@@ -1,0 +1,310 @@
+"""Values that go to a program on another machine that is not trusted (WIRE.md 17.15).
+
+    value ──_shaped()──► plain values, objects as tag 27 ──CBOR──► the other machine ──► _made() of each tag ──► value
+             └─what is none: BadUse at the write                     a class that is not accepted: BadUse at the read ◄┘
+
+Invariants
+- A name that has come is looked up in `_accepted`, and nowhere else: nothing is imported, and no
+  code runs but that of a class which this program has accepted.
+- An array is made of its bytes only if there are just as many as its type and shape say, and each
+  is one that this type may have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+try:
+    import cbor2
+    import msgspec
+except ImportError as error:
+    raise ImportError(f"weft.net needs '{error.name or error}': pip install 'weft[net]'") from error
+
+__all__ = ["accepts", "module_of"]
+
+T = TypeVar("T")
+
+OBJECT = 27  # the tag, as registered for CBOR: [name, …]
+NUMPY = "numpy"  # [this, dtype, shape, bytes]; no class is called so, for a class has a module
+DEEPEST = 64
+VALUES = (
+    "its values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses, NamedTuples, "
+    f"msgspec.Structs, and lists, tuples and dicts of those, at most {DEEPEST} deep"
+)
+
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
+# Of these each machine knows the same by the same bytes. Not `long double`, nor objects.
+_DTYPE = re.compile(
+    r"[|<>](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9][0-9]{0,8}"
+    r"|[mM]8(\[[0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)"
+)
+
+_accepted: dict[str, Any] = {}
+
+
+class _Refused(Exception):
+    """Why a value cannot go, or cannot be made."""
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+def module_of(module: str) -> str:
+    """By which name another machine imports it: of the program itself the name of its file."""
+    main = sys.modules.get("__main__")
+    if module != "__main__" or main is None:
+        return module
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    return spec.name if spec is not None else Path(file).stem if file else module
+
+
+def _name_of(kind: type) -> str:
+    return f"{module_of(kind.__module__)}.{kind.__qualname__}"
+
+
+class _Shape:
+    """The fields of a class whose objects are values."""
+
+    def __init__(
+        self, fields: Mapping[str, str], get: Callable[[Any], Any], wrong: str | None = None
+    ) -> None:
+        self.fields = fields  # by the names with which they go: the attributes
+        self.get = get  # object -> its fields, as they go
+        self.wrong = wrong
+
+
+@functools.lru_cache(maxsize=1024)
+def _shape_of(kind: Any) -> _Shape | None:
+    """None: its objects are no values."""
+    if issubclass(kind, msgspec.Struct):
+        fields = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+        return _Shape(
+            fields, _by_place(fields) if kind.__struct_config__.array_like else _by_name(fields)
+        )
+    if issubclass(kind, tuple):
+        names = getattr(kind, "_fields", None)
+        return _Shape({n: n for n in names}, list) if isinstance(names, tuple) else None
+    if dataclasses.is_dataclass(kind):
+        fields = {f.name: f.name for f in dataclasses.fields(kind)}
+        unset = [f.name for f in dataclasses.fields(kind) if not f.init]
+        wrong = (
+            f"whose field {unset[0]} has init=False: give it to the constructor" if unset else None
+        )
+        return _Shape(fields, _by_name(fields), wrong)
+    return None
+
+
+def _by_name(fields: Mapping[str, str]) -> Callable[[Any], Any]:
+    return lambda value: {name: _shaped(getattr(value, own)) for name, own in fields.items()}
+
+
+def _by_place(fields: Mapping[str, str]) -> Callable[[Any], Any]:
+    return lambda value: [_shaped(getattr(value, own)) for own in fields.values()]
+
+
+def accepts(kind: type[T]) -> type[T]:
+    """Lets other machines send this program objects of a class: a dataclass, a NamedTuple or a
+    msgspec.Struct. It returns the class, so it may stand above it as a decorator.
+
+    A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. They
+    are compared with the class's annotations, and an object is made of them as msgspec makes it,
+    with its `__post_init__`. A class that is not accepted is refused at the read. Whoever only
+    sends objects of it need not say so.
+
+    Args:
+        kind: the class. A second one of the same name takes the first one's place.
+
+    Raises:
+        BadUse: it is none of these, or has a field for which msgspec knows no check.
+    """
+    asked: Any = kind
+    shape = _shape_of(asked) if isinstance(kind, type) else None
+    if shape is None:
+        raise BadUse(f"accepts: {kind!r} is no dataclass, NamedTuple or msgspec.Struct")
+    if shape.wrong:
+        raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
+    try:
+        msgspec.json.Decoder(kind)  # looks at all annotations
+    except NameError:
+        pass  # of a class that is defined later, perhaps this one: then the first object tells
+    except TypeError as error:
+        raise BadUse(f"accepts: fields of {kind.__qualname__} cannot be checked: {error}") from None
+    _accepted[_name_of(kind)] = kind
+    return kind
+
+
+def _object(content: list[Any]) -> Any:
+    name, fields = content
+    kind = _accepted.get(name)
+    shape = _shape_of(kind) if kind is not None else None
+    if kind is None or shape is None:
+        said = name[:200] if name.isprintable() else "a class without a proper name"
+        raise _Refused(
+            f"an object of {said} has come, a class that this program does not accept from other machines: "
+            "put @weft.net.accepts above the class, in a module that this program imports before it reads"
+        )
+    if isinstance(fields, dict):
+        for field in fields:
+            if field not in shape.fields:
+                raise _Refused(
+                    f"an object of {name} has come with a field {str(field)[:100]!r}, which the class does not "
+                    "have here: bring the same source to both machines"
+                )
+    elif not isinstance(fields, list) or len(fields) > len(shape.fields):
+        raise _Refused(f"an object of {name} has come with other fields than the class has here")
+    try:
+        return msgspec.convert(fields, kind)
+    except Exception as error:  # msgspec's, and those of the class's own __post_init__
+        raise _Refused(f"an object of {name} has come that is none: {error}") from error
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def _array_shaped(value: Any, numpy: Any) -> cbor2.CBORTag:
+    kind = type(value)
+    scalar = isinstance(value, numpy.generic)
+    if not scalar and kind is not numpy.ndarray and kind is not numpy.memmap:
+        raise _Refused(f"a {kind.__name__}")
+    if not _DTYPE.fullmatch(value.dtype.str):
+        raise _Refused(f"an array of dtype {value.dtype}")
+    shape = None if scalar else list(value.shape)
+    return cbor2.CBORTag(OBJECT, [NUMPY, value.dtype.str, shape, value.tobytes()])
+
+
+def _array(content: list[Any]) -> Any:
+    _, kind, shape, data = content
+    lengths = [] if shape is None else shape
+    if not (
+        isinstance(kind, str)
+        and _DTYPE.fullmatch(kind)
+        and isinstance(data, bytes)
+        and isinstance(lengths, list)
+        and all(type(n) is int and n >= 0 for n in lengths)
+    ):
+        raise _Refused("an array has come that is none")
+    try:
+        import numpy
+    except ImportError:
+        raise _Refused("an array of numpy has come, and there is no numpy here") from None
+    try:
+        dtype = numpy.dtype(kind)
+        if math.prod(lengths) * dtype.itemsize != len(data):
+            raise _Refused(f"an array of {kind} has come whose bytes are not those of its shape")
+        if data and not _each_may_be(data, dtype, numpy):
+            raise _Refused(f"an array of {kind} has come with bytes that none of them may have")
+        # Who has read it may write to it.
+        made = (
+            numpy.ndarray(tuple(lengths), dtype, bytearray(data))
+            if data
+            else numpy.empty(tuple(lengths), dtype)
+        )
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise _Refused(f"an array has come that is none: {error}") from None
+    return made[()] if shape is None else made
+
+
+def _each_may_be(data: bytes, dtype: Any, numpy: Any) -> bool:
+    if dtype.kind == "b":
+        return bool(numpy.frombuffer(data, numpy.uint8).max() <= 1)
+    if dtype.kind == "U":
+        points = numpy.frombuffer(data, numpy.dtype("u4").newbyteorder(dtype.byteorder))
+        return bool(points.max() <= sys.maxunicode)
+    return True
+
+
+# --- whole values ---------------------------------------------------------------------------------
+
+
+def _shaped(value: Any) -> Any:
+    """
+    Raises:
+        _Refused: what in it cannot go.
+    """
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list or kind is tuple:
+        return value if _PLAIN.issuperset(map(type, value)) else [_shaped(v) for v in value]
+    if kind is dict:
+        plain = _PLAIN.issuperset(map(type, value.values()))
+        return value if plain else {k: _shaped(v) for k, v in value.items()}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)):
+        return _array_shaped(value, numpy)
+    shape = _shape_of(kind)
+    if shape is not None:
+        if shape.wrong:
+            raise _Refused(f"a {kind.__name__}, {shape.wrong},")
+        fields = shape.get(value)
+        if shape.get is list:
+            fields = [_shaped(v) for v in fields]
+        return cbor2.CBORTag(OBJECT, [_name_of(kind), fields])
+    # What is derived from one of those goes as that one.
+    if isinstance(value, (list, tuple)):
+        return [_shaped(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _shaped(v) for k, v in value.items()}
+    if isinstance(value, (int, float, str, bytes, bytearray)):
+        return value
+    raise _Refused(f"a {kind.__name__}")
+
+
+def _dumps(value: Any, channel: Any) -> bytes:
+    try:
+        packed = bytes(cbor2.dumps(_shaped(value)))
+        fault = _native._cbor_fault(packed, True)
+        if fault is None:
+            return packed
+        what = f"this value ({fault})"
+    except _Refused as error:
+        what = str(error)
+    except RecursionError:
+        what = "a value that nests so deep, or stands in itself,"
+    except Exception as error:  # whatever cbor2 raises of a value that it does not know
+        what = f"this value ({error})"
+    raise BadUse(
+        f"write on channel {channel.name!r}: {what} cannot go to a program on another machine that is not "
+        f"trusted: {VALUES}"
+    )
+
+
+def _made(content: Any, _: bool = False) -> Any:
+    if isinstance(content, list) and content and isinstance(content[0], str):
+        if content[0] == NUMPY and len(content) == 4:
+            return _array(content)
+        if len(content) == 2:
+            return _object(content)
+    raise _Refused("an object has come that is neither of a class nor an array")
+
+
+_DECODERS = {OBJECT: _made}
+
+
+def _loads(packed: bytes, channel: Any) -> Any:
+    """
+    Raises:
+        BadUse: something in it cannot be made here.
+    """
+    try:
+        return cbor2.loads(packed, semantic_decoders=_DECODERS)
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, _Refused):
+            cause = cause.__cause__
+        what = str(cause or error)
+    where = f"channel {channel.name!r}" if channel is not None else "a channel"
+    raise BadUse(f"read on {where}: {what}. The value is lost")
+
+
+_native._set_cbor(_dumps, _loads, True)
