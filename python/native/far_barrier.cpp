@@ -1,8 +1,11 @@
 // See far_barrier.hpp.
 #include "far_barrier.hpp"
 
-#include <atomic>
+#include <chrono>
+#include <memory>
+#include <semaphore>
 
+#include "asyncio.hpp"
 #include "door.hpp"
 
 namespace weft::py {
@@ -13,7 +16,14 @@ FarSide& side_of(const BarrierObject* b) noexcept {
   return side_of(reinterpret_cast<EndObject*>(b->far)->channel);
 }
 
-// A word about its parties, under way.
+// How long a scheduler's thread waits for a home: its other processes stand still meanwhile.
+constexpr std::chrono::seconds kBound{10};
+// An answer takes some µs. One that takes longer is waited for in pieces, between which signals are
+// looked for.
+constexpr std::chrono::milliseconds kPiece{50};
+
+// A word about its parties, under way. It keeps itself until it is answered, since who has said it
+// may not wait so long.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {
@@ -21,17 +31,49 @@ class Word final : public wire::FarOp {
     guard_.parties = what;
     guards = std::span(&guard_, 1);
   }
-  void wait() const noexcept { over_.wait(false); }
+  bool answered_within(std::chrono::milliseconds time) noexcept {
+    return answered_.try_acquire_for(time);
+  }
   wire::PartiesRoom room;
+  std::shared_ptr<Word> itself;  // while it is under way; the space's lock
 
  private:
   void over() noexcept override {
-    over_.store(true);
-    over_.notify_all();
+    const std::shared_ptr<Word> until_then = std::move(itself);
+    answered_.release();
   }
   wire::FarGuard guard_;
-  std::atomic<bool> over_{false};
+  std::binary_semaphore answered_{0};
 };
+
+// Does somebody else need this thread?
+bool has_others() noexcept {
+  ProcessBase* const p = this_process();
+  return coroutine_of(p) || greenlet_of(p) || in_asyncio();
+}
+
+// Until it is answered; false: an exception is set. Whoever tells it steps with the GIL, and has
+// done so when we have the GIL again.
+bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
+  const auto until = std::chrono::steady_clock::now() + kBound;
+  const bool bound = has_others();
+  for (;;) {
+    PyThreadState* const state = give_up_lock();
+    const bool answered = word.answered_within(kPiece);
+    take_lock(state);
+    if (answered) return true;
+    if (PyErr_CheckSignals() < 0) return false;
+    if (bound && std::chrono::steady_clock::now() >= until) {
+      PyErr_Format(
+          PyExc_TimeoutError,
+          "%s on barrier %U: the OS process that made it has not answered for %d s, in which no "
+          "other process of this scheduler could run. Is it stopped? What was asked is done if it "
+          "goes on; in a thread process it would be waited for",
+          verb, b->name, static_cast<int>(kBound.count()));
+      return false;
+    }
+  }
+}
 
 }  // namespace
 
@@ -65,21 +107,19 @@ PyObject* far_parties(BarrierObject* b, Parties what) {
   if (check_end(reinterpret_cast<EndObject*>(b->far), verb) < 0) return nullptr;
   FarSide& far = side_of(b);
   const std::shared_ptr<Peer> peer = far.peer;
-  Word word(far.number, what);
+  const auto word = std::make_shared<Word>(far.number, what);
   bool over;
   {
     const Space::Step step(*peer->space);
-    over = peer->far.begin(word);
+    word->itself = word;
+    over = peer->far.begin(*word);
+    if (over) word->itself.reset();
   }
-  if (!over) {
-    PyThreadState* const state = give_up_lock();
-    word.wait();
-    take_lock(state);  // whoever has told it steps with the GIL, and has done so
-  }
-  const wire::Outcome& o = word.outcome;
-  if (o.status == Status::pending) return bad_use("%s: %s", verb, word.refused);
+  if (!over && !wait_for(*word, b, verb)) return nullptr;
+  const wire::Outcome& o = word->outcome;
+  if (o.status == Status::pending) return bad_use("%s: %s", verb, word->refused);
   if (o.status != Status::ok) return raise_barrier_died(verb);
-  if (what == Parties::ask) return PyLong_FromUnsignedLong(word.room.parties);
+  if (what == Parties::ask) return PyLong_FromUnsignedLong(word->room.parties);
   Py_RETURN_NONE;
 }
 

@@ -37,6 +37,10 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
 // Says it to its home, and waits for the answer: for `ask` how many are enrolled, else None. Null
 // with an exception.
+//
+// It is no operation that is awaited and cancelled: what was said has been done (rule 8.2), and whoever
+// resigns on its way out, cancelled, must be able to. So it holds up its thread: for a round trip,
+// or for 10 s where others need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

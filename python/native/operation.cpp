@@ -123,12 +123,14 @@ constexpr runtime::OpKind far_extended_op{"extended read",
                                           &weft::detail::withdraw_plain<Engine, Side::in>,
                                           &weft::detail::visit_plain<false>};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
+constexpr runtime::OpKind far_sync_op{"sync", &weft::detail::withdraw_plain<Engine, Side::in>,
+                                      &weft::detail::visit_plain<false>};
 
 // --- the state machine --------------------------------------------------------------------------
 
 // Where it reads, or null.
 Engine* read_core(const Operation& o) noexcept {
-  if (o.type <= OpType_::next) return &core_of(o.target);
+  if (o.type <= OpType_::far_sync) return &core_of(o.target);
   return o.type == OpType_::extended ? &ext(o.target)->end->channel->core : nullptr;
 }
 
@@ -140,9 +142,10 @@ template <class W>
   switch (o.type) {
     case OpType_::read:
     case OpType_::next:
-      if (check_end(end_of(o.target), "read") < 0) return Status::pending;
+    case OpType_::far_sync:
+      if (check_end(end_of(o.target), verb_of(o.type)) < 0) return Status::pending;
       p.slot = &way.slot();
-      kind = &read_op;
+      kind = o.type == OpType_::far_sync ? &far_sync_op : &read_op;
       return way.begin_read(core_of(o.target));
     case OpType_::write:
       if (const int how = check_end(end_of(o.target), "write"); how != 0) [[unlikely]] {
@@ -223,6 +226,7 @@ template <class W>
   switch (o.type) {
     case OpType_::read:
     case OpType_::next:
+    case OpType_::far_sync:
       core_of(o.target).last_reader = p.id;
       return way.give(taken_from(end_of(o.target)->channel, way.slot().take()));
     case OpType_::write:
@@ -422,6 +426,7 @@ const char* verb_of(OpType_ type) noexcept {
   switch (type) {
     case OpType_::write: return "write";
     case OpType_::extended: return "extended read";
+    case OpType_::far_sync:
     case OpType_::sync: return "sync";
     case OpType_::yield: return "yield_";
     default: return "read";
@@ -488,11 +493,11 @@ PyObject* operation_write_zero(PyObject* end, PyObject* v) {
 }
 
 PyObject* operation_sync(BarrierObject* b) {
-  if (b->far) return operation_read(b->far, false);
   run_deferred();
-  PyObject* o = reinterpret_cast<PyObject*>(b);
-  if (is_awaited_here()) return new_operation(OpType_::sync, o);
-  return observed("sync", o, nullptr, [&] { return block_in(OpType_::sync, o, nullptr); });
+  PyObject* const o = b->far ? b->far : reinterpret_cast<PyObject*>(b);
+  const OpType_ type = b->far ? OpType_::far_sync : OpType_::sync;
+  if (is_awaited_here()) return new_operation(type, o);
+  return observed("sync", o, nullptr, [&] { return block_in(type, o, nullptr); });
 }
 
 PyObject* operation_yield() {

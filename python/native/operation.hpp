@@ -5,7 +5,16 @@
 
 namespace weft::py {
 
-enum class OpType_ : std::uint8_t { read, next, write, extended, sync, yield, ready };
+enum class OpType_ : std::uint8_t {
+  read,
+  next,
+  far_sync,  // of a barrier that another OS process made: a read, and called a sync
+  write,
+  extended,
+  sync,
+  yield,
+  ready
+};
 
 struct OpObject;
 

@@ -70,10 +70,11 @@ PyMethodDef barrier_methods[] = {
      "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another "
      "arrival), PeerDied (an OS process that had it has died), BadUse."},
     {"enrol", gated<barrier_enrol>, METH_NOARGS,
-     "One party more. Raises PeerDied, if another OS process has made it."},
+     "One party more. If another OS process has made it: raises PeerDied, and, where coroutines, "
+     "greenlets or tasks share the thread, TimeoutError after 10 s without an answer."},
     {"resign", gated<barrier_resign>, METH_NOARGS,
      "One party less; completes the phase if it was the last one missing. Raises BadUse below "
-     "zero, PeerDied as enrol() does."},
+     "zero; PeerDied and TimeoutError as enrol() does."},
     {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords,
      "This barrier as a guard with a precondition."},
     {}};
@@ -128,7 +129,17 @@ PyObject* f_now(PyObject*, PyObject*) {
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
 }
 
+// Its party was killed before it could be given the barrier (rule 8.7). Of one that another OS
+// process made: nothing, for that one knows who had it.
+PyObject* f_barrier_dies(PyObject*, PyObject* o) {
+  if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: %R is no barrier", o);
+  run_deferred();
+  if (!bar(o)->far) bar(o)->core.die();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"_barrier_dies", gated<f_barrier_dies>, METH_O, nullptr},
     {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
      "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
     {"now", gated<f_now>, METH_NOARGS,

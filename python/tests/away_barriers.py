@@ -97,6 +97,34 @@ async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
 
 
 @process
+def keeps_its_own(out: Any, heard: Any) -> int:
+    """Makes a barrier, says who it is, and is there until it is told to end."""
+    barrier = Barrier(1)
+    out.write((os.getpid(), barrier))
+    heard.read()
+    return int(barrier.parties)
+
+
+@process
+def resigns_on_its_way_out(barrier: Barrier, out: Any, heard: Any) -> None:
+    """It is cancelled, and says that it is no party any more."""
+    out.write("here")
+    try:
+        heard.read()
+    finally:
+        barrier.resign()
+
+
+@process
+async def resigns_on_its_way_out_in_coroutines(barrier: Barrier, out: Any, heard: Any) -> None:
+    await out.write("here")
+    try:
+        await heard.read()
+    finally:
+        barrier.resign()
+
+
+@process
 def misuses(barrier: Barrier) -> list[str]:
     said = []
     for wrong in (barrier.sync, barrier.resign, lambda: select(barrier, after(60))):

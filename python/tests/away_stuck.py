@@ -27,6 +27,19 @@ def pass_on_here(inp: Any, out: Any) -> None:
 
 
 @process
+def meets(barrier: Any, out: Any) -> None:
+    """Syncs before it writes."""
+    barrier.sync()
+    out.write(1)
+
+
+@process
+async def meets_async(barrier: Any, out: Any) -> None:
+    await barrier.sync()
+    await out.write(1)
+
+
+@process
 def choose(a: Any, b: Any, out: Any) -> None:
     _, value = select(a, b)
     out.write(value)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import away_barriers
 import pytest
 
 import weft.coroutines as co
+import weft.greenlets as gr
 import weft.threads as th
 from weft.processes import (
     Barrier,
@@ -194,6 +198,128 @@ def test_a_process_there_starts_another_with_it() -> None:
     assert got == [(7, 0), (7, 1), (7, 2)]
 
 
+# --- a home that does not answer (rule 8.7) ------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
+    """A barrier of an OS process that is stopped meanwhile; and then how many parties it had at the end."""
+    c, go = Channel("its own"), Channel("go", capacity=1)
+    with th.Group() as group:
+        home = group.start(away_barriers.keeps_its_own(c.writer(), go.reader()))
+        pid, barrier = c.reader().read()
+        out = go.writer()
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads
+        try:
+            yield barrier
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        out.write(None)
+    parties.append(home.result)
+
+
+def enrols_late(barrier: Any, told: list[str]) -> None:
+    try:
+        barrier.enrol()
+    except TimeoutError as error:
+        told.append(str(error))
+
+
+@th.process
+def in_coroutines(barrier: Any, told: list[str]) -> None:
+    @co.process
+    async def one() -> None:
+        enrols_late(barrier, told)
+
+    @co.process
+    async def beside() -> None:
+        told.append("beside")
+
+    co.Parallel(one(), beside())
+
+
+@th.process
+def in_greenlets(barrier: Any, told: list[str]) -> None:
+    @gr.process
+    def one() -> None:
+        enrols_late(barrier, told)
+
+    @gr.process
+    def beside() -> None:
+        told.append("beside")
+
+    gr.Parallel(one(), beside())
+
+
+@th.process
+def in_a_task(barrier: Any, told: list[str]) -> None:
+    async def main() -> None:
+        beside = asyncio.create_task(asyncio.sleep(0))
+        enrols_late(barrier, told)
+        await beside
+        told.append("beside")
+
+    asyncio.run(main())
+
+
+def test_a_scheduler_does_not_wait_for_ever() -> None:
+    """Others need its thread. What was asked is done once the home goes on."""
+    parties: list[int] = []
+    all_told: list[list[str]] = [[], [], []]
+    kinds = (in_coroutines, in_greenlets, in_a_task)
+    with a_home_that_stands_still(parties) as barrier:
+        th.Parallel(*(kind(barrier, told) for kind, told in zip(kinds, all_told, strict=True)))
+    assert parties == [1 + len(kinds)]
+    for first, second in all_told:
+        assert first.startswith("enrol on barrier ") and "away_barriers.py" in first
+        assert "has not answered" in first and "stopped" in first
+        assert second == "beside"
+
+
+def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
+    """Ordinary code of the main thread: a handler runs there, and may raise."""
+    inside = False
+
+    def ring(*_: Any) -> None:
+        nonlocal inside
+        if inside:
+            inside = False
+            raise InterruptedError("it rang")
+
+    parties: list[int] = []
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with a_home_that_stands_still(parties) as barrier:
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+            with pytest.raises(InterruptedError, match="it rang"):
+                inside = True
+                barrier.enrol()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert parties == [2]
+
+
+@pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
+def test_who_is_cancelled_can_resign(kind: str) -> None:
+    """Rule 6.1: the request was served, and a resignation is no operation that it would end."""
+    b, c, never = Barrier(2), Channel("said"), Channel("never")
+    keep = never.writer()
+
+    @th.process
+    def mine() -> None:
+        with th.Group() as workers:
+            p = workers.start(getattr(away_barriers, kind)(b, c.writer(), never.reader()))
+            c.reader().read()
+            p.cancel()
+        b.sync()
+
+    run(mine())
+    assert b.parties == 1
+    keep.retire()
+
+
 # --- deaths (rule 8.7) -----------------------------------------------------------------------------------------------
 
 
@@ -221,6 +347,35 @@ def test_the_death_of_one_is_told_to_all() -> None:
     assert all("barrier" in text and "died" in text for text in got[0]), got
     assert len(told) == 1
     assert "barrier" in str(told[0])
+
+
+class Kills:
+    """An argument that kills where it was to go, as it is packed."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def __reduce__(self) -> Any:
+        os.kill(self.pid, signal.SIGKILL)
+        return int, ()
+
+
+def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
+    """Nobody else could tell the difference."""
+    b, c = Barrier(2), Channel("said")
+
+    @th.process
+    def mine() -> None:
+        with pytest.raises(PeerDied, match="barrier"):
+            b.sync()
+
+    @th.process
+    def dying(place: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
+
+    with Hosts(1) as hosts:
+        Parallel(dying(hosts[0]), mine())
 
 
 def test_a_choice_in_the_program_of_its_home_hears_of_it() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import weft.threads as th
 from weft import _knots, _rounds
-from weft.processes import BlockedProcess, Channel, Deadlock, Group, Hosts, Parallel
+from weft.processes import Barrier, BlockedProcess, Channel, Deadlock, Group, Hosts, Parallel
 
 
 def stuck(*processes: Any) -> Deadlock:
@@ -76,6 +76,20 @@ def test_a_choice_at_far_ends_names_its_channels() -> None:
     )
     assert ("main/choose", "select", ("'a'", "'b'")) in blocked(told)
     assert "main/choose" in told.knot
+
+
+@pytest.mark.parametrize("kind", ["meets", "meets_async"])
+def test_at_a_barrier_that_another_made_they_sync(kind: str) -> None:  # rule 8.7
+    b, c = Barrier(2), Channel("c")
+    told = stuck(
+        getattr(away_stuck, kind)(b, c.writer()), away_stuck.pass_on_here(c.reader(), c.writer())
+    )
+    assert [(path, operation) for path, operation, _ in blocked(told)] == [
+        (f"main/{kind}", "sync"),
+        ("main/pass_on_here", "read"),
+    ]
+    assert "test_processes_deadlock.py" in told.processes[0].places[0]
+    assert f"main/{kind}: sync" in told.report
 
 
 def test_the_knot_is_smaller_than_what_is_blocked() -> None:
