@@ -313,7 +313,7 @@ KINDS = (
 def one(hosts: Hosts, pick: random.Random) -> None:
     place = hosts[pick.randrange(len(hosts))]
     if place.pid is None:  # it gets a new one with its first call
-        Parallel(away.total(_closed()).on(place))
+        Parallel(away.total(closed()).on(place))
     pid = place.pid
     assert pid is not None
     pick.choice(KINDS)(place, pid, pick)
@@ -356,7 +356,7 @@ def executing(pick: random.Random, path: str) -> None:
             pool.submit(away_kills.square, 3).result()
 
 
-def _closed() -> Any:
+def closed() -> Any:
     c = Channel()
     reader = c.reader()
     c.writer().retire()

@@ -267,12 +267,15 @@ class Host:
             else called(*args, **keywords)
         )
         given: dict[str, Any] = {}  # ends, by their names there
+        barriers: list[Any] = []
 
         def lend(end: Any) -> str:
             given[name := self._next_name()] = end
             return name
 
         def lend_of_call(end: Any) -> str:
+            if isinstance(end, _native.Barrier):
+                barriers.append(end)
             given[name := self._next_name(KEPT if attempt else "end")] = end
             return name
 
@@ -281,13 +284,13 @@ class Host:
         orders, result = _native.Channel("orders"), _native.Channel("result")
         told, answer = orders.writer(), result.reader()
         try:
+            packed = _pickling.dump_call(function, args, keywords, lend_of_call)
+            del args, keywords
             # It has started up once it asks for a job: before that nobody could be introduced to it, and the ends would be
             # nobody's if it were cancelled.
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
-            packed = _pickling.dump_call(function, args, keywords, lend_of_call)
-            del args, keywords
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
             if me is not None:  # who waits for it, in the report of a deadlock
@@ -323,6 +326,9 @@ class Host:
         except PeerDied:
             if attempt is not None:
                 attempt.died = True
+            if attempt is None or attempt.last:
+                for barrier in barriers:  # also before it had them (rule 8.7)
+                    _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)

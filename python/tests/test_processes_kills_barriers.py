@@ -1,0 +1,231 @@
+"""Hosts that are killed at barriers, at any moment: all who are left are told, at the same phase (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
+
+Killed are a party in a thread, two parties of one scheduler that come and go, one whose barrier is a guard of a choice,
+and the home of the barrier; before they arrive, as they wait, as all meet, and at a random moment. There are a
+party here and one in a host that lives on.
+WEFT_KILLS=n: n / 5 such kills; else a slice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import away
+import away_kills_barriers
+import pytest
+from test_processes_kills import KILLS, Counts, closed
+
+import weft.coroutines as co
+import weft.threads as th
+from weft.processes import (
+    Barrier,
+    Channel,
+    ChannelEnd,
+    Hosts,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+)
+
+PHASES = 12
+Kill = Callable[[str, int], None]  # asked before each step of somebody
+
+# --- who kills, and when -------------------------------------------------------------------------------------------------
+
+
+def killer(pid: int, pick: random.Random) -> Kill:
+    """Kills once: at a step of one of those that are left, or a moment after it."""
+    who = pick.choice(("feeds", "arrives", "has met", "hears"))
+    when = pick.randrange(PHASES - 3)
+    late = pick.choice((0.0, 0.0, pick.random() * 0.002))
+    done = False
+
+    def asked(step: str, i: int) -> None:
+        nonlocal done
+        if done or step != who or i < when:
+            return
+        done = True
+        if late:
+            threading.Timer(late, os.kill, (pid, signal.SIGKILL)).start()
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+    return asked
+
+
+# --- who is here ------------------------------------------------------------------------------------------------------------
+
+
+@th.process
+def feeds(out: Any, kill: Kill) -> None:
+    """A value for each phase, until nobody takes them."""
+    with contextlib.suppress(ChannelEnd):
+        i = 0
+        while True:
+            kill("feeds", i)
+            out.write(i)
+            i += 1
+
+
+@th.process
+def hears(inp: Any, said: list[int], kill: Kill) -> None:
+    with contextlib.suppress(ChannelEnd):
+        for i in inp:
+            said.append(i)
+            kill("hears", i)
+
+
+def is_told(barrier: Any) -> None:
+    """It has died for good."""
+    for again in (barrier.sync, barrier.sync):
+        with pytest.raises(PeerDied, match="barrier"):
+            again()
+
+
+def take_part(barrier: Any, phases: list[int], kill: Kill) -> None:
+    try:
+        while True:
+            kill("arrives", len(phases))
+            barrier.sync()
+            phases.append(len(phases) + 1)
+            kill("has met", len(phases))
+    except PeerDied as error:
+        assert "barrier" in str(error)
+    is_told(barrier)
+
+
+@th.process
+def takes_part(barrier: Any, phases: list[int], kill: Kill) -> None:
+    take_part(barrier, phases, kill)
+
+
+@co.process
+async def takes_part_async(barrier: Any, phases: list[int], kill: Kill) -> None:
+    try:
+        while True:
+            kill("arrives", len(phases))
+            await barrier.sync()
+            phases.append(len(phases) + 1)
+            kill("has met", len(phases))
+    except PeerDied as error:
+        assert "barrier" in str(error)
+    with pytest.raises(PeerDied, match="barrier"):
+        await barrier.sync()
+
+
+@th.process
+def takes_part_in_its(ends: Any, phases: list[int], kill: Kill) -> None:
+    """The barrier of who is killed, if it got so far."""
+    with contextlib.suppress(ChannelEnd):
+        take_part(ends.read(), phases, kill)
+
+
+@th.process
+def dies(pid: int, *network: Any) -> None:
+    """By itself, so that its death ends nobody else."""
+    with pytest.raises(ProcessDied) as told:
+        Parallel(*network)
+    assert told.value.signal == signal.SIGKILL and told.value.pid == pid
+
+
+# --- one kill -----------------------------------------------------------------------------------------------------------------
+
+
+def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -> None:
+    """Rule 8.1: all who are left have seen the end of the same phases.
+
+    Wire 4.11: who was killed had arrived for the last of them, or been told of it.
+    """
+    kill = killer(pid, pick)
+    b = Barrier(3)
+    a, c, d = Channel("a"), Channel("c"), Channel("d", capacity=pick.choice((0, 2)))
+    said: list[int] = []
+    here: list[int] = []
+    there: list[int] = []
+    attends = pick.choice(
+        (
+            away_kills_barriers.attends,
+            away_kills_barriers.attends_async,
+            away_kills_barriers.attends_by_choice,
+        )
+    )
+    mine = pick.choice((takes_part, takes_part_async))
+    got = Parallel(
+        dies(pid, worker.on(place)(b, a.reader(), c.writer())),
+        attends.on(other)(b, d.writer()),
+        feeds(a.writer(), kill),
+        hears(c.reader(), said, kill),
+        hears(d.reader(), there, kill),
+        mine(b, here, kill),
+    )
+    assert "barrier" in got[1]
+    assert here == there == list(range(1, len(here) + 1))
+    if worker is not away_kills_barriers.meets_or_reads:
+        # Each phase is said twice; the second time it has been met.
+        assert said == [i // 2 for i in range(len(said))]
+        assert len(here) - 1 <= len(said) // 2 <= len(here)
+    else:
+        assert said == sorted(said)
+
+
+def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
+    """Rule 8.7: its home is lost. It may have told one of two that a phase has ended, and not the other."""
+    kill = killer(pid, pick)
+    a, c, d = Channel("a"), Channel("c"), Channel("d")
+    first, second = Channel("first", capacity=1), Channel("second", capacity=1)
+    said: list[int] = []
+    here: list[int] = []
+    there: list[int] = []
+    got = Parallel(
+        dies(
+            pid,
+            away_kills_barriers.owns.on(place)(
+                first.writer(), second.writer(), a.reader(), c.writer()
+            ),
+        ),
+        away_kills_barriers.gets_it_and_attends.on(other)(second.reader(), d.writer()),
+        feeds(a.writer(), kill),
+        hears(c.reader(), said, kill),
+        hears(d.reader(), there, kill),
+        takes_part_in_its(first.reader(), here, kill),
+    )
+    assert "barrier" in got[1] or not there
+    assert here == list(range(1, len(here) + 1)) and there == list(range(1, len(there) + 1))
+    assert abs(len(here) - len(there)) <= 1
+    assert said == [i // 2 for i in range(len(said))]
+    assert len(said) // 2 - 1 <= min(len(here), len(there))
+
+
+KINDS = ("meets", "two_meet", "meets_or_reads", "home")
+
+
+def one(hosts: Hosts, kind: str, pick: random.Random) -> None:
+    place, other = pick.sample([hosts[0], hosts[1]], 2)
+    for each in (place, other):
+        if each.pid is None:  # it gets a new one with its first call
+            Parallel(away.total(closed()).on(each))
+    pid = place.pid
+    assert pid is not None
+    if kind == "home":
+        home(place, pid, other, pick)
+    else:
+        victim(getattr(away_kills_barriers, kind), place, pid, other, pick)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hosts_that_are_killed_at_barriers(kind: str) -> None:
+    pick = random.Random(f"{kind} 21")
+    with Hosts(2, backoff=0.0) as hosts:
+        counts = None
+        for i in range(max(3, KILLS // 20)):
+            one(hosts, kind, pick)
+            if i == 8:
+                counts = Counts()
+        if counts is not None:
+            counts.check()
