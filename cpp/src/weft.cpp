@@ -6,6 +6,7 @@
 #endif
 #include <weft/observe.hpp>
 #include <weft/weft.hpp>
+#include <weft/wire/rounds.hpp>
 #include <weft/wire/space.hpp>
 #include <weft/wire/span.hpp>
 
@@ -31,10 +32,12 @@
 #include <weft/impl/thread.ipp>
 #include <weft/impl/timer.ipp>
 #include <weft/impl/visiting.ipp>
+#include <weft/wire/impl/everywhere.ipp>
 #include <weft/wire/impl/far.ipp>
 #include <weft/wire/impl/home.ipp>
 #include <weft/wire/impl/lender.ipp>
 #include <weft/wire/impl/moving.ipp>
+#include <weft/wire/impl/rounds.ipp>
 #include <weft/wire/impl/session.ipp>
 #if defined(__linux__)
 #include <weft/wire/impl/shared.ipp>

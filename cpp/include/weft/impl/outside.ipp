@@ -21,17 +21,19 @@ WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
   std::erase(runs_, &r);
 }
 
-WEFT_IMPL void Outsiders::enter(bool due) noexcept {
+WEFT_IMPL void Outsiders::enter(bool due, bool link) noexcept {
   const std::lock_guard g(mutex_);
   ++(due ? tokens_ : strangers_);
   if (due) due_tokens.fetch_add(1, std::memory_order_seq_cst);
+  if (link) link_tokens.fetch_add(1, std::memory_order_seq_cst);
   for (Run* r : runs_) r->enter_outside(due);
 }
 
-WEFT_IMPL void Outsiders::exit(bool due) noexcept {
+WEFT_IMPL void Outsiders::exit(bool due, bool link) noexcept {
   const std::lock_guard g(mutex_);
   --(due ? tokens_ : strangers_);
   if (due) due_tokens.fetch_sub(1, std::memory_order_seq_cst);
+  if (link) link_tokens.fetch_sub(1, std::memory_order_seq_cst);
   for (Run* r : runs_) r->leave_outside(due);
 }
 

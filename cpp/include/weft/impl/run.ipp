@@ -42,6 +42,7 @@ WEFT_IMPL std::uint32_t Run::conclude() noexcept {
 
 WEFT_IMPL bool Run::stood_still(std::uint32_t number) noexcept {
   if (!is_standstill(number)) return false;
+  if (const auto ask = asks_links()) return ask(), false;
   if (const std::unique_ptr<Standstill> found = look_at_standstill(*this)) found->tell();
   return false;
 }
@@ -56,7 +57,7 @@ WEFT_IMPL bool Run::stands_still() noexcept {
 WEFT_IMPL std::int64_t Run::waits_before() const noexcept {
   const bool asked = links_are_asked.load(std::memory_order_relaxed) &&
                      due_tokens.load(std::memory_order_relaxed) != 0;
-  return asked ? kSoon : Activity::waits_before();
+  return asked || asks_links() ? kSoon : Activity::waits_before();
 }
 
 WEFT_IMPL bool Run::waits_for_links() noexcept {

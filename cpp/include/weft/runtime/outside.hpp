@@ -25,9 +25,15 @@ class Outsiders {
   static Outsiders& all();
   void join(Run& r);
   void leave(Run& r) noexcept;
-  void enter(bool due) noexcept;
-  void exit(bool due) noexcept;
+  void enter(bool due, bool link = false) noexcept;
+  void exit(bool due, bool link = false) noexcept;
   unsigned strangers() noexcept;
+  // f(run) for each that goes on, which none ends meanwhile.
+  template <class F>
+  void each_run(F&& f) {
+    const std::lock_guard g(mutex_);
+    for (Run* r : runs_) f(*r);
+  }
 
  private:
   std::mutex mutex_;
@@ -44,18 +50,25 @@ class Outside {
   // standstill is told (rule 10.6).
   static constexpr bool due = true;
   explicit Outside(bool is_due = false) : due_(is_due) { runtime::Outsiders::all().enter(due_); }
-  Outside(Outside&& o) noexcept : due_(o.due_), here_(std::exchange(o.here_, false)) {}
+  // Of a link to another program, which may be asked what it waits for (WIRE.md 10.6).
+  struct Link {};
+  static constexpr Link link{};
+  explicit Outside(Link) : due_(true), link_(true) { runtime::Outsiders::all().enter(true, true); }
+  Outside(Outside&& o) noexcept
+      : due_(o.due_), link_(o.link_), here_(std::exchange(o.here_, false)) {}
   Outside& operator=(Outside&& o) noexcept {
     std::swap(due_, o.due_);
+    std::swap(link_, o.link_);
     std::swap(here_, o.here_);
     return *this;
   }
   ~Outside() {
-    if (here_) runtime::Outsiders::all().exit(due_);
+    if (here_) runtime::Outsiders::all().exit(due_, link_);
   }
 
  private:
   bool due_;
+  bool link_ = false;
   bool here_ = true;
 };
 

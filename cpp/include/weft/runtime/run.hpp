@@ -37,6 +37,10 @@ inline prim::atomic<std::int32_t> due_tokens{0};
 // Is each of them a link to another program, which can be asked whether all stand still there too
 // (WIRE.md 10)? Then a run that waits for nothing else looks, as at a standstill, but soon.
 inline prim::atomic<bool> links_are_asked{false};
+// How many of them are links, and who is told when a run waits for these alone, so that he asks
+// them; null: nobody does (wire/rounds.hpp).
+inline std::atomic<std::int32_t> link_tokens{0};
+inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
@@ -94,6 +98,11 @@ class Run final : public Activity {
   static constexpr std::int64_t kSoon = 50'000'000;  // ns; where links are asked
   // Nothing of it can run, and nothing is due but what links may bring.
   bool waits_for_links() noexcept;
+  // How often it has come to rest.
+  std::uint32_t rests() noexcept {
+    const std::lock_guard g(mutex_);
+    return standstill_;
+  }
   // It is known from elsewhere that nothing will ever wake it: a deadlock, told so. False:
   // something runs.
   bool declare(std::string report, std::vector<std::string> knot);
@@ -216,11 +225,19 @@ class Run final : public Activity {
   friend class Group;
 
   std::uint32_t quiescent() noexcept;
+  // Who may be asked, if it waits for links alone; else null.
+  auto asks_links() const noexcept -> void (*)() noexcept {
+    return link_tokens.load(std::memory_order_relaxed) != 0
+               ? links_stand.load(std::memory_order_acquire)
+               : nullptr;
+  }
   // Of outside_: what may or may not come, and nobody here can tell.
   std::int32_t unsure() const noexcept {
     return strangers_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)
                 ? due_tokens.load(std::memory_order_seq_cst)
+            : links_stand.load(std::memory_order_relaxed)
+                ? link_tokens.load(std::memory_order_seq_cst)
                 : 0);
   }
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.

@@ -47,6 +47,7 @@ class BarrierPort : public Port {
   // Home::asked() lets no choice that spans come so far.
   Status watch(core::Node&) noexcept override { return Status::died; }
   const void* channel() const noexcept override { return &core_; }
+  const core::SyncObject* place() const noexcept override { return &core_; }
   Status ended() const noexcept override { return core_.has_died() ? Status::died : Status::ok; }
   Engine* barrier() const noexcept override { return &core_; }
   void arm(core::Guard& g) noexcept override {

@@ -121,6 +121,8 @@ class FarAwaiter final : public FarWait {
  private:
   static constexpr const char* kVerb = S == core::Side::in ? "read" : "write";
   void bind_guard() noexcept {
+    // who has used it last (WIRE.md 10.6)
+    (S == core::Side::in ? end_->place.last_reader : end_->place.last_writer) = process().id;
     guard_ = {end_->number, S == core::Side::out, &room_};
     guards = std::span(&guard_, 1);
   }

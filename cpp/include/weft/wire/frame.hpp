@@ -50,6 +50,9 @@ enum class Kind : std::uint8_t {
   pass = 31,
   hello = 40,
   bye = 41,
+  ask = 43,
+  said = 44,
+  tell = 45,
   introduce = 47,
   value = 48,
   dropped = 49,
@@ -146,11 +149,14 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::value:
     case Kind::pass:
     case Kind::give: return {true, Flag::write, Shape::by_val};
+    case Kind::said:
+    case Kind::tell:
     case Kind::bye: return {true, 0, Shape::by_val};
     case Kind::adopt:
     case Kind::hello: return {true, 0, Shape::free};
     case Kind::withdraw:
     case Kind::gone:
+    case Kind::ask:
     case Kind::try_it:
     case Kind::parties:
     case Kind::ready:
@@ -170,6 +176,11 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::dropped: return {true, 0, Shape::none};
   }
   return {};
+}
+
+// Of what programs say of themselves (WIRE.md 10.6), and no part of what they do.
+constexpr bool is_of_a_round(Kind k) noexcept {
+  return k == Kind::ask || k == Kind::said || k == Kind::tell;
 }
 
 // Does a body have exactly `n` bytes and their padding, which is zero?

@@ -223,7 +223,7 @@ class Joint : protected Link {
   }
 
   // who waits for an answer waits for something outside (rule 10.3)
-  const Outside outside_{Outside::due};
+  const Outside outside_{Outside::link};
   std::atomic<std::uint32_t> news_{0};  // counts: an end was handed to us, the session is over
 };
 

@@ -194,6 +194,8 @@ class Meeting {
   const std::string path_;
   detail::Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
+  // while it is open somebody may come who wakes a run (rule 10.3)
+  const Outside outside_{Outside::due};
 };
 
 // A session with the program that has opened this point; waits until that has taken it. Throws BadUse if there is none, it is another

@@ -28,6 +28,8 @@ class Port {
   // To hear once this end might commit (core::ChannelEngine::watch); withdraw() takes it back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
+  // The same, as reports name it; null: they cannot.
+  virtual const core::SyncObject* place() const noexcept { return nullptr; }
   // How the channel has ended for this side; `ok`: it has not.
   virtual Status ended() const noexcept = 0;
   // Credits for who has this writer end, as core::Lending says.
@@ -127,6 +129,7 @@ class PortOf final : public Port {
   bool buffered() const noexcept override { return core_->buffered(); }
   Status ended() const noexcept override { return core_->template how_ended<S>(); }
   const void* channel() const noexcept override { return core_; }
+  const core::SyncObject* place() const noexcept override { return core_; }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;
     g.ops = &core::channel_ops<Engine, S>;

@@ -25,6 +25,7 @@ struct Version {
 struct Profile {
   static constexpr std::uint32_t home = 1;     // it may have channels of its own
   static constexpr std::uint32_t credits = 2;  // it knows CREDIT and RECALL (WIRE.md 6.2)
+  static constexpr std::uint32_t rounds = 4;   // it answers ASK (WIRE.md 10.6)
 };
 
 // What a space says of itself (WIRE.md 2.3).
@@ -70,9 +71,13 @@ class Session {
     largest_ = std::min(mine_.largest, largest);
   }
   // Frames so far, of 32 bits: what has been queued for the peer, and what of the peer's has been
-  // taken in (WIRE.md 10).
-  std::uint32_t sent() const noexcept { return next_out_; }
-  std::uint32_t received() const noexcept { return next_in_; }
+  // taken in, without those of rounds (WIRE.md 10).
+  std::uint32_t sent() const noexcept { return next_out_ - rounds_out_; }
+  std::uint32_t received() const noexcept { return next_in_ - rounds_in_; }
+  // Do both sides answer rounds?
+  bool may_ask() const noexcept {
+    return state_ == State::open && (mine_.profile & theirs_.profile & Profile::rounds) != 0;
+  }
   void greet();
   // What has arrived, in any pieces.
   void input(Bytes in);
@@ -112,6 +117,7 @@ class Session {
   std::uint32_t largest_ = kSmallest;
   std::uint64_t expected_ = 0;
   std::uint32_t next_in_ = 0, next_out_ = 0;
+  std::uint32_t rounds_in_ = 0, rounds_out_ = 0;  // frames among them
   Buffer in_, out_;
   std::size_t sent_ = 0;
   bool hurries_ = false;

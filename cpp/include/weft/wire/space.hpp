@@ -18,6 +18,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <unordered_set>
 
 #include "far.hpp"
 #include "home.hpp"
@@ -72,6 +73,16 @@ class Link {
 
  protected:
   ~Link() = default;
+};
+
+// Who answers what programs ask each other about themselves (rounds.hpp). In a step.
+class Inquirer {
+ public:
+  virtual const char* heard(Peer& from, const Frame& f) = 0;  // null, or what is wrong with it
+  virtual void gone(Peer& p) noexcept = 0;                    // its session is over
+
+ protected:
+  ~Inquirer() = default;
 };
 
 class Space : public std::enable_shared_from_this<Space> {
@@ -140,6 +151,16 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   // One of them has gone.
   void reconsider();
+
+  // --- rounds (rounds.hpp), in a step ---
+
+  Inquirer* inquirer = nullptr;
+  std::unordered_set<FarEnd*> far_ends;  // that are held here
+  // Links that are made from now on say so.
+  void may_be_asked(Inquirer& by) noexcept {
+    inquirer = &by;
+    greeting_.profile |= Profile::rounds;
+  }
 
   // --- ends that move (moving.hpp), in a step ---
 

@@ -12,11 +12,14 @@ WEFT_IMPL FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t
                          const std::string& name)
     : peer(std::move(p)), number(n), key(k) {
   place.name = weft::detail::intern(name.c_str());
+  const Space::Step step(*peer->space);
+  peer->space->far_ends.insert(this);
 }
 WEFT_IMPL FarEnd::~FarEnd() {
   const std::shared_ptr<Space> space = peer->space;
   const std::uint8_t s = weft::detail::poison_under_way();  // rule 4.3
   const Space::Step step(*space);
+  space->far_ends.erase(this);
   if (s) peer->poison(number, s);
   peer->retire(number, died_);
   space->bury(std::move(peer));

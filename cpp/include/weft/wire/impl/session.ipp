@@ -27,6 +27,7 @@ WEFT_IMPL void Session::send(const Frame& f, bool time) {
         " bytes does not fit into a frame of at most " + std::to_string(largest_) + " bytes");
     return;
   }
+  if (detail::is_of_a_round(f.kind)) ++rounds_out_;
   append(out_, f, next_out_++);
 }
 
@@ -48,6 +49,7 @@ WEFT_IMPL void Session::take_frames() {
     at += t.size;
     ++next_in_;
     const Frame& f = t.frame_;
+    if (detail::is_of_a_round(f.kind)) ++rounds_in_;
     const char* wrong = nullptr;
     if (state_ != State::open)
       wrong = f.kind == Kind::hello ? hello(f) : "the first frame is no HELLO";

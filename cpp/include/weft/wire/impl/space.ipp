@@ -160,6 +160,14 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
       return by ? by->introduced(*this, f) : "an INTRODUCE, and nobody here can take it";
     }
     case Kind::pass: return passed(f);
+    case Kind::ask:
+    case Kind::said:
+    case Kind::tell:
+      if (!session.may_ask()) return "a question from one that answers none";
+      if (space->inquirer) return space->inquirer->heard(*this, f);
+      // nobody is here any more who answers: nothing is to be concluded
+      if (f.kind == Kind::ask) session.send(Frame{Kind::said, 0, 2, f.txn, f.op, 0, {}});
+      return nullptr;
     case Kind::hello:
     case Kind::bye: break;
   }
@@ -236,6 +244,7 @@ WEFT_IMPL void Peer::session_over() noexcept {
   for (const Adopting& a : std::exchange(adopting_, {}))
     if (const auto from = a.from.lock())
       from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
+  if (space->inquirer) space->inquirer->gone(*this);
   if (ended) ended(*this);
   if (news) news(*this);
 }

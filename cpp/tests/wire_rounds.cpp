@@ -1,0 +1,285 @@
+// Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1): programs that start each
+// other, so this is one of its own. Last line: N passed, N failed.
+//
+// The started program has one part, a run of one process; its exit status says how that ended.
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/program.hpp"
+#include "weft/wire/rounds.hpp"
+#include "weft/wire/shm.hpp"
+
+namespace {
+using namespace weft;
+namespace w = weft::wire;
+
+enum Status : int { well = 0, deadlock = 42, peer_died = 43, otherwise = 44 };
+
+// Takes one, then gives one.
+Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
+  co_await out.write(co_await in.read());
+}
+Process meets(w::FarBarrier b) { co_await b.sync(); }
+// Waits for something that no program knows, first.
+Process asks_a_person(int fd, w::FarWriter<int> out) {
+  const int answer = co_await blocking([fd] {
+    char c = 0;
+    return ::read(fd, &c, 1) == 1 ? int{c} : -1;
+  });
+  co_await out.write(answer);
+}
+
+template <class L>
+int part(const std::string& which, int socket, int fd) {
+  const auto space = w::Space::make(which);
+  std::optional<w::Rounds> rounds;
+  if (which != "silent") rounds.emplace(space);
+  L link(space, socket);
+  try {
+    if (which == "barrier")
+      run(meets(link.barrier("b")).named("meets"));
+    else if (which == "person")
+      run(asks_a_person(fd, link.template writer<int>("out")).named("asks"));
+    else
+      run(passes(link.template reader<int>("in"), link.template writer<int>("out"))
+              .named("passes"));
+    return well;
+  } catch (const Deadlock& e) {
+    const std::string text = e.what();
+    return text.find("main/passes: read 'in'") != std::string::npos ||
+                   text.find("main/meets: sync 'b'") != std::string::npos
+               ? deadlock
+               : otherwise;
+  } catch (const PeerDied&) {
+    return peer_died;
+  } catch (const std::exception& e) {
+    std::printf("in %s: %s\n", which.c_str(), e.what());
+    return otherwise;
+  }
+}
+
+// --- the tests -----------------------------------------------------------------------------------
+
+long passed = 0, failed = 0;
+void check(bool good, const char* what, const std::string& detail = {}) {
+  ++(good ? passed : failed);
+  if (!good) std::printf("FAIL %s\n%s\n", what, detail.c_str());
+}
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+int status_of(int raw) { return WIFEXITED(raw) ? WEXITSTATUS(raw) : -1; }
+
+template <class L>
+struct Starter {
+  static constexpr const char* kLink = std::is_same_v<L, w::ShmLink> ? "shm" : "stream";
+  std::shared_ptr<w::Space> space = w::Space::make("first");
+  w::Rounds rounds{space};
+  std::deque<w::ProgramOver<L>> others;
+  w::ProgramOver<L>& start(const char* which, int fd = -1) {
+    return others.emplace_back(
+        space, std::vector<std::string>{"/proc/self/exe", which, kLink, std::to_string(fd)});
+  }
+};
+Process reads(Reader<int> in, int& got) { got = co_await in.read(); }
+Process reads_then_writes(Reader<int> in, Writer<int> out, int& got) {
+  got = co_await in.read();
+  co_await out.write(1);
+}
+Process syncs(Barrier b) { co_await b.sync(); }
+
+// Runs p: the report of its deadlock, or how else it ended.
+template <class P>
+std::string report_of(P p, std::vector<std::string>* knot = nullptr) {
+  try {
+    run(std::move(p));
+    return "it ended well";
+  } catch (const Deadlock& e) {
+    if (knot) *knot = e.knot;
+    return e.what();
+  } catch (const PeerDied&) {
+    return "PeerDied";
+  }
+}
+
+template <class L>
+void two_programs() {
+  Starter<L> s;
+  Channel<int> to{named("to")}, back{named("back")};
+  auto& p = s.start("second");
+  p.link().give(to.reader(), "in");
+  p.link().give(back.writer(), "out");
+  const pid_t pid = p.pid();
+  int got = 0;
+  std::vector<std::string> knot;
+  const std::string text =
+      report_of(reads_then_writes(back.reader(), to.writer(), got).named("waits"), &knot);
+  check(has(text, "deadlock: 2 processes are blocked"), "two programs: a deadlock", text);
+  check(has(text, "they are in 2 programs"), "two programs: how many", text);
+  check(has(text, "main/waits: read 'back'"), "two programs: ours and its place", text);
+  check(has(text, "main/passes: read 'in'"), "two programs: theirs and its place", text);
+  check(has(text, ("in second (" + std::to_string(pid) + ")").c_str()),
+        "two programs: which program", text);
+  check(has(text, "main/waits in first waits for main/passes in second"), "two programs: the knot",
+        text);
+  check(has(text, "main/passes in second waits for main/waits in first"),
+        "two programs: the knot, the other way", text);
+  check(knot == std::vector<std::string>{"main/passes in second", "main/waits in first"},
+        "two programs: the knot's paths", text);
+  check(status_of(p.wait()) == deadlock, "two programs: the other has its Deadlock too");
+}
+
+template <class L>
+void three_programs() {
+  Starter<L> s;
+  Channel<int> a{named("a")}, b{named("b")}, c{named("c")};
+  auto &second = s.start("second"), &third = s.start("third");
+  second.link().give(a.reader(), "in");
+  second.link().give(b.writer(), "out");
+  third.link().give(b.reader(), "in");
+  third.link().give(c.writer(), "out");
+  int got = 0;
+  std::vector<std::string> knot;
+  const std::string text =
+      report_of(reads_then_writes(c.reader(), a.writer(), got).named("waits"), &knot);
+  check(has(text, "they are in 3 programs") && knot.size() == 3, "three programs: the knot", text);
+  check(has(text, "main/passes in third waits for main/passes in second"),
+        "three programs: two that are strangers to each other", text);
+  check(status_of(second.wait()) == deadlock, "three programs: the second");
+  check(status_of(third.wait()) == deadlock, "three programs: the third");
+}
+
+template <class L>
+void barrier() {
+  Starter<L> s;
+  Barrier b(3);
+  auto& p = s.start("barrier");
+  p.link().give(b, "b");
+  const std::string text = report_of(syncs(b).named("syncs"));
+  check(has(text, "main/syncs: sync ") && has(text, "main/meets: sync 'b'"),
+        "a barrier that lacks a party", text);
+  check(status_of(p.wait()) == deadlock, "a barrier: the other program");
+}
+
+// While one of them waits for a person nothing is concluded; everywhere() says who waits.
+template <class L>
+void a_person() {
+  int fds[2];
+  if (::pipe(fds) != 0) return check(false, "no pipe");
+  Starter<L> s;
+  Channel<int> back{named("back")};
+  auto& p = s.start("person", fds[0]);
+  p.link().give(back.writer(), "out");
+  int got = 0;
+  std::thread answers([&, token = Outside(Outside::link)] {
+    for (;;) {  // until our own process waits
+      const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
+      bool ours = false;
+      for (const w::InProgram& x : e.programs)
+        ours = ours || (x.name == "first" && !x.processes.empty());
+      if (!e.whole || e.stands_still())
+        return check(false, "a person: nothing stands still", e.text()), std::abort();
+      if (!ours || e.programs.size() != 2) continue;
+      check(has(e.text(), "person (") && has(e.text(), "): runs; links: 1"),
+            "a person: the other program runs", e.text());
+      check(has(e.text(), "main/waits: read 'back' at "), "a person: ours waits", e.text());
+      break;
+    }
+    if (::write(fds[1], "*", 1) != 1) std::abort();
+  });
+  const std::string text = report_of(reads(back.reader(), got).named("waits"));
+  answers.join();
+  check(text == "it ended well" && got == '*', "a person: it goes on", text);
+  check(status_of(p.wait()) == well, "a person: and so does the other");
+  ::close(fds[0]), ::close(fds[1]);
+}
+
+// A program without Rounds, or a thread here that is no process: nothing is concluded.
+template <class L>
+void somebody_unknown(const char* which) {
+  const bool silent = std::strcmp(which, "silent") == 0;
+  Starter<L> s;
+  Channel<int> to{named("to")}, back{named("back")};
+  auto& p = s.start(which);
+  p.link().give(to.reader(), "in");
+  p.link().give(back.writer(), "out");
+  int got = 0;
+  std::optional<Outside> stranger;
+  if (!silent) stranger.emplace();
+  // Of a link that there is not: so this thread keeps nobody from concluding anything.
+  std::thread gives([&, token = Outside(Outside::link)] {
+    for (bool waits = false; !waits;) {
+      const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
+      if (e.stands_still())
+        return check(false, "somebody unknown: nothing stands still", e.text()), std::abort();
+      waits = silent ? e.programs.size() == 1 && e.programs[0].waits
+                     : e.programs.size() == 2 && e.programs[0].sessions.size() == 1;
+    }
+    const Outside mine;  // from here on this is one that holds an end
+    to.writer()(7);
+  });
+  const std::string text = report_of(reads(back.reader(), got).named("waits"));
+  gives.join();
+  check(text == "it ended well" && got == 7, "somebody unknown: it goes on", text);
+  check(status_of(p.wait()) == well, "somebody unknown: the other too");
+}
+
+template <class L>
+void killed() {
+  Starter<L> s;
+  Channel<int> back{named("back")};
+  int fds[2];
+  if (::pipe(fds) != 0) return check(false, "no pipe");
+  auto& p = s.start("person", fds[0]);
+  p.link().give(back.writer(), "out");
+  int got = 0;
+  std::thread kills([&, token = Outside(Outside::link)] {
+    while (s.rounds.everywhere(std::chrono::seconds(60)).programs.size() != 2) {
+    }
+    p.kill();
+  });
+  const std::string text = report_of(reads(back.reader(), got).named("waits"));
+  kills.join();
+  check(text == "PeerDied", "a program that is killed is no deadlock", text);
+  const w::Everywhere alone = s.rounds.everywhere();
+  check(alone.programs.size() == 1 && alone.whole, "it is not asked any more", alone.text());
+  p.wait();
+  ::close(fds[0]), ::close(fds[1]);
+}
+
+template <class L>
+void all() {
+  two_programs<L>();
+  three_programs<L>();
+  barrier<L>();
+  a_person<L>();
+  somebody_unknown<L>("silent");
+  somebody_unknown<L>("second");
+  killed<L>();
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const int socket = w::inherited(); socket >= 0 && argc == 4) {
+    const int fd = std::atoi(argv[3]);
+    return std::strcmp(argv[2], "shm") == 0 ? part<w::ShmLink>(argv[1], socket, fd)
+                                            : part<w::StreamLink>(argv[1], socket, fd);
+  }
+  {
+    const auto space = w::Space::make("one");
+    const w::Rounds rounds(space);
+    bool refused = false;
+    try {
+      const w::Rounds second(space);
+    } catch (const BadUse&) {
+      refused = true;
+    }
+    check(refused, "a second Rounds is bad use");
+  }
+  all<w::StreamLink>();
+  all<w::ShmLink>();
+  std::printf("%ld passed, %ld failed\n", passed, failed);
+  return failed != 0;
+}
