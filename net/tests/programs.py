@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import random
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from points import Place, Point, Unknown
 
+from weft import _net_server, net
 from weft import coroutines as co
-from weft import net
+from weft import processes as ps
 from weft import threads as th
-from weft.errors import BadUse, ChannelEnd
+from weft.errors import BadUse, ChannelEnd, PeerDied
 
 
 def say(what: Any) -> None:
@@ -141,6 +146,17 @@ def names_writer(server: str, keys: str, name: str, n: str) -> None:
         say("written")
 
 
+def writes_when_told(server: str, keys: str, name: str, n: str) -> None:
+    with net.join(server, keys=keys, name="writer") as network:
+        say("here")
+        wait_for_go()
+        values = network.writer(name)
+        for i in range(int(n)):
+            values.write(i)
+        values.retire()
+    say("left")
+
+
 def names_reader(server: str, keys: str, name: str) -> None:
     with net.join(server, keys=keys, name="reader") as network:
         values = network.reader(name)
@@ -220,6 +236,162 @@ def calls_for_ever(server: str, keys: str) -> None:
             )
         except KeyboardInterrupt as error:
             say([listens.read(), type(error).__name__])
+
+
+# --- on machines of their own (machines.py) ---------------------------------------------------------------------------
+
+
+def is_server(folder: str, address: str) -> None:
+    with _net_server.Server(Path(folder), address) as server:
+        say(server.url)
+        wait_for_go()
+
+
+def sums(server: str, keys: str, address: str, capacity: str) -> None:
+    """Is the home of a channel, and reads all that comes by it."""
+    with net.join(server, keys=keys, address=address) as network:
+        c = th.Channel("c", capacity=int(capacity))
+        r = c.reader()
+        network.offer("sums", c, writers=True)
+        say("offered")
+        n, sha = 0, hashlib.sha256()
+        for number, data in r:
+            assert number == n
+            n += 1
+            sha.update(data)
+        say([n, sha.hexdigest()])
+
+
+def sends(server: str, keys: str, address: str, seed: str, n: str, most: str) -> None:
+    """Random bytes, of all sizes up to `most`."""
+    chosen = random.Random(int(seed))
+    with net.join(server, keys=keys, address=address) as network:
+        w = network.writer("sums", patience=60)
+        sha = hashlib.sha256()
+        for i in range(int(n)):
+            data = chosen.randbytes(chosen.randrange(int(most)))
+            w.write([i, data])
+            sha.update(data)
+        w.retire()
+        say([int(n), sha.hexdigest()])
+
+
+def _until_it_ends(call: Any) -> Any:
+    try:
+        while True:
+            call()
+    except PeerDied as error:
+        return ["PeerDied", error.in_doubt]
+
+
+def is_cut(server: str, keys: str, address: str) -> None:
+    """The home of `never`, which nobody reads; of `ticks`, where it writes one; of `jobs`, which it reads; of
+    `again`."""
+    with net.join(server, keys=keys, address=address) as network:
+        names = ("never", "ticks", "jobs", "again")
+        never, ticks, jobs, again = (th.Channel(name) for name in names)
+        held = never.reader()
+        w, r, comes = ticks.writer(), jobs.reader(), again.reader()
+        network.offer("never", never, writers=True)
+        network.offer("ticks", ticks, readers=True)
+        network.offer("jobs", jobs, writers=True)
+        network.offer("again", again, writers=True)
+        say("offered")
+        say(r.read())
+        w.write(1)
+        say(_until_it_ends(r.read))
+        say(_until_it_ends(lambda: w.write(2)))
+        say(comes.read())
+        held.retire()
+
+
+def cuts_off(server: str, keys: str, address: str) -> None:
+    """The other side of `is_cut`: what each operation comes to, and what the same ends say afterwards."""
+    with net.join(server, keys=keys, address=address) as network:
+        never, jobs = network.writer("never"), network.writer("jobs")
+        ticks = network.reader("ticks")
+        jobs.write("a job")
+        say(ticks.read())
+        ended: dict[str, Any] = {}
+
+        def runs(name: str, call: Any) -> threading.Thread:
+            thread = threading.Thread(
+                target=lambda: ended.__setitem__(name, _until_it_ends(call)), name=name
+            )
+            thread.start()
+            return thread
+
+        threads = [runs("write", lambda: never.write("?")), runs("read", ticks.read)]
+        wait_for_go()  # it is cut
+        for thread in threads:
+            thread.join()
+        say(ended)
+        wait_for_go()  # it is back
+        say([_until_it_ends(lambda: never.write("?")), _until_it_ends(lambda: jobs.write("?"))])
+        back = network.writer("again", patience=120)
+        back.write("back")
+        say("wrote")
+        back.retire()
+
+
+def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
+    """By a supervisor, over two hosts; of which hosts it was told that they were lost."""
+    import far_parts
+
+    lost: list[Any] = []
+    jobs, results = th.Channel("jobs"), th.Channel("results")
+
+    @th.process
+    def gives(jobs: Any) -> None:
+        for i in range(int(n)):
+            jobs.write(i)
+
+    @th.process
+    def gathers(results: Any) -> dict[int, int]:
+        found: dict[int, int] = {}
+        while len(found) < int(n):
+            i, square, _ = results.read()
+            found[i] = square
+            if len(found) == 10:
+                say("ten")
+                wait_for_go()
+        return found
+
+    with net.join(server, keys=keys, address=address) as network:
+        workers = ps.Supervisor(
+            network.hosts(2, patience=60),
+            backoff=0.01,
+            report=lambda error, _: lost.append([error.host, error.signal]),
+        )
+        got = th.run(
+            gives(jobs.writer()),
+            gathers(results.reader()),
+            [far_parts.squares.on(workers)(jobs.reader(), results.writer()) for _ in range(2)],
+        )
+        say([sorted(got[1].items()), lost])
+
+
+def offers_and_withdraws(server: str, keys: str, name: str) -> None:
+    """Again and again, whatever the server does; says how often the name was seen by others."""
+    seen = 0
+    with net.join(server, keys=keys) as network, net.join(server, keys=keys) as other:
+        stop = threading.Event()
+
+        def until_told() -> None:
+            wait_for_go()
+            stop.set()
+
+        threading.Thread(target=until_told, daemon=True).start()
+        say("here")
+        while not (stop.is_set() and seen):
+            try:
+                network.offer(name, th.Channel("c"), writers=True)
+                seen += name in [n.name for n in other.names()]
+                network.withdraw(name)
+            except BadUse:  # the server is away
+                with contextlib.suppress(BadUse):
+                    network.withdraw(name)
+        say(seen)
 
 
 if __name__ == "__main__":

@@ -207,11 +207,15 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
 
 
 def exception_of(failure: Any, asked: Asked) -> BaseException:
-    """The exception, as the caller is to raise it."""
+    """The exception, as the caller is to raise it.
+
+    Raises:
+        TypeError: that is no failure.
+    """
     if isinstance(failure, _pickling.Failure):  # both sides trust
         return failure.exception()
     if not isinstance(failure, dict):
-        failure = {}
+        raise TypeError(f"a failure came that is none: {failure!r:.100}")
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
     if failure.get("end") == "Poisoned":

@@ -250,7 +250,13 @@ async def _session(
     ours, theirs = socket.socketpair()
     carried = asyncio.ensure_future(couple(ours, (reader, writer)))
     loop = _net_loop.use()  # as long as it lasts
-    carried.add_done_callback(lambda _: _net_loop.done(loop))
+    _net_loop.outside(True)
+
+    def over(_: object) -> None:
+        _net_loop.outside(False)
+        _net_loop.done(loop)
+
+    carried.add_done_callback(over)
     link = _native._Link(
         theirs.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )

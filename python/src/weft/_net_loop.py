@@ -7,8 +7,8 @@ uses it.
 Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
   parent's.
-- Each user counts as something outside (rule 10.3): somebody may come, so no run concludes that
-  nobody will.
+- What may wake a run from another machine counts as something outside (rule 10.3; WIRE.md 17.16):
+  who makes it says outside(True), and outside(False) once it is over. A user alone is none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from weft._extension import native as _native
 from weft.errors import BadUse, Retired
 
-__all__ = ["THREAD", "call", "done", "use", "wait"]
+__all__ = ["THREAD", "call", "done", "outside", "use", "wait"]
 
 THREAD = "weft net"
 
@@ -58,8 +58,13 @@ def use() -> asyncio.AbstractEventLoop:
             _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
             _thread.start()
         _users += 1
-        _native._outside(True)
         return _loop
+
+
+def outside(more: bool) -> None:
+    """Somebody may come who wakes a run here; False: he came, or will not any more. After a fork
+    nothing is left of those that there were."""
+    _native._outside(more)
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
@@ -70,7 +75,6 @@ def done(loop: asyncio.AbstractEventLoop) -> None:
         if loop is not _loop or _thread is None:
             return
         _users -= 1
-        _native._outside(False)
         if _users:
             return
         thread = _thread
@@ -100,9 +104,17 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """As call(), in a process: it may be cancelled meanwhile."""
+    """As call(), in a process: it may be cancelled meanwhile. What it waits for is outside."""
     if _loop is not loop:
         return call(loop, what)
+    outside(True)
+    try:
+        return _waited(loop, what)
+    finally:
+        outside(False)
+
+
+def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     over = _native.Channel("over")
     told, tell = over.reader(), over.writer()
     future = asyncio.run_coroutine_threadsafe(what, loop)

@@ -228,7 +228,9 @@ class Meeting:
         """Lets go of all names, and of the server."""
         for task in list(self._tasks):
             task.cancel()
-        offers, self._offers = list(self._offers.values()), {}
+        offers = list(self._offers.values())
+        for offer in offers:
+            self._had(offer)
         if self._server is not None:
             self._server.close()
         if self._nats is None:
@@ -243,21 +245,33 @@ class Meeting:
 
     # --- the home's side --------------------------------------------------------------------------
 
+    def _has(self, offer: _Offer) -> None:
+        """Somebody may come for it from now on, who wakes a run here (17.16)."""
+        self._offers[offer.name] = offer
+        _net_loop.outside(True)
+
+    def _had(self, offer: _Offer) -> None:
+        """No more. A second time: nothing."""
+        if self._offers.get(offer.name) is offer:
+            del self._offers[offer.name]
+            _net_loop.outside(False)
+
     async def offer(
         self, name: str, channel: Any, readers: bool, writers: bool, agent: Any = None
     ) -> None:
         if name in self._offers:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
-        offer = self._offers[name] = _Offer(name, channel, readers, writers)
+        offer = _Offer(name, channel, readers, writers)
         offer.agent = agent
+        self._has(offer)
         try:
             await self._connected(BACK)
             await self._write(offer)
         except js_errors.KeyWrongLastSequenceError:
-            self._offers.pop(name, None)
+            self._had(offer)
             raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
         except _LOST as error:
-            self._offers.pop(name, None)
+            self._had(offer)
             raise BadUse(
                 f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
             ) from None
@@ -324,17 +338,17 @@ class Meeting:
         try:
             await self._write(offer)
         except js_errors.KeyWrongLastSequenceError:  # the name is another's now
-            if self._offers.get(offer.name) is offer:
-                del self._offers[offer.name]
+            self._had(offer)
         except js_errors.NotFoundError:  # a server that has lost its bucket
             self._bucket = None
         except _LOST:
             pass  # the next renewal
 
     async def withdraw(self, name: str) -> None:
-        offer = self._offers.pop(name, None)
+        offer = self._offers.get(name)
         if offer is None:
             raise BadUse(f"{name!r} is not offered by this program (any more)")
+        self._had(offer)
         with contextlib.suppress(*_LOST):
             await self._let_go(offer)
 

@@ -92,6 +92,7 @@ class Door:
             raise
         self.address = _net_link.joined(self._server)
         self._closed = False
+        _net_loop.outside(True)
         _open.add(self)
 
     async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
@@ -127,6 +128,7 @@ class Door:
 
         with contextlib.suppress(BadUse):
             _net_loop.call(self._loop, shut())
+            _net_loop.outside(False)
         left = [self._came.get() for _ in range(self._came.qsize())]
         self._came.put(None)
         for session in left:

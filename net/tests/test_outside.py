@@ -1,0 +1,184 @@
+"""What of a network is outside (rule 10.3, WIRE.md 17.16): a deadlock is told, unless somebody may come."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import far_parts as parts
+import pytest
+
+from weft import _net_agent, net
+from weft import coroutines as co
+from weft import threads as th
+from weft.errors import BadUse, Deadlock
+
+
+@pytest.fixture
+def network(server, keys):
+    with net.join(server.url, keys=keys, name="here") as joined:
+        yield joined
+
+
+@th.process
+def takes(r: Any) -> list[Any]:
+    return list(r)
+
+
+@th.process
+def takes_then(r: Any, then: Any) -> Any:
+    """Does `then` first: what it sets off comes while the others wait."""
+    then()
+    return r.read()
+
+
+@th.process
+def crosses(r: Any, w: Any) -> None:
+    w.write(r.read())
+
+
+def knot() -> list[Any]:
+    """Two processes each of which waits for the other."""
+    a, b = th.Channel("a"), th.Channel("b")
+    return [crosses(a.reader(), b.writer()), crosses(b.reader(), a.writer())]
+
+
+def told(*processes: Any) -> str:
+    with pytest.raises(Deadlock) as raised:
+        th.run(*processes)
+    return str(raised.value)
+
+
+def test_a_network_that_was_only_joined(network):  # wire 17.16
+    said = told(*knot())
+    assert "crosses" in said and "read 'a'" in said and "read 'b'" in said
+    assert "test_outside.py:" in said
+    assert network.names() == []  # it is still joined
+
+
+def test_coroutines_in_a_network_that_was_only_joined(network):  # wire 17.16
+    @co.process
+    async def waits(r: Any) -> None:
+        await r.read()
+
+    c = co.Channel("c")
+    held = c.writer()
+
+    @co.process
+    async def holds(r: Any, _: Any) -> None:
+        await r.read()
+
+    d = co.Channel("d")
+    with pytest.raises(Deadlock, match="read 'c'"):
+        co.run(waits(c.reader()), holds(d.reader(), held), waits_and_holds(c, d))
+
+
+def waits_and_holds(c: Any, d: Any) -> Any:
+    @co.process
+    async def body(r: Any, _: Any) -> None:
+        await r.read()
+
+    return body(c.reader(), d.writer())
+
+
+def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wire 17.16
+    """All processes wait, and the name is what keeps them."""
+    p = program("writes_when_told", server.url, keys, "lab/c", 1)
+    assert p.heard() == "here"
+    c = th.Channel("c")
+    network.offer("lab/c", c, writers=True)
+    came = th.run(takes_then(c.reader(), p.go))
+    assert came == 0
+    assert p.heard() == "left"
+
+
+def test_a_name_that_is_withdrawn(network):  # wire 17.16
+    """The knot is told only once the last name has gone, though it was there before."""
+    names = ["lab/a", "lab/b"]
+    for name in names:
+        network.offer(name, th.Channel(name), writers=True)
+    withdrawn: list[str] = []
+
+    def withdraw() -> None:
+        for name in names:
+            network.withdraw(name)
+            withdrawn.append(name)
+
+    thread = threading.Thread(target=withdraw)
+    c = th.Channel("c")
+    said = told(takes_then(c.reader(), thread.start), *knot())
+    thread.join()
+    assert withdrawn == names
+    assert "read 'a'" in said
+
+
+def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # wire 17.16
+    with net.join(server.url, keys=keys, name="other") as other:
+        other.offer("lab/c", th.Channel(), writers=True)
+        with pytest.raises(BadUse, match="is taken"):
+            network.offer("lab/c", th.Channel(), writers=True)
+        with pytest.raises(BadUse, match="offered by this program already"):
+            other.offer("lab/c", th.Channel(), writers=True)
+        other.withdraw("lab/c")
+        with pytest.raises(BadUse, match="not offered by this program"):
+            other.withdraw("lab/c")
+        assert "read 'a'" in told(*knot())
+
+
+def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16
+    with net.join(server.url, keys=keys) as network:
+        network.offer("lab/c", th.Channel(), writers=True)
+    assert "read 'a'" in told(*knot())
+
+
+def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.16
+    """The session goes on when the name is withdrawn, and what comes by it comes; then it ends while all
+    wait, and that is told."""
+    p = program("writes_when_told", server.url, keys, "lab/c", 1000)
+    assert p.heard() == "here"
+    c, other = th.Channel("c"), th.Channel("other")
+    network.offer("lab/c", c, writers=True)
+
+    @th.process
+    def takes_all(r: Any, never: Any) -> None:
+        p.go()
+        assert r.read() == 0
+        network.withdraw("lab/c")
+        assert list(r) == list(range(1, 1000))
+        never.read()
+
+    said = told(takes_all(c.reader(), other.reader()), *knot())
+    assert "read 'other'" in said and "read 'a'" in said
+    assert p.heard() == "left"
+
+
+def test_a_door_until_it_is_closed(keys):  # wire 17.16
+    door = net.listen(keys=keys)
+    closes = threading.Thread(target=door.close)
+    c = th.Channel("c")
+    assert "read 'a'" in told(takes_then(c.reader(), closes.start), *knot())
+    closes.join()
+
+
+def test_an_agent_until_it_is_closed(server, keys):  # wire 17.16
+    network = net.join(server.url, keys=keys)
+    agent = _net_agent.Agent(network, "gpu1", ["far_parts:pid"], 1)
+    closes = threading.Thread(target=agent.close)
+    c = th.Channel("c")
+    assert "read 'a'" in told(takes_then(c.reader(), closes.start), *knot())
+    closes.join()
+
+
+def test_a_process_that_waits_for_a_host(network, agent):  # wire 17.16
+    """It asks the network, and everybody else waits for it."""
+    c = th.Channel("c")
+
+    @th.process
+    def asks(w: Any) -> None:
+        agent("gpu1", "--hosts", "1")
+        w.write(th.run(parts.pid.on("gpu1")()))
+
+    assert th.run(takes(c.reader()), asks(c.writer()))[0][0] > 0
+    with pytest.raises(BadUse, match=r"within 0\.3 seconds"):
+        th.run(*knot(), parts.pid.on(network.host("nobody", patience=0.3))())
+    assert "read 'a'" in told(*knot())
