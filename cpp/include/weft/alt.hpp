@@ -5,10 +5,11 @@
 //   weft::StandingAlternative many{readers};                                 enrolled for good: costs the same for any number
 //
 // Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a
-// Barrier. Each but a bare reader has when(bool), and those of channels ends(): then it ends the
-// select that the channel has retired. Without it such a guard falls silent, and the select throws
-// Retired once all that decide have (rule 5.6). select(…).ends() and alternative.ends() say it for
-// all. A guard refers to its end: keep the end while the select or the alternative lives.
+// Barrier. Each except a bare reader has when(bool). Those of channels also have ends(): then the
+// select ends when the channel has retired. Without ends() such a guard falls silent, and the
+// select throws Retired once all guards that decide have (rule 5.6). select(…).ends() and
+// alternative.ends() do this for all guards. A guard refers to its end: keep the end while the
+// select or the alternative lives.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -44,7 +45,7 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      // also if an end was chosen, which raises: the others have their turn
+      // also if the end of a channel was chosen, which throws: the other guards get their turn
       detail::Rotations::next(key, engine.next_start());
       return inner->await_resume();
     }
@@ -101,7 +102,7 @@ template <class... None>
 void select() {
   static_assert(detail::never<std::tuple<None...>>, "weft: select needs at least one guard");
 }
-// For its message alone.
+// Only for its error message.
 template <class G, class... Gs>
   requires(!detail::GuardLike<G> && !std::is_same_v<std::remove_cvref_t<G>, Mode> &&
            !detail::IsReaders<std::remove_cvref_t<G>>::value)
@@ -117,7 +118,7 @@ template <class T, class P>
   return SelectOp<Set>(mode, Set(rs));
 }
 
-// A guard in a list that a program puts together as it runs: std::vector<weft::AnyGuard<int>>.
+// A guard in a list that a program makes while it runs: std::vector<weft::AnyGuard<int>>.
 template <class T, class P = Shared>
 using AnyGuard = typename detail::ManyGuards<T, P>::Any;
 template <class T, class P = Shared>
@@ -214,9 +215,9 @@ class AlternativeBase {
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
-  // some of its guards must not be on together (rule 5.5)
+  // some of its guards must not be on at the same time (rule 5.5)
   bool at_odds_ = false;
-  std::vector<std::pair<std::uint32_t, bool>> early_;  // before there was an engine
+  std::vector<std::pair<std::uint32_t, bool>> early_;  // enable() before there was an engine
 };
 
 template <class... Gs>
@@ -224,8 +225,8 @@ using FixedFor = FixedGuards<decltype(to_guard(std::declval<Gs>()))...>;
 
 }  // namespace detail
 
-// Guards kept between selects, enrolled for each; fair by rotation, so it needs no memory
-// elsewhere.
+// Guards that are kept between selects, and enrolled at each. It remembers the rotation that makes
+// it fair by itself, so that no table is needed (Rotations in selecting.hpp).
 template <class Set>
 class Alternative : public detail::AlternativeBase<Set, core::Select> {
   using Base = detail::AlternativeBase<Set, core::Select>;
@@ -245,7 +246,7 @@ Alternative(const std::vector<Reader<T, P>>&, Mode) -> Alternative<detail::ManyR
 template <class T, class P>
 Alternative(const std::vector<Reader<T, P>>&) -> Alternative<detail::ManyReaders<T, P>>;
 
-// Guards that stay enrolled (rule 5.9): first come, first served over those that become ready.
+// Guards that stay enrolled (rule 5.9); those that become ready are served in that order.
 template <class Set>
 class StandingAlternative : public detail::AlternativeBase<Set, core::Standing> {
   using Base = detail::AlternativeBase<Set, core::Standing>;

@@ -68,7 +68,7 @@ class BlockingOp {
                                           [](runtime::ProcessBase&, runtime::WaitVisitor&) {}};
   };
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(std::move(f_), p); }
-  // In a thread, also outside any process.
+  // To be called in a thread, also outside any process.
   R operator()() {
     if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
       detail::blocking_caller("blocking(…)()");
@@ -79,8 +79,8 @@ class BlockingOp {
   F f_;
 };
 
-// Call f, which may block, without holding up other processes. What it returns or throws is what
-// the operation returns or throws.
+// Calls f, which may block, without holding up other processes. The operation returns or throws
+// what f does.
 template <class F>
 [[nodiscard]] BlockingOp<std::decay_t<F>> blocking(F&& f) {
   return BlockingOp<std::decay_t<F>>(std::forward<F>(f));

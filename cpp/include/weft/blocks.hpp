@@ -40,8 +40,8 @@ struct IsProcess<BasicProcess<R>> : std::true_type {};
 template <class R>
 struct IsProcess<seq<R>> : std::true_type {};
 
-// The process that a coroutine-returning closure makes, and the closure: what ends the one ends the
-// other.
+// Runs the process that a closure makes by returning a coroutine, and keeps the closure alive until
+// that process has ended.
 template <class F, class R = typename std::invoke_result_t<F&>::result_type>
 BasicProcess<R> keeping(F f) {
   if constexpr (std::is_void_v<R>)
@@ -102,7 +102,7 @@ std::vector<AsProcess<X>> to_processes(std::vector<X> xs) {
   return r;
 }
 
-// What a block adds to the group that it is.
+// What a block has besides being a group: it can be called.
 template <class Derived>
 class Runs {
  public:
@@ -112,11 +112,12 @@ class Runs {
 
 }  // namespace detail
 
-// The attribute of the class is for functions that return a block; g++ sees that of the constructor
-// only. clang-format takes a class with an attribute and bases for an expression.
+// The attribute on the class is for functions that return a block; g++ obeys only the one on the
+// constructor. clang-format takes a class with an attribute and bases for an expression.
 // clang-format off
 
-// In parallel: starts in order, ends when all have ended, has their results (rules 7.1, 7.2).
+// Runs processes in parallel: starts them in order, ends when all have ended, gives their results
+// (rules 7.1, 7.2).
 template <class... Ps>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par
     : public detail::Par<Ps...>, public detail::Runs<par<Ps...>> {
@@ -129,7 +130,7 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
 template <class... Xs>
 par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
 
-// Of a vector; the results are optionals.
+// The same for a vector of processes; the results are optionals.
 template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
     : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
@@ -175,8 +176,8 @@ Process one_by_one_of(std::vector<P> ps) {
 
 // clang-format off
 
-// One after another; stops at the first failure (rule 7.3). Without results nothing, else a tuple
-// of them, as par's.
+// Runs processes one after another; stops at the first failure (rule 7.3). Its result is a tuple of
+// theirs, as with par, or nothing if none has one.
 template <class R>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] seq
     : public BasicProcess<R>, public detail::Runs<seq<R>> {
@@ -215,8 +216,8 @@ struct Parameters<R (C::*)(A...) noexcept> : Parameters<R (*)(A...)> {};
 template <class R, class C, class... A>
 struct Parameters<R (C::*)(A...) const noexcept> : Parameters<R (*)(A...)> {};
 
-// The arguments as the function takes them: a channel that stands for an end becomes that end now,
-// when the process is made (rule 2.3).
+// The arguments in the types that the function takes: a channel that stands for an end becomes that
+// end now, when the process is made (rule 2.3).
 template <class F, class... A>
 struct BoundFor {
   using type = std::tuple<std::decay_t<A>...>;
@@ -231,8 +232,8 @@ struct BoundFor<F, A...>
     : std::type_identity<typename Parameters<decltype(&F::operator())>::Bound> {};
 }  // namespace detail
 
-// A process of f(args…). If f returns a process this is the call; else f runs on a thread, with the
-// arguments bound.
+// Makes a process of f(args…). If f returns a process, this just calls f; otherwise f will run on a
+// thread, with the arguments bound.
 template <class F, class... A>
 auto proc(F f, A&&... args) {
   static_assert(std::is_invocable_v<F&, A&&...>,
@@ -285,10 +286,10 @@ auto replica(F& f, X&& x) {
 }
 }  // namespace detail
 
-// The block of f(x) for each x of [first, last), which are iterators or whole numbers. f returns a
-// process, or an operation (`[&](auto& w) { return w.write(v); }`: no process is written for it);
-// any other f runs on a thread for each x. f and what it refers to must live until the block has
-// ended.
+// A block of f(x) for each x in [first, last), which are iterators or whole numbers. f returns a
+// process, or an operation (`[&](auto& w) { return w.write(v); }`, for which you need not write a
+// process); any other f runs on a thread, one for each x. f and what it refers to must live until
+// the block has ended.
 template <class I, class F>
 [[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f) {
   auto at = [](I i) -> decltype(auto) {

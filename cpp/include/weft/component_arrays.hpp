@@ -1,13 +1,13 @@
-// Arrays of numbers that cross without a copy (rule 16.6): a numpy array, an array.array, anything
-// with the buffer protocol or DLPack, lent by Python until it goes here; or memory made here, which
-// Python gets as a memoryview.
+// Arrays of numbers that pass between Python and C++ without a copy (rule 16.6): a numpy array, an
+// array.array, or anything with the buffer protocol or DLPack, which Python lends until it is
+// destroyed here; or memory that is made here, which Python gets as a memoryview.
 //
-//   Array<double>            one dimension; one of Python's of any shape, as its numbers lie
+//   Array<double>            one dimension; of Python an array of any shape, in memory order
 //   Array<double, 2>         two, in C's order: a(i, j), a[i] is a row, a.extent(0)
-//   Array<const double>      of Python's, which need not be writable
+//   Array<const double>      takes also an array of Python's that is not writable
 //
-// Invariant: a block has one owner: an Array is moved, never copied, and one that was written is
-// the reader's.
+// Invariant: a block has one owner: an Array is moved, never copied, and once it is written to a
+// channel it belongs to the reader.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace weft::native {
 
-// Numbers in N dimensions that somebody else has: as std::mdspan, which C++20 has not. v[i] has a
-// dimension less, or is the number.
+// A view of numbers in N dimensions that it does not own, like std::mdspan, which C++20 lacks. v[i]
+// is a view of one dimension less or, of the last, the number.
 template <class T, std::size_t N>
 class View {
  public:
@@ -65,7 +65,7 @@ class Array {
  public:
   using value_type = T;
   Array() = default;
-  // Zeros, so many in each dimension.
+  // Zeros, with these extents.
   template <class... I>
     requires(sizeof...(I) == N && (std::is_integral_v<I> && ...) && !std::is_const_v<T>)
   explicit Array(I... extents) {
@@ -81,7 +81,7 @@ class Array {
   }
   explicit Array(weft_value taken_over) noexcept : value_(taken_over) {}
   Array(Array&& x) noexcept : value_(std::exchange(x.value_, {})) {}
-  // What need not be written to may be what could have been.
+  // A writable array may be used as a read-only one.
   Array(Array<std::remove_const_t<T>, N>&& x) noexcept requires std::is_const_v<T>
       : value_(x.give()) {}
   Array& operator=(Array&& x) noexcept {
@@ -105,7 +105,7 @@ class Array {
   }
   T* begin() const noexcept { return data(); }
   T* end() const noexcept { return data() + size(); }
-  // Until it is moved, or goes.
+  // Valid until the Array is moved or destroyed.
   View<T, N> view() const noexcept {
     std::size_t extents[N];
     for (std::size_t i = 0; i < N; ++i) extents[i] = extent(i);
@@ -143,8 +143,8 @@ struct Codec<Array<T, N>> {
     if (N > 1) s += static_cast<char>('0' + N);
     return s + kCode;
   }
-  // Who writes what has arrays in it gives it by a reference that is not const: Writer::write(T&&),
-  // output(writer, value).
+  // A value with arrays in it is written by a reference that is not const (Writer::write(T&&),
+  // output(writer, value)), so this takes the array out of it.
   static weft_value leave(const Array<T, N>& v) noexcept {
     return const_cast<Array<T, N>&>(v).give();
   }

@@ -4,16 +4,16 @@
 //   compiled (-DWEFT_COMPILED)  impl/*.ipp are compiled in cpp/src/weft.cpp alone: CMake's weft::compiled, which sets the macro
 //                               for whoever links it
 //
-// What stands in an .ipp depends on no type of the user's and is on no hot path.
+// An .ipp has only what does not depend on a type of the user's and is not on a hot path.
 //
-//   -DWEFT_CHECKS=1     debug checks (rule 11.2); off unless it is asked for: NDEBUG has no part in it
+//   -DWEFT_CHECKS=1     debug checks (rule 11.2); off by default, whether NDEBUG is defined or not
 //   -DWEFT_NO_FUTEX     the standard library's condition variables where Linux has its futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
-// All of these change what the library's types are made of, and so do the sanitizers. So everything
-// stands in an inline namespace whose name tells them, WEFT_ABI: files that were compiled
-// differently have different types, and do not link with each other; the name of what the linker
-// misses says where they differ (weft::v0_1_compiled_checks::…).
+// All of these change the layout of the library's types, and so do the sanitizers. So everything is
+// in an inline namespace, WEFT_ABI, whose name lists them: files that were compiled differently
+// have different types, and do not link with each other. The name that the linker misses says how
+// they differ (weft::v0_1_compiled_checks::…).
 #pragma once
 
 #if defined(WEFT_COMPILED)
@@ -33,7 +33,7 @@
 #define WEFT_ABI_CHECKS
 #endif
 
-// Inlined where it costs nothing but space; a microcontroller's image is counted in bytes.
+// Inlined on hosted systems, where that costs only space; on a microcontroller every byte counts.
 #if __STDC_HOSTED__
 #define WEFT_INLINE_HOSTED [[gnu::always_inline]]
 #else

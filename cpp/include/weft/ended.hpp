@@ -1,7 +1,7 @@
-// The end of a process as a guard (rule 7.11): what a Watch (watch.hpp) gives, and what lists of
-// guards may hold.
+// The end of a process as a guard (rule 7.11): a Watch (watch.hpp) gives it, and lists of guards
+// may contain it.
 //
-// A WatchState is shared by all copies of a Watch and by its guards; what is under its mutex is who
+// A WatchState is shared by all copies of a Watch and by its guards; its mutex guards which process
 // runs.
 #pragma once
 #include <memory>
@@ -19,21 +19,22 @@ namespace detail {
 struct WatchState {
   core::LatchEngine<Shared> latch;  // last_writer: the process
   std::mutex mutex;
-  runtime::ProcessBase* process = nullptr;  // which runs the watched one, while it does
-  runtime::Group* inside = nullptr;         // of the watched one, while it runs
+  runtime::ProcessBase* process = nullptr;  // the process that runs the watched one, meanwhile
+  runtime::Group* inside = nullptr;         // the group of the watched one, while it runs
   bool given = false, cancelled = false;
   Ending how = Ending::returned;
   std::exception_ptr error;
   std::shared_ptr<const void> result;
   std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
-  // Null: it has ended. A cancellation that came before it ran is for it.
+  // The watched process runs in g now; null: it has ended. A cancellation that came before is
+  // passed on to it.
   void runs(runtime::Group* g) noexcept {
     const std::lock_guard l(mutex);
     inside = g;
     if (g && std::exchange(cancelled, false)) g->cancel();
   }
-  // It is that of this process, which was given here.
+  // The latch is for this process, which was given at file:line.
   void is_of(const char* process, const char* file, std::uint32_t line) {
     const core::SyncObject given_at{
         .name = file, .line = line, .last_reader = {}, .last_writer = {}};
@@ -61,7 +62,8 @@ inline constexpr runtime::OpKind end_op{"wait for", &withdraw_end, &visit_end, &
 
 }  // namespace detail
 
-// A process's end as a guard; awaited it is just waited for. In a thread called.
+// The end of a process as a guard. co_await it in a coroutine, or call it in a thread, to wait for
+// it alone.
 struct EndOf : Conditional<EndOf> {
   using Value = void;
   std::shared_ptr<detail::WatchState> state;

@@ -1,4 +1,4 @@
-// What the hosted layer throws. The names are those of the rules.
+// The exceptions of the hosted layer, by their names in the rules (SEMANTICS.md).
 #pragma once
 #include <cstring>
 #include <exception>
@@ -29,7 +29,7 @@ class Error : public std::runtime_error {
     return carried_.value && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
                                                          : nullptr;
   }
-  // A value of any type, and which.
+  // A value of any type, with that type.
   struct Carried {
     std::shared_ptr<void> value;
     const std::type_info* type = nullptr;
@@ -44,13 +44,13 @@ class Error : public std::runtime_error {
   Carried carried_;
 };
 
-// A channel has ended: the common base of the three ways.
+// A channel has ended: the base of Retired, Poisoned and PeerDied.
 class ChannelEnd : public Error {
  public:
   ChannelEnd(const std::string& what, int guard_index, bool by_operation = false)
       : Error(what), guard(guard_index), met(by_operation) {}
-  const int guard;  // of the select that chose it; -1 for a plain operation (rule 5.6)
-  const bool met;   // an operation made it; only such an end is quiet (rule 3.5)
+  const int guard;  // the guard that a select chose; -1 for a plain operation (rule 5.6)
+  const bool met;   // an operation threw it; only such an end is quiet (rule 3.5)
 };
 class Retired final : public ChannelEnd {
  public:
@@ -64,8 +64,8 @@ class Poisoned final : public ChannelEnd {
   }
   const std::uint8_t strength;
 
-  // It is thrown in the process that runs: what that holds and lets go while it passes is poisoned
-  // (rule 4.3).
+  // It is thrown in the process that runs: the channels of ends that this process lets go of while
+  // it passes are poisoned (rule 4.3).
   void under_way() const noexcept {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
@@ -80,7 +80,7 @@ class Poisoned final : public ChannelEnd {
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
-  // of a write to another address space: the value may have been taken (WIRE.md 8)
+  // a write to another address space failed, but the value may have been taken (WIRE.md 8)
   bool in_doubt = false;
 };
 
@@ -89,12 +89,12 @@ class Cancelled final : public Error {
   Cancelled() : Error("cancelled") {}
 };
 
-// The time limit of the process's own scope has come (rule 7.12): thrown by its operations in place
-// of Cancelled.
+// A time limit of the process itself has expired (rule 7.12): thrown by its operations in place of
+// Cancelled.
 class TimedOut final : public Error {
  public:
   explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}
-  // Was it this one's? For those who have several.
+  // Was it this limit? For processes that have several.
   bool of(const class Timeout& t) const noexcept;
 
  private:
@@ -110,7 +110,7 @@ class Deadlock final : public Error {
  public:
   Deadlock(const std::string& report, std::vector<std::string> k)
       : Error(report), knot(std::move(k)) {}
-  const std::vector<std::string> knot;  // the paths of the processes in it
+  const std::vector<std::string> knot;  // the paths of the processes in the knot
 };
 
 // Several processes of one group have failed (rule 7.2).
@@ -125,19 +125,19 @@ class Failures final : public Error {
 
 namespace detail {
 
-// The path of the process that runs here, and a colon; nothing if none does.
+// The path of the process that runs here, and a colon; empty if there is none.
 std::string who();
 
-// What is being handled, if it is an E and nothing derived from it: to throw it again, for a
-// handler to tell, would take as long as its whole way here. Null: it is none, or there is no way
-// to tell.
+// The exception that is being handled, if it is exactly an E, not a derived type. (To rethrow it,
+// so that a handler tells its type, would take as long as the whole unwinding so far.) Null: it is
+// not an E, or there is no way to tell.
 template <class E>
 const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)
   const std::type_info* const t = abi::__cxa_current_exception_type();
   if (!t || *t != typeid(E)) return nullptr;
   const std::exception_ptr held = std::current_exception();
-  const void* thrown = nullptr;  // the object itself: of an exception_ptr it is all there is
+  const void* thrown = nullptr;  // the exception object: its address is all of an exception_ptr
   static_assert(sizeof held == sizeof thrown);
   std::memcpy(&thrown, &held, sizeof thrown);
   return static_cast<const E*>(thrown);
@@ -146,8 +146,8 @@ const E* handled() noexcept {
 #endif
 }
 
-// How what is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6, 6.5), and the
-// strength of a poison.
+// How the exception that is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6,
+// 6.5); of a poison also its strength.
 struct Left {
   Ending how;
   std::uint8_t poison = 0;
@@ -160,11 +160,11 @@ inline Left left_by(const Poisoned& e) noexcept {
 }
 Left left_by_handled() noexcept;
 
-// What left one process leaves another, which runs now.
+// Throws in the process that runs now what has left another one.
 [[noreturn]] void raise_again(const std::exception_ptr& e);
 
-// The process meets what it was asked (rule 6.1). `not_done`: the value of a write, for the
-// exception.
+// The process meets the request to end (rule 6.1). `not_done`: the value of a write that did not
+// happen, for the exception.
 [[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done = {});
 [[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
   if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -174,7 +174,7 @@ Left left_by_handled() noexcept;
 [[noreturn]] void bad_use(const std::string& what);
 [[noreturn]] void started_twice();
 
-// `met`: by an operation (rule 3.5).
+// `met`: an operation met it (rule 3.5).
 [[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
                                        const char* verb, int guard, Error::Carried not_done = {},
                                        bool met = true);

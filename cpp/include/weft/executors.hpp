@@ -1,5 +1,5 @@
-// Executors to be asked for (rules 15.5 to 15.8): weft::Cores and weft::Core say what is wanted; a
-// run makes it at its first use.
+// Executors that a program asks for (rules 15.5 to 15.8): weft::Cores and weft::Core describe one;
+// a run makes it when it is first used.
 //
 //   weft::Cores pool(2);   p().on(pool)      weft::Core io;   p().on(io)      p().pinned(1)      weft::run(weft::on(pool), p(), q())
 #pragma once
@@ -14,19 +14,19 @@ struct RunOptions;
 namespace detail {
 struct Where;
 struct StartOf;
-// How executors of a kind are made. Only who asks for one refers to it: a program that never does
-// compiles nothing of it.
+// How executors of a kind are made. Only code that asks for one refers to this, so a program that
+// does not use them compiles nothing of it.
 struct Kind {
   bool multi;
   std::unique_ptr<runtime::RunExecutor> (*hire)(runtime::Run&, const Where&);
-  // Run a network, this thread being the executor's or one of its.
+  // Runs a network, with this thread as the executor's thread or as one of its threads.
   void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
                   const std::shared_ptr<const Where>&, const StartOf&);
 };
 struct Where {
   const Kind* kind;
   unsigned threads;
-  std::vector<int> cpus;  // where to hold them, one for each; empty: nowhere
+  std::vector<int> cpus;  // the CPUs to pin them to, one for each; empty: they are not pinned
 };
 std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w);
 std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
@@ -41,7 +41,7 @@ void check_cpu(int cpu);
 
 }  // namespace detail
 
-// Cores or Core. A copy means the same executor.
+// The base of Cores and Core. A copy stands for the same executor.
 class Executor {
  public:
   const std::shared_ptr<const detail::Where>& where() const noexcept { return where_; }
@@ -53,9 +53,9 @@ class Executor {
   std::shared_ptr<const detail::Where> where_;
 };
 
-// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus`: where to
-// hold them, one for each (a CPU may come twice); left out: wherever the system puts them. BadUse
-// for other numbers, and for CPUs that this program may not use.
+// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus`: the CPU
+// to pin each thread to (a CPU may come twice); left out: the system places them. BadUse for other
+// numbers, and for CPUs that this program may not use.
 class Cores : public Executor {
  public:
   explicit Cores(unsigned n, std::vector<int> cpus = {}) : Executor(checked(n, std::move(cpus))) {}
@@ -64,8 +64,8 @@ class Cores : public Executor {
   static detail::Where checked(unsigned n, std::vector<int> cpus);
 };
 
-// A single-core executor: a thread of its own, on which local channels work; held on `cpu` if one
-// is given.
+// A single-core executor: a thread of its own, on which local channels work; pinned to `cpu` if
+// that is given.
 class Core : public Executor {
  public:
   Core() : Executor(detail::Where{&detail::single, 1, {}}) {}
@@ -74,9 +74,9 @@ class Core : public Executor {
 
 namespace detail {
 
-// The executor of a CPU, for all that are pinned to it.
+// The executor of a CPU, shared by all processes that are pinned to it.
 std::shared_ptr<const Where> pinned_to(int cpu);
-// The place of that executor in the run, which makes it at its first use.
+// The place of that executor in the run; it is made when it is first used.
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
 
 }  // namespace detail

@@ -1,8 +1,8 @@
 // Extended reads (rule 1.6):   { auto x = co_await r.extended(); log(*x); }      the writer goes on when x is destroyed
 //
-// The reader's node must outlive the read (it holds the writer), and its process does other things
-// meanwhile: so it is the node of a one-guard choice inside the scope object, not the process's
-// own.
+// The reader's node must outlive the read, since it holds the writer, while the process does other
+// things. So it is not the process's own node but that of a choice with one guard, inside the scope
+// object.
 #pragma once
 #include "alt.hpp"
 
@@ -24,7 +24,8 @@ class Extended {
   T& operator*() noexcept { return state_->slot.value; }
   T* operator->() noexcept { return &state_->slot.value; }
 
-  // The scope's engine room; stays where it is while the scope object moves out of the awaiter.
+  // The state of the scope. It stays at one address while the scope object moves out of the
+  // awaiter.
   struct State {
     using Value = bool;
     static constexpr bool computes = false;

@@ -1,9 +1,9 @@
 // The guards of a choice (rule 5.2), and the sets of guards that a select works on.
 //
-// A set has: size(), data() (the core's guards), fill(process) once before it is used,
-// refill_timers(process) before each further use, take(i) the value that came, compute(i) for an
-// output that makes its value after the commit, raise(i, status) for a guard that has ended,
-// passed(i, …) for what measures.
+// A set has: size(); data(), the core's guards; fill(process), called once before the first use;
+// refill_timers(process), before each further use; take(i), which gives the value that came;
+// compute(i), for an output that makes its value after the commit; raise(i, status), for a guard
+// that has ended; passed(i, …), for measurements.
 #pragma once
 #include <array>
 #include <functional>
@@ -35,8 +35,8 @@ struct GuardBase {
 };
 template <class D>
 struct Conditional : GuardBase {
-  // With a precondition: if c is false it is off and takes no part (rule 5.2), and its end may be
-  // closed.
+  // Adds a precondition: if c is false the guard is off and takes no part (rule 5.2), and its end
+  // may be closed.
   D when(bool c) && {
     this->enabled = c;
     return std::move(static_cast<D&>(*this));
@@ -44,7 +44,7 @@ struct Conditional : GuardBase {
 };
 template <class D>
 struct OfChannel : Conditional<D> {
-  // That its channel has retired is ready at once, as poison is: the select raises Retired with
+  // Once its channel has retired the guard is ready, as with poison: the select throws Retired with
   // this guard (rule 5.6).
   D ends() && {
     this->loud = true;
@@ -76,7 +76,7 @@ struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  // else the value is gone after the first time
+  // if it is not, the value is gone after the first time
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
   // null: its end is closed, which is bad use if it is on
   Engine* c;
@@ -111,7 +111,8 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     g.node.slot = &slot;
     g.node.set(core::NodeFlags::compute);
   }
-  // Committed: make the value and hand it over (rule 5.8). `pending`: an extended reader holds us.
+  // It has committed: makes the value and hands it over (rule 5.8). `pending`: an extended reader
+  // holds us.
   Status compute(core::Guard& g) {
     try {
       ::new (static_cast<void*>(&slot)) T(f());
@@ -217,7 +218,8 @@ template <class T>
 struct Simplify<std::variant<std::monostate, T>> {
   using type = std::optional<T>;
 };
-// optional<T> if all inputs are of one type, else a variant that begins with monostate.
+// The type of a select's value: optional<T> if all inputs have one type, else a variant that begins
+// with monostate.
 template <class... Ts>
 using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
 
@@ -335,8 +337,8 @@ struct ManyReaders {
   }
 };
 
-// Any number of guards of any kinds, over channels of one type: what a program puts together as it
-// runs.
+// Any number of guards of any kinds, over channels of one type: a list that a program makes while
+// it runs.
 template <class T, class P>
 struct ManyGuards {
   using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
@@ -396,7 +398,7 @@ struct ManyGuards {
   bad_use("select: no guard's precondition holds, it would wait for ever");
 }
 
-// Bad use by the core's word (rule 5.5).
+// Throws BadUse for a fault that the core has found (rule 5.5).
 template <class Set>
 void raise_fault(Set& set, const core::Fault& f, const char* verb) {
   const auto both = [&] {
@@ -415,7 +417,7 @@ void raise_fault(Set& set, const core::Fault& f, const char* verb) {
   }
 }
 
-// What must be so of a guard that is on.
+// Throws BadUse if guard i, which is on, cannot be used.
 template <class Set>
 void check_guard(Set& set, std::uint32_t i, const char* verb) {
   const core::Guard& g = set.data()[i];
@@ -427,13 +429,13 @@ void check_guard(Set& set, std::uint32_t i, const char* verb) {
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
 
-// Rule 5.6: of every guard, that its channel has retired is an outcome.
+// Rule 5.6: makes the retirement of its channel an outcome for every guard.
 template <class Set>
 void all_end(Set& set) noexcept {
   for (std::uint32_t i = 0; i < set.size(); ++i) set.data()[i].ends = true;
 }
 
-// Before the first use.
+// Checks all guards, before the first use.
 template <class Set>
 void check_guards(Set& set) {
   raise_fault(set, core::find_fault(set.data(), set.size()), "select");

@@ -1,9 +1,10 @@
-// ChannelHandle<T>: a channel that closures capture by copy, each process taking its ends when it
+// ChannelHandle<T>: a channel that closures capture by copy. Each process gets its ends when it
 // first uses them.
 //
 //   weft::ChannelHandle<int> a, b;
-//   weft::par{ [=] { for (int i = 0; i < 3; ++i) a(i); }, [=] { for (;;) b(2 * a()); }, [=] { for
-//   (int v : b.reader()) print(v); } }();
+//   weft::par{ [=] { for (int i = 0; i < 3; ++i) a(i); },
+//              [=] { for (;;) b(2 * a()); },
+//              [=] { for (int v : b.reader()) print(v); } }();
 //
 //   made ──copied──► a copy: undecided, holds a reader end and a writer end
 //                      ├──first read──► holds the reader end alone      ├──first write──► holds the writer end alone
@@ -50,7 +51,7 @@ class ChannelHandle {
   write(U&& value) const {
     return writing().write(std::forward<U>(value));
   }
-  // The end that this process has from here on; as a guard, in a range-for.
+  // The end that this process has from now on, for use as a guard or in a range-for.
   const Reader<T, P>& reader() const { return reading(); }
   const Writer<T, P>& writer() const { return writing(); }
   operator Reader<T, P>() const { return channel_.reader(); }
@@ -65,8 +66,8 @@ class ChannelHandle {
       detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
     return o;
   }
-  // A copy made when a side has ended has only the other; using the missing one raises how it
-  // ended.
+  // A copy that is made after a side has ended has only an end of the other; to use the missing one
+  // throws how it ended.
   void hold() {
     try {
       reader_ = channel_.reader();
@@ -94,7 +95,7 @@ class ChannelHandle {
   Channel<T, P> channel_;
   mutable Reader<T, P> reader_;
   mutable Writer<T, P> writer_;
-  // it has been used for reading: the ends it holds are those it uses
+  // it has been used for reading or writing: it holds only the ends that it uses
   mutable bool reading_ = false;
   mutable bool writing_ = false;
 };

@@ -1,6 +1,6 @@
 // Mobile<T>: a value that has one owner at a time (occam-pi's MOBILE). It moves into a channel and
-// out at the other end, is never copied, and is gone where it came from: touching it there is
-// BadUse, not a null pointer.
+// out at the other end, and is never copied. Where it came from it is gone: to use it there throws
+// BadUse, instead of following a null pointer.
 #pragma once
 #include <memory>
 
@@ -21,10 +21,10 @@ class Mobile {
   Mobile& operator=(const Mobile&) = delete;
   ~Mobile() = default;
 
-  // Throws BadUse if it was moved away.
+  // Throws BadUse if it is empty: it was moved away.
   T& operator*() const { return *checked(); }
   T* operator->() const { return checked(); }
-  // A second one with a copy of the value.
+  // Another Mobile, with a copy of the value.
   Mobile clone() const { return Mobile(std::make_unique<T>(*checked())); }
   explicit operator bool() const noexcept { return p_ != nullptr; }
 

@@ -1,4 +1,4 @@
-// Result<R>: what a process gave, or why it gave nothing (rule 3.5).
+// Result<R>: the result of a process, or why it has none (rule 3.5).
 //
 //   auto [sum, mean] = weft::run(total(…), average(…));   *sum    the value; throws NoResult if that process ended without one
 //
@@ -15,7 +15,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-// The result of a process that ended without one was asked for.
+// The result of a process was asked for, but the process ended without one.
 class NoResult final : public Error {
  public:
   NoResult(const std::string& what, std::string path, Ending e, std::string at,
@@ -34,7 +34,7 @@ class NoResult final : public Error {
 
 namespace detail {
 
-// Of a process that an exception leaves, which is being handled.
+// Why p has no result: from the exception that leaves it, which is being handled.
 inline std::shared_ptr<const NoResult> why_no_result(const runtime::ProcessBase& p) {
   const std::exception_ptr end = std::current_exception();
   std::string path = runtime::path_of(p), at = runtime::where(p), because;
@@ -86,7 +86,7 @@ class Result {
     return has_value() ? nullptr : std::get_if<0>(&held_)->get();
   }
 
-  // A value that equals it: none equals nothing.
+  // Has it a value, and does that equal v? Without a value it equals nothing.
   friend bool operator==(const Result& r, const R& v) requires std::equality_comparable<R> {
     return r.has_value() && *r == v;
   }

@@ -1,5 +1,5 @@
-// A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's choice (core/choosing.hpp) and
-// a process.
+// A select in progress (rules 5.1, 5.4, 5.8, 6): connects the core's choice (core/choosing.hpp)
+// with a process.
 #pragma once
 #include <array>
 
@@ -8,11 +8,11 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// Where the next ad hoc select over the same guards by the same process begins, so that it is fair
-// (rule 5.4). One table per thread, and a few with a lock for the processes of multi-core
-// executors, whose threads change; in which a key is looked for in a few neighbouring places. When
-// they are taken the table doubles; from kLargest on the oldest of them is given up, and that
-// select begins anywhere (an Alternative remembers for itself).
+// Remembers where the next ad hoc select over the same guards by the same process begins, so that
+// it is fair (rule 5.4). There is one table for each thread, and a few with a lock for the
+// processes of multi-core executors, which change threads. A key is looked for in a few
+// neighbouring places. If they are all taken the table doubles; from kLargest on the oldest of them
+// is given up, and that select then begins anywhere. (An Alternative remembers by itself.)
 class Rotations {
  public:
   static Rotations& mine() {
@@ -114,7 +114,8 @@ inline void Rotations::next(std::uint64_t key, std::uint32_t at) {
   c.lock.unlock();
 }
 
-// One select in progress, in a coroutine or a thread: what does not depend on its guards' types.
+// One select in progress, in a coroutine or a thread: the part that does not depend on its guards'
+// types.
 // Engine: core::Select or core::Standing.
 //
 //   begin() ─true─► result()           begin() ─false─► parked ──woken──► woken() ─true─► result()
@@ -183,7 +184,7 @@ class SelectingWith {
   bool armed = false;
 };
 
-// What does: the values.
+// The part that does: the values.
 template <class Set, class Engine>
 class Selecting : public SelectingWith<Engine> {
   using Base = SelectingWith<Engine>;
@@ -253,7 +254,7 @@ class Selecting : public SelectingWith<Engine> {
   std::exception_ptr compute_failure;
 };
 
-// Awaits a Selecting in a coroutine. While it is parked the process's ops are ours, so that woken()
+// Awaits a Selecting in a coroutine. While it is parked the process has our ops, so that woken()
 // runs before the coroutine does.
 template <class Set, class Engine>
 class SelectAwaiter : Selecting<Set, Engine> {
@@ -263,7 +264,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   using Base::Base;
 
   bool await_ready() {
-    // Before begin(): from the first enrolment on another thread may wake us.
+    // Before begin(): another thread may wake us from the first enrolment on.
     usual_ = this->p->ops;
     this->p->runs_by(ops);
     struct Restore {

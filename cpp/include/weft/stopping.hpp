@@ -4,9 +4,9 @@
 //   auto r = co_await weft::timeout(2s, p(…));     p ended in time: its result; else nothing
 //   weft::signals stop{SIGINT, SIGTERM};           co_await weft::select(stop.reader(), work)
 //
-// Invariants of `signals`: a handler only writes to a pipe; a thread of the object's reads it and
-// writes to a buffered channel that drops the oldest, so that neither ever waits. One object at a
-// time has a signal; what handled it before does so again afterwards.
+// Invariants of `signals`: a handler only writes to a pipe; a thread of the object reads it and
+// writes to a buffered channel that drops the oldest, so that neither ever waits. A signal belongs
+// to one object at a time; afterwards it is handled as before.
 #pragma once
 #include <signal.h>
 
@@ -21,23 +21,24 @@
 
 namespace weft::inline WEFT_ABI {
 
-// A time limit on what the process that makes it does while it lives: at its end the operation that
-// waits, or the next one, is withdrawn and throws TimedOut, once. A request that no operation has
-// met is taken back when it goes. A cancellation from outside is Cancelled, also beside it. It is
-// of the process that made it, and is destroyed there.
+// A time limit on what its process does while the object lives. When the time has come, the
+// operation that waits, or the next one, is withdrawn and throws TimedOut, once. If no operation
+// has met the request when the object is destroyed, it is taken back. A cancellation from outside
+// still throws Cancelled. The object belongs to the process that made it, and must be destroyed
+// there.
 class Timeout {
  public:
-  // From now on; s ≤ 0: the first operation; Span::max(): never.
+  // It expires s from now; s ≤ 0: at the first operation; Span::max(): never.
   explicit Timeout(Span s) { limit_.open(process(), from_now(s)); }
-  // At that point of the run's clock, in ns of now().
+  // It expires at this time of the run's clock, in ns of now().
   static Timeout until(std::int64_t at) { return Timeout(at, 0); }
   Timeout(const Timeout&) = delete;
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
 
-  // Its time has come, and it asked.
+  // Its time has come, and it has asked the process to end.
   bool expired() const noexcept { return limit_.expired(); }
-  // Another time from now. BadUse: it has thrown already.
+  // Sets another time: s from now. BadUse: it has thrown already.
   void reschedule(Span s) {
     if (!limit_.move(from_now(s)))
       detail::bad_use("reschedule of a Timeout that has thrown already: make another");
@@ -70,9 +71,9 @@ using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool,
                                   std::optional<typename P::result_type>>;
 }  // namespace detail
 
-// A process that runs p for so long at most: p's result, or nothing if p was cancelled for it (of a
-// process without a result: true, false). What p throws is thrown. Awaited, in a par, by run():
-// wherever a process may stand.
+// A process that runs p for at most s. It gives p's result, or nothing if the time ran out and p
+// was cancelled (if p has no result: true, or false). What p throws is thrown. It may be used
+// wherever a process may: awaited, in a par, with run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
   Timeout limit(s);
@@ -89,10 +90,9 @@ BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
   co_return detail::InTime<P>{};
 }
 
-// Signals as values of a channel, for as long as it lives: each is read once, in the order of their
-// coming; if nobody reads, of more than
-// 16 the last. While it lives no run concludes that it is deadlocked and no virtual clock jumps
-//    (rule 10.3).
+// Signals as values of a channel, for as long as the object lives. Each is read once, in the order
+// in which they came; of more than 16 that nobody reads the last 16 are kept. While the object
+// lives no run concludes that it is deadlocked, and no virtual clock jumps (rule 10.3).
 class signals {
  public:
   // Throws std::system_error (no pipe), BadUse (another object has that signal; no such signal).
@@ -108,7 +108,7 @@ class signals {
 
  private:
   static constexpr int kSignals = 65;
-  // By signal: where its handler writes; -1: nowhere.
+  // For each signal the pipe to which its handler writes; -1: none.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
   void give_back() noexcept;

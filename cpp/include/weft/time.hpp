@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Its time comes: it may go on. Or never does.
+  // Tells v whether its time will come, so that it may go on, or never comes.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)
@@ -59,7 +59,8 @@ inline runtime::ProcessBase& process_or_bad_use(const char* what) {
 
 }  // namespace detail
 
-// The time of the run that this process belongs to, in ns; outside any run the steady clock.
+// The time in ns, by the clock of the run that this process belongs to; outside any run by the
+// steady clock.
 inline std::int64_t now() {
   runtime::ProcessBase* p = runtime::this_process();
   if (p && p->group) return p->group->run.now();
@@ -99,8 +100,8 @@ struct SleepOp {
     s.finish(self);
   }
 };
-// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. Never early. sleep(Span::max())
-// ends by a cancellation only (rule 8.5).
+// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. It is never early.
+// sleep(Span::max()) ends only by a cancellation (rule 8.5).
 [[nodiscard]] inline SleepOp sleep(Span s) { return {runtime::later(now(), s.count())}; }
 [[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
 

@@ -1,4 +1,4 @@
-// A process's end (rule 7.11), and a handle by which one process is cancelled.
+// Watch: waits for the end of a process (rule 7.11), and can cancel that process.
 //
 //   weft::Watch<int> w;
 //   weft::run(w.of(worker(…)), supervisor(w));      w.of(p): a process that runs p, and tells w
@@ -7,10 +7,10 @@
 //
 //   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
 //
-// The state is shared by all copies of a Watch; what is under its mutex is who runs. A watcher is
-// alive as long as another copy is. Two processes run: the one that w.of() makes, and within it the
-// one that is watched. It is the latter that cancel() asks, each time: one that waits for another
-// passes a request on once only (rule 6.1).
+// The state is shared by all copies of a Watch; its mutex guards which process runs. A watcher
+// counts as alive as long as another copy exists. Two processes run: the one that w.of() makes, and
+// inside it the one that is watched. cancel() asks the inner one, each time: a process that waits
+// for another passes a request on only once (rule 6.1).
 #pragma once
 #include <memory>
 #include <mutex>
@@ -31,8 +31,8 @@ struct Ended {
 
 namespace detail {
 
-// One process, awaited: what leaves it is thrown, a quiet end too. While it runs it is the state's
-// to cancel.
+// Awaits one process: what leaves it is thrown, a quiet end too. While it runs it can be cancelled
+// through the state.
 template <class P>
 struct Watched : One<P, Alone<P>> {
   WatchState& state;
@@ -63,23 +63,23 @@ class Watch {
  public:
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
-  // A process that runs p; p's failure is its own. Once. Reports name p and this line. BadUse: it
-  // was given one already.
+  // A process that runs p, and fails if p does. Reports name p and this line. To be called once.
+  // BadUse: the Watch was given a process already.
   template <Startable P>
   Process of(P p, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
     return give(state_, std::move(p), false, file, line);
   }
-  // The same, but p's failure goes to who watches, as long as another copy of this handle lives;
-  // else it is its own.
+  // The same, but as long as another copy of this handle lives p's failure goes to the watcher
+  // only; otherwise the process fails.
   template <Startable P>
   Process watched(P p, const char* file = __builtin_FILE(),
                   std::uint32_t line = __builtin_LINE()) const {
     return give(state_, std::move(p), true, file, line);
   }
 
-  // Ready once the process has ended, and then always; never if it is not started. BadUse: within
-  // that process.
+  // Ready once the process has ended, and from then on; never if it is not started. BadUse: inside
+  // that process itself.
   EndOf ended() const {
     const std::lock_guard g(state_->mutex);
     for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process;
@@ -88,14 +88,14 @@ class Watch {
         detail::bad_use("ended() of the process itself: it would wait for ever");
     return EndOf(state_);
   }
-  // What it came to. BadUse: it has not ended.
+  // How it ended. BadUse: it has not ended yet.
   Ended<R> get() const {
     if (!state_->latch.ready())
       detail::bad_use("get() of a process that has not ended: wait for ended() first");
     return {state_->how, std::static_pointer_cast<const R>(state_->result), state_->error};
   }
   bool done() const { return state_->latch.ready(); }
-  // Asks it to end (rule 6), also before it has begun. From any thread.
+  // Asks it to end (rule 6), also before it has started. May be called from any thread.
   void cancel() const {
     const std::lock_guard g(state_->mutex);
     if (state_->inside)

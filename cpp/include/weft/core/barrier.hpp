@@ -6,7 +6,8 @@
 // DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of waiter.hpp; a
 // barrier's lock counts as a channel's).
 //
-// A barrier may die (rule 8.7): then all who wait are woken with `died`, and so is told who comes.
+// A barrier may die (rule 8.7): then all that wait are woken with `died`, and all that come later
+// get the same.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -35,7 +36,7 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
-  // A party has gone, and nobody knows which: for good.
+  // One of the parties is gone, and it is not known which: the barrier is dead for good.
   void die() noexcept {
     Wakes after;
     lock_.lock();
@@ -62,7 +63,7 @@ class BarrierEngine : public SyncObject {
     return fine;
   }
 
-  // `ok`: we were the last. `pending`: await the wake-up. `died`: so has the barrier.
+  // `ok`: we were the last to arrive. `pending`: await the wake-up. `died`: the barrier is dead.
   Status begin_sync(Node& me) noexcept {
     Wakes after;
     lock_.lock();
@@ -83,7 +84,7 @@ class BarrierEngine : public SyncObject {
     return t == Attempt::committed ? Status::ok : Status::pending;
   }
 
-  // True: it was still waiting, the phase needs another arrival (rule 8.3).
+  // True: it was still waiting, and no longer counts as arrived (rule 8.3).
   bool withdraw(Node& me) noexcept {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
@@ -156,7 +157,7 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // One more party is here, whose choice (if it has one) is x.
+  // One more party has arrived; x is its choice, or null if it came by sync.
   Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
       if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;
@@ -180,7 +181,7 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // LOCK every choice in the line, and x, in ascending order; all or none.
+  // LOCK every choice in the line, and x, in ascending order; either all or none.
   Claim claim_all(Choice* x, Node*& gone) noexcept {
     bool mine = x == nullptr;
     Link* l = choices_.front();

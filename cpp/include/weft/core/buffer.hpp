@@ -1,8 +1,9 @@
-// The storage of a buffered channel: a ring over storage that somebody else supplies.
+// The buffer of a channel: a ring over storage that is supplied from outside.
 //
-// Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held
-// counts slots whose value is out with an extended read (rule 1.6), reserved those whose value is
-// being computed after the commit (rule 5.8), or was lent to a far writer (lending.hpp).
+// Invariants (channel's lock): size + held + reserved ≤ capacity, unless the buffer grows. `held`
+// counts slots whose value is out with an extended read (rule 1.6). `reserved` counts slots whose
+// value is being computed after the commit (rule 5.8), or that are lent to a far writer
+// (lending.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,18 +23,18 @@ struct Ring {
   std::uint32_t held = 0;
   std::uint32_t reserved = 0;
   Overflow overflow = Overflow::block;
-  std::uint16_t kept = 0;  // of `held`, those whose value may come back
+  std::uint16_t kept = 0;  // how many of `held` have a value that may come back
   std::uint64_t dropped = 0;
   // unbounded: doubles the storage; null where there is no heap
   bool (*grow)(Ring&) noexcept = nullptr;
   // destroys the contents and frees the storage, outside the lock
   void (*discard)(Ring&) noexcept = nullptr;
 
-  // While slots are lent there is room for nobody else.
-  static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;  // of `reserved`
+  // A bit of `reserved`: slots are lent, so there is no room for others.
+  static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;
   bool lending() const noexcept { return (reserved & kLending) != 0; }
   bool room() const noexcept { return size + held + reserved < capacity; }
-  // Free slots, whoever may use them.
+  // The number of free slots, also while they are lent and others may not use them.
   std::uint32_t free() const noexcept { return capacity - size - held - (reserved & ~kLending); }
   T& front() noexcept { return data[head]; }
 
@@ -44,7 +45,7 @@ struct Ring {
     ++size;
   }
 
-  // In front of all that is there: what was taken out by an extended read, and comes back.
+  // Puts back, in front of all others, a value that an extended read had taken out.
   void push_front(T&& v) noexcept {
     head = head == 0 ? capacity - 1 : head - 1;
     ::new (static_cast<void*>(data + head)) T(std::move(v));
@@ -59,7 +60,7 @@ struct Ring {
     --size;
   }
 
-  // What entered last (rule 1.4, drop_last).
+  // Takes out the value that entered last (rule 1.4, drop_last).
   void pop_last_into(void* slot) noexcept {
     std::uint32_t at = head + size - 1;
     if (at >= capacity) at -= capacity;
@@ -68,7 +69,7 @@ struct Ring {
     --size;
   }
 
-  // Take the contents away (to be destroyed once the lock is released).
+  // Takes all contents away, to be destroyed once the lock is released.
   Ring steal() noexcept {
     Ring r = *this;
     data = nullptr;

@@ -1,9 +1,9 @@
-// The buffer half of a channel: values enter a ring and leave it (rules 1.3 to 1.5). Self: the
-// channel, which rematches its sleepers.
+// The buffer half of a channel: values enter a ring and leave it (rules 1.3 to 1.5). Self is the
+// channel, which then matches its waiting parties again.
 //
 // Invariants (channel's lock)
-//  1 A buffered value and a waiting plain reader do not coexist, save parties of standing
-//    alternatives, which are marked ready.
+//  1 While the buffer has a value no plain reader waits. Parties of standing alternatives may stay
+//    in line: they are marked ready.
 //  2 A writer waits at a blocking buffer only while it has no room, or while a value committed
 //    earlier is being computed.
 #pragma once
@@ -59,7 +59,7 @@ class Buffered : public Rendezvous<T, P> {
       if (ring->lending()) return Attempt::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
-    if (ring->size == 0 && !compute)  // straight to the first reader (rule 1.5)
+    if (ring->size == 0 && !compute)  // directly to the first reader (rule 1.5)
       if (const Attempt t = this->template meet<Side::out>(n, me, after); t != Attempt::not_ready)
         return t;
     if (!ring->room()) {
@@ -71,14 +71,14 @@ class Buffered : public Rendezvous<T, P> {
           ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
       if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
-          ++ring->reserved;  // dropped, or not, when it is there
+          ++ring->reserved;  // once it is computed, it is seen whether it is dropped
         else
           ++ring->dropped;  // the value stays in the writer's slot and dies with it
         return Attempt::committed;
       }
       if (drops_one) {
-        // One step brings one value into a buffer that drops: nobody waits there to write. So there
-        // is one victim at most, destroyed once the lock is free (rule 12.1).
+        // No writer ever waits at a buffer that drops, so one step brings in one value. So at most
+        // one is dropped; it is destroyed once the lock is free (rule 12.1).
         if constexpr (!std::is_trivially_destructible_v<T>)
           if (after.has_victim) prim::fatal("two values dropped in one step of a channel");
         ring->overflow == Overflow::drop_last ? ring->pop_last_into(after.victim)
@@ -98,7 +98,7 @@ class Buffered : public Rendezvous<T, P> {
     return Attempt::committed;
   }
 
-  // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
+  // The buffer has room: the values of waiting writers enter it, in order (rule 1.5).
   void pull(AfterUnlock& after) noexcept {
     if (!ring) return;
     Node* y = nullptr;
@@ -114,8 +114,8 @@ class Buffered : public Rendezvous<T, P> {
       after.finish(y, Status::ok);
     }
   }
-  // There is room, or slots are lent. A watch is told, and an alternative that stands here is to
-  // look if it does not wait.
+  // May the value of w, which waits to write, enter? There is room, or slots are lent. A watch is
+  // told; a standing alternative that does not wait is marked, so that it looks.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
@@ -129,8 +129,8 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Is a lender (lending.hpp) to be told? So many slots are free as it wants, an extended read
-  // holds one, or somebody else waits to write.
+  // Must a lender (lending.hpp) be told? Yes if as many slots are free as it wants, if an extended
+  // read holds one, or if another party waits to write.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0 || !ring) return false;
     if (ring->free() >= lender.index || ring->held > 0) return true;

@@ -1,5 +1,5 @@
-// A choice from its beginning to its outcome: the same for both engines (select.hpp, standing.hpp),
-// every language and every way to wait.
+// A choice from its beginning to its outcome: the same code for both engines (select.hpp,
+// standing.hpp), for every language and for every way of waiting.
 //
 //   begin() ─► chosen
 //      └────► parked ─► arm a timer for deadline(), sleep ──woken──► woken() ─► chosen, none: it was withdrawn
@@ -7,12 +7,12 @@
 //                                   │   partners compete for the word        └► parked: a guard fell silent, others are left (rule 5.6)
 //                                   └────────────────────────────────────────────┘
 //
-// What is left to the owner: it makes the guards and asks find_fault() about them (guard.hpp),
-// keeps where its next select begins, sleeps, and takes the value that came. Its timer ends the
+// The owner does the rest: it makes the guards and asks find_fault() about them (guard.hpp),
+// remembers where its next select begins, sleeps, and takes the value that came. Its timer ends the
 // choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
-// Engine has choice, start(now, foreign) and finish(), which says `again` if start() is to be
-// called once more.
+// Engine has choice, start(now, foreign) and finish(), which says `again` if start() must be called
+// once more.
 #pragma once
 #include "guard.hpp"
 
@@ -29,15 +29,15 @@ class Choosing {
   Guard& guard(int i) noexcept { return g_[i]; }
   Guard* guards() noexcept { return g_; }
   std::uint32_t size() const noexcept { return n_; }
-  // Of what was chosen: ok, timed_out, or how the channel of the guard has ended.
+  // The status of the guard that was chosen: ok, timed_out, or how its channel has ended.
   Status status() const noexcept { return status_; }
 
-  // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule
+  // It has committed, and waits only until the partner lets it go on: it cannot be cancelled (rule
   // 1.6).
   bool held() const noexcept { return held_ != none; }
   int held_guard() const noexcept { return held_; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
-  // The guard with which it is committed, though it has not gone on; none.
+  // The guard to which it has committed, although it has not gone on yet; or none.
   int committed_to() const noexcept {
     if (held()) return held_;
     return engine().choice.done() ? static_cast<int>(engine().choice.winner()) : none;
@@ -49,13 +49,13 @@ class Choosing {
     engine().choice.waker = waker;
     return engine().start(now, foreign);
   }
-  // While it is parked: when a timer guard is due. prim::forever: never. Asked after the word is
-  // WAITING: a timer that fires before that would find nobody and be lost.
+  // While it is parked: when the first timer guard is due; prim::forever: never. Ask only once the
+  // word is WAITING: a timer that fired before that would find nothing to end, and be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
   }
-  // `cancelled`: a request to cancel has come meanwhile; no other guard is waited for.
+  // `cancelled`: a request to cancel has come meanwhile, so it does not wait for another guard.
   template <class Now>
   [[gnu::always_inline]] int woken(Now&& now, bool cancelled) noexcept {
     const bool late = engine().choice.word() == TIMED_OUT;
@@ -65,8 +65,8 @@ class Choosing {
     if (r == again) return cancelled ? none : go_on(now);
     return late ? timed_out() : none;
   }
-  // A cancellation competes for the word. True: nothing has happened, and nothing will; the caller
-  // wakes the owner.
+  // A cancellation competes for the word. True: nothing was committed, and nothing will be; the
+  // caller wakes the owner.
   bool withdraw() noexcept { return !held() && engine().choice.finish_as(CANCELLED); }
 
   // The timer guard that is due first among those that are on, or none.

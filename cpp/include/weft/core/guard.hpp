@@ -2,15 +2,16 @@
 // use (rule 5.5), and which guards decide whether a select is over (rule 5.6). Written once, for
 // every engine and every language.
 //
-// Who makes guards fills in kind, enabled, ends, ops, where (for a timer deadline) and node.slot.
-// One that is off may have no `where` (its end is closed). Before the first select, and again where
-// guards that are off were switched on: find_fault(), or fault_with() for one.
+// The code that makes guards fills in kind, enabled, ends, ops, node.slot and where (for a timer:
+// deadline). A guard that is off may have no `where` (its end is closed). It calls find_fault()
+// before the first select, and again after guards were switched on (for a single one fault_with()
+// is enough).
 //
 // Rule 5.6. A guard whose channel has retired falls *silent*, unless it has `ends`: then that is an
-// outcome like poison. A select is over once all that decide are silent; over() says so at one
-// moment, for whoever looks. Keepers says which guards are counted while a one-shot select waits
-// (waiter.hpp: KeptChoice). A standing alternative and a foreign select are woken and look for
-// themselves.
+// outcome like poison. A select is over once all guards that decide are silent; over() says whether
+// that is so at this moment. Keepers says which guards are counted while a one-shot select waits
+// (waiter.hpp: KeptChoice). A standing alternative and a foreign select are not counted: they are
+// woken, and look for themselves.
 #pragma once
 #include "barrier.hpp"
 #include "channel.hpp"
@@ -24,7 +25,7 @@ struct Guard;
 enum class State : std::uint8_t {
   blocked,
   ready,
-  ended,  // poisoned or dead: ready with that end
+  ended,  // poisoned, or a peer died: ready, with that as its outcome
   retired,
 };
 
@@ -41,17 +42,17 @@ struct GuardOps {
   void (*invite)(Guard&) noexcept;
 };
 
-// Before `timer`: what is enrolled. But for inputs and outputs these have no channel that could
-// retire: they keep a select open.
+// What comes before `timer` is enrolled. Except for inputs and outputs these have no channel that
+// could retire: they keep a select open.
 enum class Kind : std::uint8_t { input, output, barrier, latch, timer, skip };
 
 struct Guard {
-  // What is small lies where the node has room to spare: a select over many guards is a matter of
-  // cache lines.
+  // The small members lie in the node's padding: the cost of a select over many guards is that of
+  // its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
   bool enabled = true;  // its precondition: else it is off
-  bool ends = false;    // that its channel has retired is an outcome (rule 5.6)
+  bool ends = false;    // if its channel has retired, that is an outcome (rule 5.6)
   bool flat = false;    // enrolled for good by a standing alternative
   bool silent = false;  // found retired by this select's owner
   bool lined = false;   // enrolled by this select: its line is to be left
@@ -60,7 +61,8 @@ struct Guard {
   std::int64_t deadline = 0;    // timer: steady or virtual ns
 
   State state() noexcept { return ops->state(*this); }
-  // On, and its channel has ended for it: of one that waits, for a report. It counts for nothing.
+  // It is on, and its channel has ended for it. For reports, of a select that waits: nobody will
+  // come there.
   bool has_ended() noexcept {
     return enabled && kind <= Kind::output && where && state() >= State::ended;
   }
@@ -90,7 +92,7 @@ inline constexpr GuardOps channel_ops{
     [](Guard& g) noexcept { static_cast<C*>(g.where)->invite_foreign(); },
 };
 
-// Of a barrier; of a latch.
+// For a barrier, and for a latch.
 template <class B>
 inline constexpr GuardOps barrier_ops{
     [](Guard& g) noexcept { return static_cast<B*>(g.where)->scan(g.node); },
@@ -107,7 +109,7 @@ inline constexpr GuardOps barrier_ops{
 
 // --- which guards decide (rule 5.6) --------------------------------------------------------------
 
-// The kinds of guards in a set, on and off: one bit each.
+// The kinds of the guards in a set that are on, and of those that are off: one bit each.
 class Kinds {
  public:
   void add(const Guard& g) noexcept {
@@ -117,13 +119,13 @@ class Kinds {
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
   bool off(Kind k) const noexcept { return bits_ >> (static_cast<unsigned>(k) + kOff) & 1; }
-  // Something is on that no retirement ends.
+  // A guard is on that no retirement ends: a barrier or a latch.
   bool lasting() const noexcept {
     constexpr unsigned enrolled = (1u << static_cast<unsigned>(Kind::timer)) - 1,
                        channels = (1u << static_cast<unsigned>(Kind::barrier)) - 1;
     return bits_ & enrolled & ~channels;
   }
-  // The common case: nothing is off but timers, and one side alone is on.
+  // (False is the common case.)
   bool anything_off() const noexcept { return bits_ >> kOff; }
 
  private:
@@ -139,7 +141,7 @@ struct Keepers {
   bool has(const Guard& g) const noexcept {
     return g.enabled && (g.kind == Kind::input ? inputs : g.kind == Kind::output && outputs);
   }
-  // Of the keepers these decide: if outputs do, inputs only hold the select open.
+  // Does this guard decide? If there are outputs they do, and inputs only keep the select open.
   bool decides(const Guard& g) const noexcept {
     return g.enabled && g.kind == (outputs ? Kind::output : Kind::input);
   }
@@ -157,15 +159,15 @@ inline Keepers keepers(Kinds seen, Guard* g, std::uint32_t n) noexcept {
   if (!outputs && (!inputs || seen.lasting())) return {};
   if (!seen.anything_off()) [[likely]]
     return {.inputs = !outputs, .outputs = outputs};
-  // What the program may yet switch on: an input when a timer or a skip has been chosen, an output
-  // when an input has.
+  // The program may switch guards on later: an input after a timer or a skip has been chosen, an
+  // output after an input has.
   if (seen.off(Kind::input) && seen.timed() && open_though_off(g, n, Kind::input)) return {};
   const bool held =
       outputs && inputs && seen.off(Kind::output) && open_though_off(g, n, Kind::output);
   return {.inputs = !outputs || held, .outputs = outputs};
 }
 
-// Is the select over by now? The first guard that decides, from `first` on; -1: no.
+// Is the select over? Then the first guard that decides, from `first` on; -1: it is not.
 inline int over(Guard* g, std::uint32_t n, std::uint32_t first = 0) noexcept {
   Kinds seen;
   for (std::uint32_t i = 0; i < n; ++i) seen.add(g[i]);
@@ -193,7 +195,7 @@ inline Fault::What between(const Guard& a, const Guard& b) noexcept {
   return a.kind == Kind::barrier ? Fault::barrier_twice : Fault::none;
 }
 
-// Guard i with any other one that is on.
+// The fault of guard i together with any other guard that is on.
 inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexcept {
   for (std::uint32_t j = 0; j < n; ++j)
     if (j != i && g[j].enabled)
@@ -202,8 +204,8 @@ inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexce
   return {};
 }
 
-// Of guards that are enrolled nowhere; takes a time proportional to their number. `off_too`: as if
-// all of them were on.
+// The fault of a set of guards, which are enrolled nowhere yet. Takes time proportional to their
+// number. `off_too`: as if all of them were on.
 inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcept {
   if (n == 0) return {Fault::no_guard};
   std::uint32_t ins = 0, outs = 0, barriers = 0;
@@ -217,11 +219,11 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
   }
   if (!any) return {Fault::none_on};
   if ((ins == 0 || outs == 0) && barriers < 2) return {};
-  // A table of chains: its heads are in the guards themselves, as are the links (what a standing
-  // alternative's ready list uses later).
+  // A hash table of chains. Its heads and links are in the guards themselves, in the links that a
+  // standing alternative's ready list uses later.
   const auto link = [](Guard& x) noexcept -> ReadyLink& { return x.node; };
   const auto head = [g, n, &link](const Guard& x) noexcept -> Link*& {
-    // Fibonacci, Knuth
+    // Fibonacci hashing (Knuth)
     const auto h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.where)) *
                    0x9E3779B97F4A7C15ull;
     return link(g[(h >> 32) % n]).next;

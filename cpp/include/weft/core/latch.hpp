@@ -1,11 +1,11 @@
-// Something that comes once and stays, as a process's end does (rule 7.11): whoever waits goes on,
-// and whoever comes later need not wait. A party may come by itself or as a guard of a choice; any
-// number may wait.
+// A latch: something that happens once and stays so, such as the end of a process (rule 7.11). All
+// that wait then go on, and those that come later need not wait. A party may come by itself or as a
+// guard of a choice; any number may wait.
 //
 //   not set ──set()──► set          waits: queued under the lock ──set()──► woken; a choice, if its word can still be won
 //
-// A choice's word is won while the lock is held, as at a channel (invariants 1 to 3 of waiter.hpp):
-// each for itself, so in any order.
+// A choice's word is claimed while the lock is held, as at a channel (invariants 1 to 3 of
+// waiter.hpp). Each is claimed by itself, so the order does not matter.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -15,7 +15,7 @@ namespace weft::inline WEFT_ABI::core {
 template <class P>
 class LatchEngine : public SyncObject {
  public:
-  // Once; later calls do nothing.
+  // Sets it. Later calls do nothing.
   void set() noexcept {
     Wakes after;
     lock_.lock();

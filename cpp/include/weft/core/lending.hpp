@@ -1,17 +1,17 @@
-// What the channel does for parties in other spaces alone: slots of a buffer that are lent to one
-// far writer, which are credits (WIRE.md 6.2, 6.3); and the value of an extended read that comes
-// back (WIRE.md 4.7).
+// What a channel does only for parties in other address spaces. It lends slots of its buffer to a
+// far writer, as credits (WIRE.md 6.2, 6.3), and it takes back the value of an extended read
+// (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
 //                           └──lend(): 0, the lender is in line──► woken: slots are free, somebody else would write, or it has ended
 //
 // Invariants (channel's lock)
-//  1 While the channel lends nobody but put() brings a value into the buffer or to a reader. So
-//    what was written on credit keeps its place before what others write after it (rule 1.3).
-//  2 Lent slots are counted in Ring::reserved, which is marked kLending. How many are lent the
-//    lender knows.
-//  3 The lender stands in the line of writers as a watch; its index says how many free slots it
-//    wants to hear of. It is no party there.
+//  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
+//    what was written on credit comes before what others write later (rule 1.3).
+//  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
+//    many of those are lent.
+//  3 The lender stands in the line of writers as a watch, not as a party. Its index is the number
+//    of free slots at which it wants to be told.
 #pragma once
 #include "notifier.hpp"
 
@@ -29,9 +29,10 @@ class Lending : public Notifier<T, P, Self> {
  public:
   using Notifier<T, P, Self>::ring;
 
-  // Of who holds the one writer end. > 0: so many slots more are lent: all that are free, if they
-  // are `wanted` or more. 0: the lender is in line, and is woken once it is to ask again. kNot:
-  // nothing is lent, or it is to get back what is. Null, to begin: also with no slot.
+  // Called on behalf of the holder of the one writer end. > 0: so many more slots are lent: all
+  // that are free, if there are at least `wanted`. 0: the lender is in line, and is woken when it
+  // should ask again. kNot: the channel cannot lend; what is lent already is to be taken back. With
+  // a null lender (to begin) the channel lends whatever is free, even nothing.
   static constexpr int kNot = -1;
   int lend(Node* lender, std::uint32_t wanted) noexcept {
     static_assert(!plain_only<P>, "this policy has no far parties");
@@ -55,7 +56,8 @@ class Lending : public Notifier<T, P, Self> {
     this->unlock_lines();
     return n;
   }
-  // A value that was written on credit, in me.slot. It stays there if nobody will read it.
+  // Takes the value in me.slot, which was written on credit. If nobody will read it, it stays
+  // there.
   void put(Node& me) noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -68,7 +70,7 @@ class Lending : public Notifier<T, P, Self> {
     tell_if_ended(after);
     static_cast<Self*>(this)->unlock(after);
   }
-  // The credits that are left, `n`, are no more.
+  // Ends lending: takes back the `n` credits that were not used.
   void end_lending(std::uint32_t n) noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -78,10 +80,10 @@ class Lending : public Notifier<T, P, Self> {
     static_cast<Self*>(this)->unlock(after);
   }
 
-  // The value of the extended read `me` comes back, in its slot, and is the next to be read. `ok`:
-  // it is in the buffer, somebody has it, or nobody will read it. `pending`: `again` stands first
-  // in line with it, as a writer does; it is woken when the value has been read, or the channel has
-  // ended. At a rendezvous the writer stays held: end_extended() is still to come.
+  // The value of the extended read `me` comes back, in me.slot, and is the next to be read. `ok`:
+  // it is in the buffer, a reader has it, or nobody will read it. `pending`: `again` stands first
+  // in line with it, like a writer; it is woken when the value has been read, or the channel has
+  // ended. At a rendezvous the writer stays held: end_extended() must still be called.
   Status give_back(Node& me, Node& again) noexcept {
     AfterUnlock after;
     Status s = Status::ok;
@@ -115,8 +117,8 @@ class Lending : public Notifier<T, P, Self> {
   bool may_lend() const noexcept {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
-    // While an extended read holds a slot a writer without one may meet a reader (rule 1.5): it
-    // must stand in line here.
+    // While an extended read holds a slot, a writer without a slot may still meet a reader (rule
+    // 1.5). For that it must stand in line here.
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;

@@ -1,21 +1,21 @@
-// What every channel is before it knows its values: two lines of waiters, what has ended, counted
-// ends. Nothing here depends on T.
+// The part of a channel that does not depend on the type of its values: two lines of waiters, which
+// sides have ended, the counts of ends.
 //
-// Most channels most of the time are alive, unbuffered and unwatched, and one plain party waits
-// there or nobody. Then there are no lines: the word of reader_line_ alone says who waits, so that
-// a meeting tests one word and writes one. Everybody else looks at the lines, between lock_lines()
-// and unlock_lines().
+// Most of the time most channels are alive, unbuffered and unwatched, with one plain party or none
+// waiting. Then there are no lines: the word of reader_line_ alone says which party waits, so that
+// a meeting tests one word and writes one. In all other cases the lines are used, between
+// lock_lines() and unlock_lines().
 //
 //   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
 //      ▲──────unlock_lines(), if both lines are empty and state_ is 0────────┘
 //
 // Invariants (channel's lock)
-//  1 A node is in line if and only if it is marked `queued`; one that waits in the meeting word is
-//    not, until there are lines.
+//  1 A node is in a line if and only if it is marked `queued`. One that waits in the meeting word
+//    is not marked until there are lines.
 //  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
 //  3 While there are no lines, writer_line_ is empty.
-//  4 Who waits in the meeting word has the status ok: who meets it need not write it. So a status
-//    does not say whether one waits.
+//  4 A party that waits in the meeting word has the status ok already, so that its partner need not
+//    write it. So a status does not say whether a party waits.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -31,13 +31,13 @@ inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
-// Of a channel whose other side is in another address space (far_engine.hpp): told
-// (WakerOps::tell), never under a lock, when a party has joined or the last end here was closed.
-// Any number of times, from any thread.
+// The agent of a channel whose other side is in another address space (far_engine.hpp). It is told
+// (WakerOps::tell) when a party has joined or the last end here was closed: never under a lock, any
+// number of times, from any thread.
 struct FarAgent : Waker {
-  // one that was asked for, and may be over already: is to be withdrawn
+  // a party for which the home was asked leaves; it may be over already
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
-  void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
+  void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // the channel is poisoned from here
 };
 template <class Engine>
 class WithAgent : public Engine {
@@ -58,12 +58,12 @@ class ChannelBase : public SyncObject {
   std::uint8_t poison_strength() const noexcept { return poison_; }
   void set_immunity(std::uint8_t s) noexcept { immunity_ = s; }
 
-  // Counted ends (rule 2.1): from another end, copying.
+  // One more end (rule 2.1), made from an end that is open.
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // Of a local channel: does somebody wait here who is at home on another run queue than the
-  // current one? Then one of us is on the wrong scheduler (rule 11.2).
+  // For a local channel: does a party wait here whose run queue is not the current one? Then one of
+  // us is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
@@ -101,7 +101,7 @@ class ChannelBase : public SyncObject {
   }
 
   static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
-  // Who waits in the meeting word, on whichever side; null: nobody.
+  // The party that waits in the meeting word, of either side; null: none does.
   static Node* alone_as(std::uintptr_t word) noexcept {
     return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
   }
@@ -117,7 +117,7 @@ class ChannelBase : public SyncObject {
     reader_line_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
-    // Its place is written already, and may be read without our lock (a withdrawal asks a process
+    // Its place was written before: it may be read without our lock (a withdrawal asks a process
     // where it waits).
     if (w & kWriter)
       line_up<Side::out>(*n);
@@ -153,7 +153,7 @@ class ChannelBase : public SyncObject {
     n.clear(NodeFlags::queued);
     own<S>().erase(&n);
   }
-  // A claimed peer leaves the line; a standing one goes to its tail and stays.
+  // A claimed peer leaves the line; a standing one stays, and goes to the tail.
   void release(Queue& q, Node* y) noexcept {
     q.erase(y);
     if (y->is(NodeFlags::standing))
@@ -162,12 +162,12 @@ class ChannelBase : public SyncObject {
       y->clear(NodeFlags::queued);
   }
 
-  // The claim loop: the first party in line q, from `at` on, that can be won together with
-  // ourselves (waiter.hpp). It is out of the line then. Every meeting at a channel goes through
+  // The claim loop: finds the first party in line q, from `at` on, that can be won together with
+  // ourselves (waiter.hpp), and takes it out of the line. Every meeting at a channel goes through
   // here.
   //   committed  it is y           not_ready  there is none           gone  our own choice was won by somebody else
-  // `look` says what is to be done with a party before it is claimed; a policy that is plain_only
-  // has none to look at.
+  // `look` says what to do with a party before it is claimed. With a policy that is plain_only it
+  // is not called.
   enum class Step : std::uint8_t { claim, pass_over, stop };
   template <class Me, class Look>
   [[gnu::always_inline]] Attempt claim_next(Queue& q, Link*& at, Node*& y, Me me,
@@ -192,7 +192,8 @@ class ChannelBase : public SyncObject {
     return Attempt::not_ready;
   }
 
-  // Somebody who waits and is not merely a standing alternative's link, or a watch (rule 3.2).
+  // Does a party wait in q that is more than a link of a standing alternative, or a watch (rule
+  // 3.2)?
   static bool blocked(const Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::standing | NodeFlags::watch)) return true;
@@ -224,7 +225,8 @@ class ChannelBase : public SyncObject {
   std::uint8_t immunity_ = 0;
 
  public:
-  // which sides may have one end only (rule 1.8; the hosted layer's); here because there is a byte
+  // which sides may have only one end (rule 1.8). Used by the hosted layer; it is here because a
+  // byte is free
   std::uint8_t restricted = 0;
 
  protected:

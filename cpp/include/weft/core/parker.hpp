@@ -15,7 +15,8 @@ class Parker : public Waiter {
   Parker(const Parker&) = delete;
   Parker& operator=(const Parker&) = delete;
 
-  // Sleep until woken (true), or until nudged or past `until` (false; a later wake-up is not lost).
+  // Sleeps until woken (true), or until nudged or past `until` (false; a later wake-up is not
+  // lost).
   bool await(std::int64_t until = prim::forever) noexcept {
     for (;;) {
       std::uint32_t s = word_.load(std::memory_order_acquire);

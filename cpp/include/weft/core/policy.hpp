@@ -1,9 +1,10 @@
-// Local or shared: whether the parties of a channel are on one scheduler or anywhere in the address
-// space.
+// Local or shared: whether the parties of a channel are all on one scheduler, or anywhere in the
+// address space.
 //
-// Local costs no atomic operation. Shared takes a spin lock per operation: held for a few tens of
-// instructions, never across user code (rule 12), never two of them at once (invariant 1 of
-// waiter.hpp). As long as one scheduler alone uses a channel its lock is biased to it (biased.hpp).
+// A local channel costs no atomic operation. A shared one takes a spin lock for each operation: for
+// a few tens of instructions, never while user code runs (rule 12), and never two of them at once
+// (invariant 1 of waiter.hpp). While only one scheduler uses a channel, the lock is biased to that
+// scheduler (biased.hpp).
 #pragma once
 #include <cstdint>
 
@@ -17,8 +18,8 @@ namespace weft::inline WEFT_ABI {
 
 namespace core {
 
-// A lock has a second pair, for a fast path that is written out at each place where it is used:
-// lock_cheaply() may refuse (null), and what it gives is handed back to unlock_cheaply().
+// A lock has a second pair of functions, for a fast path that is inlined at each use:
+// lock_cheaply() may refuse (null); what it returns is passed to unlock_cheaply().
 class NoLock {
  public:
   void lock() noexcept {}
@@ -58,7 +59,7 @@ class Count {
     else
       n_.store(get() + 1, std::memory_order_relaxed);
   }
-  // True if this was the last.
+  // True: it is 0 now.
   bool down() noexcept {
     if constexpr (Shared) {
       return n_.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -75,13 +76,13 @@ class Count {
 // A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that
 // runs now, so waking one is a push.
 //
-// A communication on one core is as quick as its stores: a core completes one a cycle, or two to
-// one cache line. So a push is two, and what says "empty" is where the next one's address goes, not
-// a null at the end.
+// The time of a communication on one core is that of its stores: a core completes one store in a
+// cycle, or two to one cache line. So a push is two stores. "Empty" is known from where the next
+// address goes, not from a null at the end, which would be a third.
 //
 // Invariants
-//  1 tail_ is where the address of the next one to be pushed goes: the link of the last one, or
-//    head_ if there is nobody.
+//  1 tail_ points to where the address of the next waker goes: the link of the last waker, or head_
+//    if the queue is empty.
 //  2 While it is empty head_ means nothing; nor does the link of the last one, ever.
 //  3 While it is advanced (advance() until rest_at()) head_ means nothing either: only push() and
 //    empty() may be called.
@@ -102,14 +103,14 @@ class RunQueue {
     if (Waker* const next = advance(w)) rest_at(next);
     return w;
   }
-  // All of `other`, which is empty then.
+  // Appends all of `other`, which is empty afterwards.
   void append(RunQueue& other) noexcept {
     if (other.empty()) return;
     *tail_ = other.head_;
     tail_ = other.tail_;
     other.tail_ = &other.head_;
   }
-  // All, linked, after the last one a null; it is empty then.
+  // Takes all, linked, with a null after the last one; the queue is empty afterwards.
   Waker* release() noexcept {
     *tail_ = nullptr;
     Waker* const all = static_cast<Waker*>(head_);
@@ -117,8 +118,8 @@ class RunQueue {
     return all;
   }
 
-  // For a loop that keeps the head in a register while it runs one after another: take out w, the
-  // head. Who follows; null: nobody, and the queue is empty.
+  // For a loop that keeps the head in a register while it runs wakers one after another: takes out
+  // w, the head. Returns the one that follows; null: there is none, and the queue is empty.
   Waker* advance(Waker* w) noexcept {
     if (tail_ == &w->next) {
       tail_ = &head_;
@@ -142,8 +143,9 @@ inline constinit RunQueue* current_run_queue = nullptr;
 
 }  // namespace core
 
-// With WEFT_CHECKS the use of a local channel from a second scheduler or thread is found where one
-// party waits for the other (rule 11.2): BadUse where it can be raised, else the program stops.
+// With WEFT_CHECKS the use of a local channel from a second scheduler or thread is detected when
+// one party waits for the other (rule 11.2): BadUse where that can be raised, else the program
+// stops.
 #if __STDC_HOSTED__
 #define WEFT_CHECK_LOCAL WEFT_CHECKS
 #else

@@ -14,10 +14,9 @@ namespace weft::inline WEFT_ABI::core {
 struct ReadyLink : Link {};
 
 struct StandingNode : Node, ReadyLink {
-  // the second link: in the ready list      (ready list's lock)
-  // it is there                             (ready list's lock)
-  bool marked = false;
-  // it found only foreign readers, or watches: they are to be told once we wait (the owner's)
+  // ReadyLink, its second link, is the one in the ready list; under the ready list's lock
+  bool marked = false;  // it is in the ready list (ready list's lock)
+  // it found only foreign readers, or watches, which must be told once we wait (the owner's)
   bool contested = false;
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;
@@ -61,7 +60,7 @@ class StandingChoice : public Choice {
   bool some() const noexcept { return some_.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  SpinLock lock_;  // a leaf: taken with a channel's lock held, takes nothing itself
+  SpinLock lock_;  // a leaf lock: taken while a channel's lock is held; no lock is taken under it
   Queue list_;
   prim::atomic<std::uint32_t> some_{0};
 };

@@ -1,12 +1,11 @@
-// The rendezvous: two parties meet and the value moves from the one's slot to the other's (rule
-// 1.1).
+// The rendezvous: two parties meet, and the value moves from the slot of one to that of the other
+// (rule 1.1).
 //
 // Invariants
 //  1 Both parties are won (waiter.hpp) before the value moves.
-//  2 Values move by T's move constructor; it, and the destructor of what was moved from, are all of
-//    T that may run under the lock. Neither may throw (rule 12.1).
-//  3 Who is woken, and what is dropped, is put down in AfterUnlock and done once the lock is
-//    released.
+//  2 Values move by T's move constructor. That, and the destructor of what was moved from, are the
+//    only code of T that may run under the lock. Neither may throw (rule 12.1).
+//  3 Wake-ups and dropped values are noted in AfterUnlock and dealt with once the lock is released.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -17,13 +16,13 @@
 
 namespace weft::inline WEFT_ABI::core {
 
-// What is left to do once the lock is released: wake, and destroy what was dropped.
+// What remains to be done once the lock is released: wake parties, and destroy what was dropped.
 template <class T>
 struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
-  // a foreign party: not in the list, for two channels may tell one select at the same time
+  // a foreign party to be told; not in the list, since two channels may tell one select at once
   Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
@@ -42,9 +41,9 @@ class Rendezvous : public ChannelBase<P> {
   using Step = typename B::Step;
   using B::transfers_;
 
-  // Meet whoever waits on the other side: the first that can be claimed together with ourselves. At
-  // a buffer too, when a party waits there although values need not (rule 1.5): every slot is held
-  // or reserved, or the buffer is empty.
+  // Meet a party that waits on the other side: the first that can be claimed together with
+  // ourselves. Parties may meet at a buffer too (rule 1.5): when every slot is held or reserved, or
+  // when the buffer is empty.
   template <Side S, class Me>
   Attempt meet(Node& n, Me me, Wakes& after) noexcept {
     Queue& q = this->template opposite<S>();
@@ -57,18 +56,18 @@ class Rendezvous : public ChannelBase<P> {
     return S == Side::in ? pass(*y, n, after, *y) : pass(n, *y, after, *y);
   }
 
-  // Both are won: w's value moves to r. `peer` is the one of them that sleeps.
+  // Both parties are won: w's value moves to r. `peer` is the one that sleeps.
   Attempt pass(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
       r.status = Status::pending;
-      if (&peer == &r) return Attempt::committed;  // we are the owner and compute next
+      if (&peer == &r) return Attempt::committed;  // we are the writer, and compute the value next
       after.finish(&w, Status::ok);
-      return Attempt::partner_holds;  // the owner computes; it wakes us
+      return Attempt::partner_holds;  // the writer computes the value, and then wakes us
     }
     return hand_over(w, r, after, peer);
   }
-  // The value is there.
+  // The value is there: it moves.
   Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
@@ -90,7 +89,7 @@ class Rendezvous : public ChannelBase<P> {
     ++ring->held;
     if (!n.is(NodeFlags::kept)) return;
     if (++ring->kept != 0) return;
-    --ring->kept;  // there are no more than 65,535: this one keeps no reader waiting
+    --ring->kept;  // it counts to 65,535 only: beyond that, this one keeps no reader waiting
     n.clear(NodeFlags::kept);
   }
   void free_slot(Node& n) noexcept {
@@ -103,7 +102,7 @@ class Rendezvous : public ChannelBase<P> {
   }
 
  private:
-  // A party of side S has come to y.
+  // May a party of side S that has just come claim y, which waits?
   template <Side S>
   [[gnu::always_inline]] Step may_claim(const Node& y) const noexcept {
     constexpr auto unusual = static_cast<std::uint16_t>(
@@ -112,10 +111,10 @@ class Rendezvous : public ChannelBase<P> {
     if (!y.is(unusual) && !(S == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
-    // A foreign reader takes for itself, and those behind it wait (rule 6.6).
+    // A foreign reader takes its value itself, and those behind it wait (rule 6.6).
     if (S == Side::out && y.is(NodeFlags::foreign)) return Step::stop;
     if (!ring) return Step::claim;
-    // What is computed, lent or read extended needs a slot first.
+    // A computed or lent value, or an extended read, needs a slot first.
     return S == Side::in || !ring->room() ? Step::stop : Step::claim;
   }
 };

@@ -5,12 +5,12 @@
 //             list empty: word := WAITING, read the list again ──something──► take WAITING back, serve it
 //                                                             └─nothing───► parked ──woken──► finish()
 //
-// A guard whose channel retires wakes a select that waits, which looks for itself: finish() says
-// `again` unless it is over (rule 5.6). The guard stays linked, `silent`, and is heard of again
-// only if its channel is poisoned; so it costs nothing.
+// When a guard's channel retires, a select that waits is woken and looks for itself: finish() says
+// `again` unless the select is over (rule 5.6). The guard stays linked, `silent`. It costs nothing
+// from then on, and is woken again only if its channel is poisoned.
 //
-// Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it,
-// queues itself and marks its channel ready. Guards where the other side stands too, barriers,
+// Between selects the word is IDLE (or DONE until finish()). A peer that arrives cannot claim it:
+// it queues itself and marks its channel ready. Guards where the other side stands too, barriers,
 // timers and skips are not flat: they are scanned and enrolled at each select.
 #pragma once
 #include <array>
@@ -31,7 +31,8 @@ class Standing : public Choosing<Standing> {
       x.node.belongs_to(&choice);
       x.node.index = i;
       x.flat = x.kind < Kind::barrier && link(x);
-      // A channel's guard without `where` has a closed end and can never be on: it does not count.
+      // A guard of a channel without `where` has a closed end and can never be on: it does not
+      // count.
       if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;
       if (x.enabled) ++on_[static_cast<int>(x.kind)];
     }
@@ -81,7 +82,8 @@ class Standing : public Choosing<Standing> {
     }
   }
 
-  // After the wake-up, or after choice.finish_as(): who won; `none` if cancelled or timed out.
+  // After the wake-up, or after choice.finish_as(): the guard that won; `none`: cancelled or timed
+  // out; `again`: call start() once more.
   WEFT_INLINE_HOSTED int finish() noexcept {
     if (held_ != none) {
       const int i = held_;
@@ -106,13 +108,14 @@ class Standing : public Choosing<Standing> {
  private:
   static bool link(Guard& x) noexcept {
     if (!x.where) return false;
-    if (!x.ends) x.node.set(NodeFlags::quiet);  // before its channel can say so
+    if (!x.ends) x.node.set(NodeFlags::quiet);  // before its channel can end
     if (x.ops->link(x)) return true;
-    x.node.clear(NodeFlags::quiet);  // enrolled anew each time: whoever ends the channel wakes us
+    x.node.clear(NodeFlags::quiet);  // enrolled at each select: the end of the channel wakes us
     return false;
   }
 
-  // The channel of guard i, which is on, has retired. i: and so have all that decide.
+  // The channel of guard i, which is on, has retired. Gives i if all that decide have retired now,
+  // else `none`.
   [[gnu::noinline, gnu::cold]] int fell_silent(int i) noexcept {
     Guard& x = g_[i];
     if (!x.silent) ++gone_[static_cast<int>(x.kind)];
@@ -123,11 +126,11 @@ class Standing : public Choosing<Standing> {
     status_ = Status::retired;
     return x.kind == g_[at].kind ? i : at;
   }
-  // If it is over, it stays ready (rule 5.6).
+  // If the select is over it stays so: the guard by which it is over stays ready (rule 5.6).
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
-  // Worth a look: as far as we know all guards that may decide have retired.
+  // Is over() worth asking? As far as we know all guards that may decide have retired.
   bool all_gone() const noexcept {
     const int in = static_cast<int>(Kind::input), out = static_cast<int>(Kind::output);
     if (std::bit_cast<std::uint64_t>(gone_) == 0) [[likely]]
@@ -219,7 +222,7 @@ class Standing : public Choosing<Standing> {
   }
 
   std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};  // guards that are on, by kind
-  // of them, those that are silent; asked as one word
+  // of these, how many inputs and outputs are silent; compared as one word
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good
