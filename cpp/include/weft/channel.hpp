@@ -59,23 +59,24 @@ const char* intern(const char* name);
 template <class T, class P>
 using EngineOf =
     std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<T, P>, core::ChannelEngine<T, P>>;
-struct Unpooled {};  // what is aligned to cache lines is not
+struct Unpooled {};  // an engine that is aligned to cache lines is not pooled
 template <class T, class P>
 struct PooledEngine final : EngineOf<T, P>,
                             std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an
-// operation there looks closer (begin_operation).
+// The place to which a closed end refers. No process has ever used it, so an operation that begins
+// there always takes the slow path (begin_in_full() of coroutine.hpp), which finds that it is
+// closed.
 inline constinit core::SyncObject closed_place{};
 template <class U>
 inline constexpr bool kNumber = std::is_arithmetic_v<U> || std::is_enum_v<U>;
 template <class>
 inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
 
-// What an end does when it goes: poison if an uncaught poison is on its way through the process
-// (rule 4.3), else retire.
+// What an end does when it is destroyed: it poisons if an uncaught poison is passing through the
+// process (rule 4.3; this gives the strength), else it retires (0).
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
@@ -83,8 +84,9 @@ inline std::uint8_t poison_under_way() noexcept {
   if (c->dying) return c->dying;
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
-// Values that a buffer drops are undelivered, not held by the process that happens to drop them:
-// ends among them are retired (rule 2.4).
+// Values that a buffer drops are undelivered; they do not belong to the process that happens to
+// drop them. So ends among them are retired, even if that process is passing on a poison (rule
+// 2.4).
 class NobodysValues {
  public:
   NobodysValues() noexcept {
@@ -148,11 +150,12 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
-// A one-to-one ring this big is expected to pass many values between two sleeps; a smaller one
-// learns it.
+// A one-to-one ring of at least this size is expected to pass many values between two sleeps; a
+// smaller one finds out.
 inline constexpr std::uint32_t kLightFrom = 256;
 
-// A new core with its buffer, if any. Throws BadUse if that channel cannot have such a buffer.
+// Makes a core, with its buffer if it has one. Throws BadUse if such a channel cannot have that
+// buffer.
 template <class T, class P>
 EngineOf<T, P>* make_core(const ChannelOptions& o) {
   const bool buffered = o.capacity > 0 || o.overflow == Overflow::unbounded;
@@ -218,7 +221,7 @@ template <class C, class T>
   throw_end(s, *c, c->poison_strength(), verb, guard, Error::Carried::of(std::forward<T>(v)));
 }
 
-// Room for a T that a committer constructs.
+// Room for a T, which the party that commits constructs.
 template <class T>
 union Slot {
   T value;
@@ -276,8 +279,9 @@ template <core::Side S, class C>
   return c->template begin<S>(self);
 }
 
-// A thread's read or write begins. At a buffer that does not let it through at once it waits
-// briefly (brief_wait.hpp), out of the line: those in line are served one by one, each with a wake-up.
+// A thread's read or write begins. If a buffer does not let it through at once it first waits
+// briefly (brief_wait.hpp) outside the line, since the parties in line are served one by one, each
+// with a wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
@@ -289,8 +293,8 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   return begin_waiting<S>(c, self, slot);
 }
 
-// What a reader end and a writer end share: one count of the channel, given up once (rule 2.3). To
-// read and to write is theirs alone.
+// The base of reader ends and writer ends: one count of the channel, which is given up once (rule
+// 2.3). Reading and writing are left to them.
 template <class T, class P, core::Side S>
 class EndOf {
  public:
@@ -303,7 +307,7 @@ class EndOf {
     checked("poison")->poison(strength);
   }
   void retire() noexcept { leave(false); }
-  // Whoever held this end was killed (rule 4.5).
+  // The holder of this end was killed (rule 4.5).
   void die() noexcept { leave(true); }
   explicit operator bool() const noexcept { return open(); }
 
@@ -374,9 +378,9 @@ class EndOf {
 
 }  // namespace detail
 
-// What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what
-// to do there: g++ keeps a slot of the frame for every object of class type in an await expression,
-// and none for a pointer.
+// The operations that co_await takes; see coroutine.hpp. A read is a pointer: its value is the
+// place, its type says what to do there. For an object of class type in an await expression g++
+// would reserve room in the frame, for a pointer it does not.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -412,7 +416,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     return ExtendedOp<T, P>{checked("extended read")};
   }
 
-  // In a thread: read, blocking it.
+  // In a thread: reads, and blocks the thread meanwhile.
   T operator()() const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
@@ -486,7 +490,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
                   "only be moved (then say write(std::move(value)))");
     return {place_, T(std::forward<U>(value))};
   }
-  // The same by value: to refer to a number it would have to be in memory.
+  // The same by value: a reference to a number would force it into memory.
   template <class U = T>
   [[nodiscard(
       "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
@@ -499,7 +503,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     return {place_, T(std::move(value))};
   }
 
-  // In a thread: write, blocking it.
+  // In a thread: writes, and blocks the thread meanwhile.
   template <class U = T>
   void operator()(U&& v) const {
     static_assert(writable<U>,
@@ -533,7 +537,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   static constexpr bool writable = std::is_convertible_v<U&&, T>;
 };
 
-// A channel handle: makes ends, keeps none. Copies refer to the same channel.
+// A handle to a channel: it makes ends, but has none itself. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
  public:
@@ -558,8 +562,8 @@ class Channel {
   }
   ~Channel() { detail::release<T, P>(core_); }
 
-  // A new end. Throws how the channel has ended, if it has (rule 2.5); uncaught, that is a failure
-  // of the process (rule 3.5).
+  // A new end. If the channel has ended, throws how (rule 2.5); if that leaves the process, the
+  // process has failed (rule 3.5).
   Reader<T, P> reader() const { return new_reader(false); }
   Writer<T, P> writer() const { return new_writer(false); }
   Reader<T, P> operator+() const { return reader(); }
@@ -580,7 +584,7 @@ class Channel {
 
  private:
   friend class ChannelHandle<T, P>;
-  // `met`: asked for by an operation.
+  // `met`: an operation asks for the end.
   Reader<T, P> new_reader(bool met) const {
     if (!core_->first_reader()) {
       if (core::one_to_one<P> && core_->reader_ends() > 0) detail::one_too_many(core_, "reader");
@@ -605,7 +609,8 @@ class Channel {
     core_->references.up();
     return Writer<T, P>(core_);
   }
-  // Rule 2.5: as an operation there would raise; if it would not, this very side is gone.
+  // Rule 2.5: throws what an operation there would; if it would not throw, this side itself is
+  // gone.
   template <core::Side S>
   [[noreturn]] void no_more(const char* what, bool met) const {
     Status how = core_->template how_ended<S>();

@@ -7,17 +7,17 @@
 //
 //   void scale(Reader<double> samples, Writer<double> scaled, double factor) {
 //     for (double x : samples) scaled.write(factor * x);
-//   } WEFT_COMPONENT(filter, "Filters for streams of numbers.") {
-//     component.process<&scale>("scale", "Each sample times
-//     `factor`.").argument("samples").argument("scaled").argument("factor", 2.0);
+//   }
+//   WEFT_COMPONENT(filter, "Filters for streams of numbers.") {
+//     component.process<&scale>("scale", "Each sample times `factor`.")
+//         .argument("samples").argument("scaled").argument("factor", 2.0);
 //   }
 //
-// This header stands on component_abi.h alone: a component has nothing of the extension's
-// (namespace weft::native, so that a source may include weft/weft.hpp too, for networks of its
-// own).
-// What a process does with them is in component_ends.hpp.
+// This header needs only component_abi.h: a component contains no code of the extension. (All is in
+// namespace weft::native, so that a source may also include weft/weft.hpp, for networks of its
+// own.) What a process does with its arguments is in component_ends.hpp.
 //
-// Invariant: no exception leaves Declaration's run functions: what a process throws is told by a
+// Invariant: no exception leaves the run functions; what a process throws is passed on as a
 // weft_status and a weft_failure.
 #pragma once
 #include <cxxabi.h>
@@ -78,7 +78,7 @@ inline char* failure_text(const weft_api* api, const char* message) noexcept {
     const std::string stack = thrown_at();
     if (!stack.empty())
       return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
-  } catch (const std::bad_alloc&) {  // without the stack, then
+  } catch (const std::bad_alloc&) {  // then without the stack
   }
   return copy_text(api, message);
 }
@@ -129,9 +129,9 @@ class Component {
   Component(const Component&) = delete;
   Component& operator=(const Component&) = delete;
 
-  // A process: a function whose parameters are ends and values. F is told as a constant,
-  // process<&scale>("scale", "…"), or by the macro WEFT_PROCESS(scale, "…"), which names it as the
-  // function is named.
+  // A process: a function whose parameters are ends and values. F is given as a constant,
+  // process<&scale>("scale", "…"), or by the macro WEFT_PROCESS(scale, "…"), which gives the
+  // process the function's name.
   template <auto F>
   Process& process(const char* name, const char* doc = "", const char* file = __builtin_FILE(),
                    int line = __builtin_LINE());
@@ -151,12 +151,12 @@ class Process {
  public:
   explicit Process(weft_process_info info) : info_(info) {}
 
-  // The next parameter, in the order of the function's: its name, and what it is.
+  // The next parameter, in the order of the function: its name, and what it is.
   Process& argument(const char* name, const char* doc = "") {
     next(name, doc);
     return *this;
   }
-  // The same with a default.
+  // The same with a default value.
   template <class T>
     requires(!std::is_convertible_v<T, const char*>)
   Process& argument(const char* name, T fallback, const char* doc = "") {
@@ -254,7 +254,7 @@ class Process {
 };
 
 namespace detail {
-// One for each declaration, by its function: run() has no room for that.
+// One for each declared function, so that its run() needs no data to know which function that is.
 template <auto F>
 struct Run;
 template <class... A, void (*F)(A...)>
@@ -266,7 +266,8 @@ struct Run<F> {
   }
   template <std::size_t... I>
   static void call([[maybe_unused]] weft_argument* arguments, std::index_sequence<I...>) {
-    // Made from left to right, before the call: one that is refused leaves nothing behind.
+    // The arguments are made from left to right, before the call: if one is refused, nothing is
+    // left behind.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
     F(static_cast<A&&>(std::get<I>(made))...);  // by value, or by reference to it
   }
@@ -311,9 +312,10 @@ inline const weft_component* Component::info() {
 
 }  // namespace weft::native
 
-// WEFT_COMPONENT(name, "what it is for") { component.process<&f>("f", "what it
-// does").argument("in").argument("n", 8); } Once in a library. What it declares is looked at when
-// the library is loaded.
+// WEFT_COMPONENT(name, "what it is for") {
+//   component.process<&f>("f", "what it does").argument("in").argument("n", 8);
+// }
+// To be used once in a library. Its declarations are read when the library is loaded.
 #define WEFT_COMPONENT(NAME, DOC)                                                                  \
   static void weft_declare_##NAME(weft::native::Component& component);                             \
   extern "C" __attribute__((visibility("default"))) const weft_component* weft_component_entry() { \

@@ -1,7 +1,7 @@
-// What a process of a component does: its ends, barriers, choice and time, as component.hpp has them.
+// What a process of a component works with: ends, barriers, choice and time (see component.hpp).
 //
-// Invariant: an end is closed by retire(), or by the host when its process has ended: then it knows
-// whether a poison spreads (rule 4.3). So destructors of ends do nothing.
+// Invariant: an end is closed by retire(), or by the host when the process has ended, for only then
+// is it known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
 #pragma once
 #include <chrono>
 #include <exception>
@@ -24,12 +24,12 @@ struct End {
 
 struct Written {};  // what a select gives for an output
 
-// The time on the clock of the run.
+// The time, by the clock of the run.
 inline std::chrono::nanoseconds now() {
   return std::chrono::nanoseconds(detail::running.api->now(detail::running.process));
 }
 
-// What was read, while its writer waits: it goes on when this goes (rule 1.6).
+// A value that was read by an extended read (rule 1.6): its writer waits until this is destroyed.
 template <class T>
 class Extended {
  public:
@@ -66,8 +66,8 @@ class Reader {
                   end_);
     return detail::decode<T>(b);
   }
-  // At least one value, and those that are there without waiting, up to `most`. Throws as read()
-  // does.
+  // Reads at least one value, and then those that are there without waiting, up to `most` in all.
+  // Throws as read() does.
   std::vector<T> read_many(std::size_t most, const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) {
     std::vector<weft_value> raw(most);
@@ -135,7 +135,7 @@ class Reader {
   std::nullptr_t end() const noexcept { return nullptr; }
 
   std::uint32_t number() const noexcept { return end_; }
-  // As a guard of select().
+  // For use as a guard of select().
   using chosen_type = T;
   weft_guard guard(std::int64_t) const noexcept { return {WEFT_INPUT, end_, 1, 0, 0, {}}; }
   T chosen(weft_guard& g) const {
@@ -158,7 +158,8 @@ class Writer {
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
 
-  // Arrays in it go to the reader, and those here are empty then; what was not written is here yet.
+  // Arrays in the value go to the reader, and are empty here afterwards. If the write fails they
+  // are still here.
   void write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     detail::Block b;
@@ -183,7 +184,7 @@ class Writer {
     if (s == WEFT_OK) b.value.block = nullptr;
     detail::check(s, end_);
   }
-  // All of them, in order, as so many writes. Throws as write() does.
+  // Writes all of them, in order, as by so many writes. Throws as write() does.
   void write_many(std::span<const T> all, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     struct Rest {
@@ -217,7 +218,8 @@ class Writer {
 
 // --- choice --------------------------------------------------------------------------------------
 
-// Of what has arrays in it `value` is the caller's: it is there yet if it was not written.
+// If the value has arrays in it `value` refers to the caller's: that keeps them if nothing was
+// written.
 template <class T>
 struct Output {
   std::uint32_t end;
@@ -249,8 +251,8 @@ template <class T>
     return {w.number(), v};
   }
 
-// Its value is made when it has been chosen, before the reader goes on; the function does nothing
-// with channels (rule 5.8).
+// An output whose value is made once it has been chosen, before the reader goes on. The function
+// must not use channels (rule 5.8).
 //   select(in, output(w, [&] { return next(); }))
 template <class T, class F>
 struct Computed {
@@ -277,14 +279,14 @@ template <class T, class F>
   requires(std::is_invocable_r_v<T, const F&> && !std::is_same_v<std::decay_t<F>, T>)
 Computed<T, F> output(const Writer<T>& w, F make) { return {w.number(), std::move(make)}; }
 
-// A barrier of Python's, with its parties (rule 8): as a parameter, and as a guard of select().
+// A barrier that Python has made, with its parties (rule 8): a parameter, and a guard of select().
 class Barrier {
  public:
   explicit Barrier(detail::End e) noexcept : number_(e.number) {}
   Barrier(Barrier&&) noexcept = default;
   Barrier& operator=(Barrier&&) noexcept = default;
 
-  // Until every enrolled party has come. Throws Cancelled, BadUse.
+  // Waits until every enrolled party has come. Throws Cancelled, BadUse.
   void sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::check(
         detail::running.api->sync(detail::running.process, number_, detail::place(file, line)), 0);
@@ -333,8 +335,8 @@ weft_guard off(const G& g) {
 }
 }  // namespace detail
 
-// A guard with a precondition, when(open, reader), or one for which the retirement of its channel
-// is an outcome, loud(reader) (rule 5.6).
+// A guard with a precondition, when(open, reader); or a guard for which the retirement of its
+// channel is an outcome, loud(reader) (rule 5.6).
 template <class G>
 struct Guarded {
   const G& inner;
@@ -391,7 +393,7 @@ const void* lends(const G& g) {
   if constexpr (kWrites<G>) return g.lends();
   return nullptr;
 }
-// The guards of one select, and what comes of it: what was not written is given back.
+// The guards of one select, and its outcome: values that were not written are given back.
 template <class... G>
 class Choosing {
  public:
@@ -412,7 +414,7 @@ class Choosing {
         },
         g_);
   }
-  // All but that one are the caller's again.
+  // Gives the values of all guards except that one back to the caller.
   void restore_but(std::size_t i) { restore_but(i, std::index_sequence_for<G...>{}); }
   Result take(std::size_t i) {
     restore_but(i);
@@ -452,12 +454,12 @@ auto select(bool fair, weft_place at, const G&... g) {
 }
 }  // namespace detail
 
-// Waits until one of the guards is ready (rule 5): a std::variant whose index() is the guard's,
-// with what was read, Written or monostate.
+// Waits until one of the guards is ready (rule 5). Gives a std::variant whose index() is that of
+// the guard, with the value that was read, Written, or monostate.
 //   auto got = select(numbers, commands, after(1s));
 //   if (got.index() == 0) use(std::get<0>(got));
-// Fair; select_first() takes the first that is ready. Throws as read() and write() do, for the
-// guard that was chosen.
+// select() is fair; select_first() takes the first guard that is ready. Both throw what read() and
+// write() would at the guard that was chosen.
 template <class... G>
 auto select(const G&... g) {
   return detail::select(true, {"", 0}, g...);

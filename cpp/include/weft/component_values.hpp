@@ -1,8 +1,8 @@
-// What crosses between a component and Python: the errors that operations throw, and the conversion
-// of C++ values to those of component_abi.h and back. Codec says for each type its text there, and
-// how it is written and read.
+// What passes between a component and Python: the errors that operations throw, and the conversion
+// of C++ values to those of component_abi.h and back. For each type Codec has the text that
+// component_abi.h gives it, and functions that write and read it.
 //
-// Invariant: what is read from a block is never read beyond its end: what is cut short is BadUse.
+// Invariant: nothing is read beyond the end of a block; a block that is too short is BadUse.
 #pragma once
 #include <chrono>
 #include <cstring>
@@ -27,7 +27,8 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// A channel has ended. A process that lets it pass ends quietly (rules 3.5, 4.3), but for PeerDied.
+// A channel has ended. A process that it leaves has ended quietly (rules 3.5, 4.3), except for
+// PeerDied.
 class ChannelEnd : public Error {
  public:
   ChannelEnd(const char* what, weft_status s, std::uint32_t e) : Error(what), status(s), end(e) {}
@@ -84,7 +85,7 @@ inline void check(weft_status s, std::uint32_t end) {
 
 // --- values --------------------------------------------------------------------------------------
 
-// A block under way: released unless it was given away.
+// Owns a block until it is given away; else releases it.
 class Block {
  public:
   Block() = default;
@@ -97,7 +98,7 @@ class Block {
   weft_value value{};
 };
 
-class Out {  // a block under way, and the blocks of arrays that go with it
+class Out {  // a block that is being written, and the blocks of arrays that go with it
  public:
   Out() = default;
   Out(const Out&) = delete;
@@ -121,7 +122,7 @@ class Out {  // a block under way, and the blocks of arrays that go with it
  private:
   std::vector<void*> parts_;
 };
-class In {  // of a block; what is cut short is bad use, never read beyond
+class In {  // reads a block; never reads beyond its end: a block that is too short is BadUse
  public:
   In(void* block, std::size_t size) noexcept
       : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
@@ -156,7 +157,7 @@ inline void put_count(Out& to, std::size_t n) {
 }
 
 template <class T>
-struct Codec;  // name(), put(), get(); of what fits into `bits`: kInline, bits(), of()
+struct Codec;  // name(), put(), get(); for a type that fits into `bits`: kInline, bits(), of()
 
 template <class T>
 concept Inline = requires {
@@ -167,7 +168,7 @@ concept Crosses = requires {
   Codec<T>::name();
 };
 
-// Whether arrays are in a T: then it is moved, and never copied.
+// Whether a T contains arrays: then it is moved, and never copied.
 template <class T>
 inline constexpr bool kParts = false;
 
@@ -358,13 +359,13 @@ struct Codec<std::optional<T>> {
   }
 };
 
-// Text and bytes are a block as they are; the length is the block's.
+// Text and bytes are stored in a block as they are, with the block's length.
 template <class T>
 inline constexpr bool kBare = std::is_same_v<T, std::string> || std::is_same_v<T, Bytes>;
 template <class T>
 inline constexpr bool kArray = false;
 
-// Of what has parts, the arrays leave `v`.
+// Writes v into a block. If it contains arrays they are moved out of `v`.
 template <class T>
 void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
   if constexpr (Inline<T>) {

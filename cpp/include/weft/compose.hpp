@@ -36,14 +36,14 @@ using Room = typename RoomFor<R>::type;
 
 // --- a thread as a process -----------------------------------------------------------------------
 
-// What is the same for all functions.
+// The part of a thread process that is the same for all functions.
 class Runner : public runtime::ThreadProcess {
  public:
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
-  // Begins, in a group that it was added to. Owns itself from here on. A thread that the system
-  // does not give is a failure of this process.
+  // Starts, in the group that it was added to; from here on it owns itself. If the system gives no
+  // thread, this process has failed.
   void launch();
 
  private:
@@ -51,7 +51,7 @@ class Runner : public runtime::ThreadProcess {
   virtual void call_gave_nothing() = 0;       // what left it is being handled
   virtual void drop_function() noexcept = 0;  // and what it captured
   void body() noexcept;
-  const int cpu_;  // where it is held; -1: nowhere
+  const int cpu_;  // the CPU that it is pinned to; -1: none
 };
 
 template <class F, class R>
@@ -90,7 +90,7 @@ class ThreadTask {
     function_ = name;
     return std::move(*this);
   }
-  // Held on that CPU. BadUse if this program may not use it.
+  // Pins it to that CPU. BadUse if this program may not use it.
   ThreadTask&& pinned(int cpu) && {
     detail::check_cpu(cpu);
     cpu_ = cpu;
@@ -131,7 +131,7 @@ void after_wait(runtime::ProcessBase& p, runtime::Group& g);
 
 }  // namespace detail
 
-// Run f (with no arguments; bind them) as a process on its own OS thread.
+// Runs f (which takes no arguments; bind them) as a process on an OS thread of its own.
 template <class F>
 auto thread(F f, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
   return detail::ThreadTask<F>(std::move(f), "thread", file, line);
@@ -164,18 +164,18 @@ struct GroupAwaiter {
   }
 };
 
-// Before any of several is started: throws if this one could not be.
+// Throws if this process could not be started. Called before any of several is.
 template <class P>
 void may_start(const P& p, runtime::Group& g) {
   if constexpr (requires { p.check(g); }) p.check(g);
 }
 
-// What several processes give: nothing if none has a result, else a tuple of Results (of one that
-// has none, std::monostate).
+// The result of several processes: nothing if none has a result, else a tuple of Results (with
+// std::monostate for a process that has none).
 template <class... Rs>
 using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<Room<Rs>...>>;
 
-// Awaits a block: starts it in a group of its own, and has its result when all have ended.
+// Awaits a block: starts it in a group of its own, and gives its result when all have ended.
 template <class Block>
 struct BlockAwaiter : GroupAwaiter {
   Block& par;
@@ -223,7 +223,7 @@ class Par {
   std::tuple<Room<typename Ps::result_type>...> rooms_;
 };
 
-// One of several that come one after another: its Result.
+// One of several processes that run one after another; gives its Result.
 template <class P>
 class Step : public Par<P> {
  public:
@@ -238,7 +238,7 @@ class Step : public Par<P> {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 };
 
-// Exactly one process: its value. What leaves it is raised (rule 3.5).
+// Exactly one process; gives its value, and throws what leaves it (rule 3.5).
 template <class P>
 class Alone {
  public:
@@ -290,11 +290,11 @@ class ParVector {
 
 }  // namespace detail
 
-// A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait();
-// in a thread process g.wait()(). The first failure cancels the others, and the owner until it
-// waits: its operation raises Cancelled (rule 7.5). wait() raises what failed. Left without having
-// waited (by an exception), it cancels its processes; the owner's own group waits for them and
-// fails with them: they must not refer to the owner's frame then.
+// A group whose owner starts processes and goes on: g.start(p) …, then co_await g.wait(); in a
+// thread process g.wait()(). The first failure cancels the other processes, and until it waits also
+// the owner, whose operation throws Cancelled (rule 7.5). wait() throws what failed. If the group
+// is left without having waited (by an exception), it cancels its processes; the owner's own group
+// waits for them and fails with them. So they must not refer to the owner's frame.
 class Group {
  public:
   explicit Group(runtime::ProcessBase& owner)
@@ -350,8 +350,8 @@ class Group {
 };
 
 namespace detail {
-// One process, awaited. Who awaits a value gets it, or what left the process that was to give it;
-// one without a result is a step, as in seq.
+// Awaits one process. If it has a result the awaiter gets that, or what left the process; without
+// one it is a step, as in seq.
 template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>,
                                                     Alone<P>>>
 struct One : BlockAwaiter<Block> {
@@ -372,13 +372,13 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 
 namespace detail {
 
-// How many cores. Whoever names a number refers to what runs on several; a program that never does
-// compiles nothing of that.
+// How many cores. Only code that gives a number refers to the multi-core executor; a program
+// without such code compiles nothing of it.
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
   constexpr CoreCount(unsigned n) noexcept : n_(n), cores_(&on_several) {}
-  // Null: on this thread alone.
+  // Null: only on this thread.
   std::shared_ptr<const detail::Where> where() const { return n_ == 1 ? nullptr : cores_(n_); }
 
  private:
@@ -387,7 +387,7 @@ class CoreCount {
   std::shared_ptr<const detail::Where> (*cores_)(unsigned) = nullptr;
 };
 
-// What may stop a run from outside, in the same way.
+// What may stop a run from outside; compiled only if it is used, likewise.
 class StopBy {
  public:
   constexpr StopBy(std::nullptr_t = nullptr) noexcept {}
@@ -416,15 +416,15 @@ class StopBy {
 
 }  // namespace detail
 
-// How a network is run: its clock, and on what. cores > 1: on so many cores, this thread being one;
-// `on`: as that executor says. `deadlocked`, of the outermost run: told of a deadlock (Deadlock's
-// text) before its processes are cancelled, from any thread; it must not use Weft.
+// How a network is run: by which clock, and on what. cores > 1: on so many cores, of which this
+// thread is one; `on`: on that executor. `deadlocked` (of the outermost run) is called with the
+// text of a deadlock before the processes are cancelled, from any thread; it must not use Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
   detail::CoreCount cores = {};  // a number
   const Executor* on = nullptr;
-  // A stop that is asked for cancels the processes of this network (rule 7.12). request_stop() is
-  // not for a signal's handler: weft::signals.
+  // A request to stop cancels the processes of this network (rule 7.12). request_stop() must not be
+  // called in a signal handler; use weft::signals.
   detail::StopBy stop = {};  // a const std::stop_token*
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
@@ -440,8 +440,8 @@ struct StartOf {
   void (*f)(void* x, runtime::Group&);
   void* x;
 };
-// From main, or any thread that is no process: the outermost run. In a thread process: a network
-// inside the same run.
+// Called from main, or from any thread that is not a process: the outermost run. In a thread
+// process: a network inside the same run.
 void execute(const RunOptions& o, StartOf start);
 template <class Ps>
 void execute(const RunOptions& o, Ps& p) {
@@ -450,8 +450,8 @@ void execute(const RunOptions& o, Ps& p) {
 
 }  // namespace detail
 
-// Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it
-// cannot go on.
+// Runs a network to its end. Throws what failed in it (Failures if several processes did), or
+// Deadlock if it cannot go on.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
   detail::execute(o, p);
@@ -476,7 +476,7 @@ auto run(Ps... ps) { return run(RunOptions{}, detail::Par<Ps...>(std::move(ps)..
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
 auto run(RunOptions o, Ps... ps) { return run(o, detail::Par<Ps...>(std::move(ps)...)); }
-// Of exactly one process: its value, or what left it is thrown, a quiet end too (rule 3.5).
+// Runs exactly one process. Gives its value, or throws what left it, a quiet end too (rule 3.5).
 template <Startable P>
 typename P::result_type run(RunOptions o, P p) {
   detail::Alone<P> one(std::move(p));
@@ -492,7 +492,7 @@ namespace detail {
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 
-// Start a process that may outlive its group; it belongs to the run (rule 7.4).
+// Starts a process that may outlive the group of its starter; it belongs to the run (rule 7.4).
 template <Startable P>
 void spawn(P p) {
   runtime::Run* r = detail::current_run();
@@ -502,7 +502,7 @@ void spawn(P p) {
   if constexpr (requires(runtime::Executor & e) {
                   p.start(*r->spawned, nowhere, runtime::RunsAt::group, e);
                 }) {
-    // Where the one that starts it runs, if that is an executor of the run's own (rule 15.5).
+    // It runs where its starter runs, if that is an executor of the run's own (rule 15.5).
     if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
       runtime::Executor& e = runtime::executor_of(*me);
       if (const runtime::RunsAt at = r->which_executor(e); at != runtime::RunsAt::group)
@@ -512,7 +512,7 @@ void spawn(P p) {
   p.start(*r->spawned, nowhere);
 }
 
-// Let every other runnable process of this scheduler run (rule 7.7).
+// Lets every other runnable process of this scheduler run (rule 7.7).
 struct YieldOp {
   struct Awaiter {
     runtime::ProcessBase* p;

@@ -5,8 +5,8 @@
 //     while (auto v = co_await in.next()) co_await out.write(*v + 1);
 //   }
 //
-// The promise is the process: waiter, name, place in its group. One node per process serves all its
-// plain operations, so that an awaiter is a pointer and a value.
+// The promise is the process: its waiter, its name, its place in the group. A process has one node
+// for all its plain operations, so that an awaiter is just a pointer and a value.
 #pragma once
 #include <array>
 #include <coroutine>
@@ -48,7 +48,7 @@ constexpr bool holds_local() {
     return IsLocalEnd<A>::value;
 }
 
-// The ends among a process's arguments, for the records of who holds what.
+// Records the process as the holder of the ends among its arguments.
 template <class A>
 void note_holder(const A& a, std::uint32_t id) {
   if constexpr (IsReader<A>::value) {
@@ -62,7 +62,7 @@ void note_holder(const A& a, std::uint32_t id) {
   }
 }
 
-// The ends in one argument that it owns itself.
+// Whether an argument is itself an end (or a container of ends) that the process holds.
 template <class A>
 inline constexpr bool kHolds = IsReader<A>::value || IsWriter<A>::value;
 template <class E, class Alloc>
@@ -99,9 +99,9 @@ struct Done final : runtime::ProcessBase {
 };
 inline constexpr Done done;
 
-// An operation in full: the end may be closed, the process cancelled, another one may have used the
-// channel last. Of process this_process(): what a call like this takes from the way that is often
-// taken is a register for each argument.
+// An operation in full: the end may be closed, the process cancelled, or another process may have
+// used the channel last. It asks this_process() for the process: an argument more would pin a
+// register in the inlined fast path.
 template <class Engine, core::Side S>
 [[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place,
                                                                        void* slot,
@@ -111,7 +111,7 @@ template <class Engine, core::Side S>
   runtime::ProcessBase* const p = runtime::this_process();
   p->line = at;
   p->place = place;
-  p->op = nullptr;  // several cores leave the last one there; await_ready() asks
+  p->op = nullptr;  // a multi-core executor leaves the last one there, and await_ready() reads it
   if (!may_begin(p)) return p;
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
   p->slot = slot;
@@ -124,7 +124,7 @@ template <class Engine, core::Side S>
   return p;
 }
 
-// The process that runs is asked for again, which costs the way that is often taken no register.
+// These ask for the running process again: to pass it would pin a register in the fast path.
 template <class Engine>
 [[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
   const runtime::ProcessBase* p = runtime::this_process();
@@ -136,18 +136,18 @@ template <class Engine, class T>
   throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
-// An operation begins where its awaiter is made, with the line at hand that a report will want if
-// it parks. What the awaiter keeps is the process, or `done`; so that what most often happens is
-// written, and tested, once. One test of the last user finds closed ends too. (`op` is null if the
-// process does not park: a scheduler clears it, or begin_in_full(). `room` is named where it is
-// needed: an address that is known everywhere would be computed on every way.)
+// An operation begins where its awaiter is made: there the line is known that a report will need if
+// the process parks. The awaiter keeps the process, or `done`, so that the usual outcome is stored
+// once and tested once. The test for the last user of the channel also finds closed ends. (`op` is
+// null if the process does not park: a scheduler or begin_in_full() clears it. `&room` is written
+// out where it is needed: kept in a variable it would be computed on every path.)
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
   using Engine = EngineOf<T, P>;
 
-  // Never copied, and not defined: where it is made its room's address is told to others. Not `=
-  // delete`: with all of them deleted g++ 12 for aarch64 hands so small an object back in
+  // Declared but not defined, since it must never be copied: other parties know the address of its
+  // room. Not `= delete`: with all of them deleted g++ 12 for aarch64 returns so small an object in
   // registers, which is a copy.
   PlainAwaiter(const PlainAwaiter&) noexcept;
   PlainAwaiter& operator=(const PlainAwaiter&) = delete;
@@ -228,8 +228,8 @@ static_assert(!std::is_trivially_copy_constructible_v<WriteAwaiter<int, Local>>)
 
 }  // namespace detail
 
-// What an awaitable of the library is: it is told which process awaits it.
-//   bind(process) returns the awaiter.
+// An awaitable of the library. It is told which process awaits it: bind(process) returns the
+// awaiter.
 template <class A>
 concept Operation = requires(A a, runtime::ProcessBase* p) {
   std::move(a).bind(p);
@@ -314,8 +314,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
 
-  // Every promise has this alignment and begins with this base (asserted where they are made), so
-  // the frame is found from here.
+  // Every promise has this alignment and begins with this base (asserted where promises are made).
+  // So the frame can be found from here.
   std::coroutine_handle<PromiseBase> handle() noexcept {
     return std::coroutine_handle<PromiseBase>::from_promise(*this);
   }
@@ -326,7 +326,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     static constinit runtime::FunctionInfos known{nullptr};
     const char* const frame = static_cast<const char*>(handle().address());
     const runtime::LastFrame last = runtime::last_frame;
-    // it is not on the heap, or an argument's copying made another frame
+    // the frame is not on the heap, or copying an argument made another frame
     if (last.begin != frame) return;
     std::array<runtime::HeldAt, sizeof...(A)> at;
     std::size_t n = 0;
@@ -363,8 +363,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     return &runtime::executor_of(p);
   }
 
-  // After the last operation the node's slot is free: what left the process, if that is to be
-  // raised, waits there until the frame is gone.
+  // After the last operation the node's slot is free. If an exception that left the process is to
+  // be thrown again, it is kept there until the frame is gone.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) &&
                 alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& left() noexcept {
@@ -375,7 +375,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 inline const runtime::ProcessOps PromiseBase::kOps{
     {&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
 
-// The ops of a promise: where its frame begins is known once its type is complete.
+// The ops of a promise. They say where its frame begins, which is known once its type is complete.
 template <class Promise>
 const runtime::ProcessOps& ops_of(Promise& p) {
   static const runtime::ProcessOps ops = [&] {
@@ -427,8 +427,8 @@ class ThreadTask;  // compose.hpp
 
 }  // namespace detail
 
-// A process that has not been started. It holds the ends in its arguments already; dropped
-// unstarted, it lets go of them.
+// A process that has not been started. It already holds the ends in its arguments; if it is dropped
+// without being started it lets go of them.
 template <class R>
 class BasicProcess {
  public:
@@ -437,7 +437,7 @@ class BasicProcess {
   using Handle = std::coroutine_handle<promise_type>;
 
   BasicProcess(BasicProcess&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
-  // NOLINTNEXTLINE: implicit, for the message where one is asked for by mistake.
+  // NOLINTNEXTLINE: implicit, for the error message where a ThreadTask is given by mistake.
   template <class F>
   BasicProcess(detail::ThreadTask<F>) {
     static_assert(detail::never<F>,
@@ -453,22 +453,23 @@ class BasicProcess {
     if (h_) h_.destroy();
   }
 
-  // Its name in its path, in place of the function's. The text must outlive it.
+  // Sets its name in its path, in place of the function's. The text must outlive the process.
   BasicProcess&& named(const char* name) && {
     h_.promise().function = name;
     return std::move(*this);
   }
 
-  // Run it, and what it starts, on that executor; on a single core, that CPU (executors.hpp).
+  // Runs it, and what it starts, on that executor; or on one core, pinned to that CPU
+  // (executors.hpp).
   Placed<R> on(const Executor& e) &&;
   Placed<R> pinned(int cpu) &&;
 
-  // Start it in a group; its result goes to *result, which must live until the group is done.
+  // Starts it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
     start(g, result, runtime::RunsAt::group, *g.executor);
   }
-  // The same, on an executor of the run, where it is at `at`.
+  // The same, on the executor of the run that has the place `at`.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at,
                                     runtime::Executor& home) {
@@ -480,7 +481,7 @@ class BasicProcess {
     g.add(p);
     home.post(&p);
   }
-  // Could it be started there? Throws BadUse if not.
+  // Throws BadUse if it could not be started there.
   void check(runtime::Group& g) const { check(*g.executor); }
   void check(const runtime::Executor& home) const {
     if (!h_) detail::started_twice();

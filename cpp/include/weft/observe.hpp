@@ -1,12 +1,12 @@
-// Seeing a program at work (rule 14): who is stuck for ever, who hogs a scheduler, where time is
-// lost in waiting. Off, it costs nothing.
+// Observing a program (rule 14): which processes are stuck for ever, which hog a scheduler, and
+// where time is lost in waiting. It costs nothing while it is off.
 //
 //   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());        from within any process
 //   weft::watching_deadlocks w([](const weft::PartialDeadlock& d) { … });      whenever a scheduler has nothing to do
 //   weft::watchdog dog(100ms, [](const weft::Hog& h) { … });
 //   weft::measuring m;  weft::run(…);  std::puts(m.table().c_str());
 //
-// What they call must not throw.
+// The functions that they call must not throw.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -37,13 +37,13 @@ struct Stuck {
   std::vector<std::string> waits_for;  // paths of the processes that hold ends there; all are stuck
 };
 
-// What deadlocks() found; false if nothing.
+// What deadlocks() has found; false: nothing.
 class PartialDeadlock {
  public:
   std::vector<Stuck> processes;  // by path; without those that wait for stuck children only
 
   explicit operator bool() const noexcept { return !processes.empty(); }
-  // One line each; of very many, the first.
+  // A line for each process; if there are very many, only the first ones.
   std::string text() const {
     const std::size_t n = processes.size();
     if (n == 0) return "no process is stuck";
@@ -75,7 +75,8 @@ class PartialDeadlock {
 
 namespace detail {
 
-// Of the processes on `here`, the calling process's executor. `ids`: of those found, if asked for.
+// Looks at the processes on `here`, the executor of the calling process. `ids` gets the ids of
+// those found, unless it is null.
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
@@ -104,8 +105,9 @@ inline PartialDeadlock look_from_thread() {
 
 }  // namespace detail
 
-// The processes of this run that are stuck at this moment, on this process's executor. In a thread
-// process: on the one where its children run, which it waits for. BadUse outside any process.
+// The processes of this run that are stuck at this moment, of those on the calling process's
+// executor. In a thread process: on the executor where its children run, for which it waits. BadUse
+// outside any process.
 [[nodiscard]] inline PartialDeadlock deadlocks() {
   const runtime::Context* const c = runtime::this_context;
   if (!c || !c->running || !c->running->group)
@@ -118,8 +120,8 @@ inline PartialDeadlock look_from_thread() {
 
 namespace detail {
 
-// One that watches: of everything that happens, on the thread where it does, under the lock of the
-// watchers but for idle().
+// A tool that is told of everything that happens, on the thread where it happens, under the lock of
+// the watchers (except for idle()).
 class Tool {
  public:
   virtual ~Tool() = default;
@@ -146,7 +148,7 @@ class Watchers final : public runtime::Observer {
     }
     if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
   }
-  // From here on it is called no more.
+  // Once this returns it is not called any more.
   void remove(const std::shared_ptr<Tool>& t) {
     std::unique_lock g(mutex_);
     std::erase(tools_, t);
@@ -209,8 +211,8 @@ class IdleLook final : public Tool {
 
 }  // namespace detail
 
-// While it lives, looks whenever a single-core scheduler has nothing to do, and calls the function,
-// on that scheduler's thread, if somebody is stuck who was not reported before.
+// While it lives, it looks whenever a single-core scheduler has nothing to do, and calls the
+// function, on that scheduler's thread, if a process is stuck that was not reported before.
 class watching_deadlocks {
  public:
   explicit watching_deadlocks(std::function<void(const PartialDeadlock&)> tell)
@@ -230,8 +232,8 @@ class watching_deadlocks {
 // A process that keeps its scheduler from others.
 struct Hog {
   std::string path;
-  Span seconds;  // so long already, at least
-  // file:line of the last operation at which it waited; of its function, if there was none
+  Span seconds;  // how long, at least, by now
+  // file:line of the last operation at which it waited; if there was none, of its function
   std::string at;
 };
 
@@ -241,7 +243,7 @@ class Dog final : public Tool {
  public:
   Dog(Span limit, std::function<void(const Hog&)> f)
       : limit_(limit.count()), tell_(std::move(f)), thread_([this] { watch(); }) {}
-  // Waits for a call that is under way.
+  // Stops it. Waits for a call that is under way.
   void stop() {
     {
       const std::lock_guard g(mutex_);
@@ -299,16 +301,16 @@ class Dog final : public Tool {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::unordered_map<const void*, Step> steps_;  // which go on
+  std::unordered_map<const void*, Step> steps_;  // those that are running
   std::unordered_map<std::uint32_t, std::string> paths_;
   std::thread thread_;  // the last member: it uses the others
 };
 
 }  // namespace detail
 
-// While it lives, calls the function, on a thread of its own, for each step of a coroutine process
-// that takes longer than the limit; once for a step, while it goes on. BadUse if the limit is not
-// positive.
+// While it lives, it calls the function, on a thread of its own, for each step of a coroutine
+// process that takes longer than the limit: once for a step, while the step is still running.
+// BadUse if the limit is not positive.
 class watchdog {
  public:
   watchdog(Span limit, std::function<void(const Hog&)> tell) {
@@ -333,10 +335,10 @@ class watchdog {
 struct ChannelCounts {
   std::string name;
   std::uint64_t channels = 0;
-  // values, as of the last time that somebody who had waited there went on
+  // values, as of the last time that a process that had waited there went on
   std::uint64_t transfers = 0, dropped = 0;
   std::uint64_t parked_reads = 0, parked_writes = 0;  // operations that had to wait and went on
-  // of all of them together, from waiting to going on
+  // the sum over all of these, from when they began to wait until they went on
   Span blocked_readers{0}, blocked_writers{0};
 };
 
@@ -402,8 +404,8 @@ class Measure final : public Tool {
 
 }  // namespace detail
 
-// While it lives, or until stop(): how often and how long operations wait, for each channel at
-// which one does.
+// While it lives, or until stop(), it measures how often and how long operations wait, for each
+// channel at which one does.
 class measuring {
  public:
   measuring() : tool_(std::make_shared<detail::Measure>()) { detail::Watchers::all().add(tool_); }
@@ -414,9 +416,9 @@ class measuring {
   void stop() {
     if (!std::exchange(stopped_, true)) detail::Watchers::all().remove(tool_);
   }
-  // One for each name of channels, those at which most time was lost first.
+  // A row for each name of channels; those at which most time was lost come first.
   std::vector<ChannelCounts> rows() const { return tool_->rows(); }
-  // For people.
+  // The rows as text, for people.
   std::string table() const {
     std::string s =
         "  blocked readers     reads   blocked writers    writes    transfers      dropped  "

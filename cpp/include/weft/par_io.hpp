@@ -4,12 +4,13 @@
 //   co_await weft::par_write(w1, 1, w2, 2);                       or of pairs: par_write(std::pair(w1, 1), std::pair(w2, 2), …)
 //   co_await weft::par_write(writers, values);                vectors of the same length; par_write_all(writers, value): one value to all
 //
-// In a thread they are called: par_read(r1, r2)(). All are offered at once and each communicates
-// once, in whatever order their partners are ready, as `par` of them would; but no process is made.
+// In a thread they are called: par_read(r1, r2)(). All are offered at once, and each communicates
+// once, in the order in which their partners become ready. That is as with `par`, but without
+// making processes.
 //
 // When an end has ended, or the process is cancelled, those that have not communicated are
-// withdrawn, and the exception leaves the operation (the first end's, by position). It carries a
-// std::vector<std::optional<T>>: the values read, or the values not written. An extended reader
+// withdrawn, and the operation throws (for the first such end, by position). The exception carries
+// a std::vector<std::optional<T>>: the values read, or the values not written. An extended reader
 // (rule 1.6) holds the whole operation. The ends must live until it is over.
 #pragma once
 #include <array>
@@ -21,8 +22,8 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-// All are decided. Throws what ended the first that has ended, or Cancelled; `partial` makes what
-// it carries.
+// All are decided. Throws how the first channel that has ended did, or Cancelled; `partial` makes
+// what the exception carries.
 template <class Engine, core::Side S, std::size_t N, bool Shared, class Partial>
 void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb,
             Partial&& partial) {
@@ -39,8 +40,8 @@ void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb
   throw_cancelled(p, Error::Carried::of(partial()));
 }
 
-// What of both is the same for a coroutine and a thread. Work: set(together), and result() / what
-// is left in partial().
+// The part of reads and writes that is the same for a coroutine and a thread. Work has
+// set(together), result(), and partial(), which gives what is left.
 template <class Work>
 struct TogetherOp {
   Work work;
@@ -151,7 +152,7 @@ std::vector<EngineOf<T, P>*> cores_of(std::span<const Writer<T, P>> ws) {
 
 }  // namespace detail
 
-// A value from each.
+// Reads a value from each.
 template <class T, class P, class... More>
 [[nodiscard]] auto par_read(const Reader<T, P>& r, const More&... more) {
   static_assert((std::is_same_v<More, Reader<T, P>> && ...),
@@ -170,7 +171,7 @@ template <class T, class P>
   return par_read(std::span<const Reader<T, P>>(rs));
 }
 
-// To each its value. The vectors must have the same length, or it is BadUse.
+// Writes to each its value. If the vectors do not have the same length it is BadUse.
 template <class T, class P>
 [[nodiscard]] auto par_write(std::span<const Writer<T, P>> ws,
                              std::type_identity_t<std::vector<T>> values) {
@@ -192,7 +193,7 @@ template <class T, class P, class V, class... More>
       Work{{first.first.checked("par_write"), more.first.checked("par_write")...},
            {T(first.second), T(more.second)...}}};
 }
-// To two, without copying their ends: x to a, y to b.
+// Writes to two, without copying their ends: x to a, y to b.
 template <class T, class P>
 [[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x,
                              const Writer<T, P>& b, std::type_identity_t<T> y) {
@@ -200,7 +201,7 @@ template <class T, class P>
   return detail::TogetherOp<Work>{
       Work{{a.checked("par_write"), b.checked("par_write")}, {std::move(x), std::move(y)}}};
 }
-// The same value to each.
+// Writes the same value to each.
 template <class T, class P>
 [[nodiscard]] auto par_write_all(const std::vector<Writer<T, P>>& ws,
                                  const std::type_identity_t<T>& value) {

@@ -1,6 +1,6 @@
-// A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven, since
-// somebody who is no process of the run may hold an end: a thread with a weft::Outside. Once
-// nothing has run for two seconds it is told, once a run for the same places.
+// A standstill (rule 10.6): nothing can run and nothing is due, and yet it is no proven deadlock,
+// because something outside the run may hold an end: a thread with a weft::Outside. It is reported
+// when nothing has run for two seconds, once in a run for the same places.
 //
 //   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });     in place of a message on stderr
 //
@@ -22,7 +22,7 @@ struct Waits {
   std::string at;                      // file:line
   std::vector<std::string> places;     // channels and barriers
   std::vector<std::string> waits_for;  // paths of the processes that hold ends there
-  // of the places, those to which somebody may come who is no process
+  // those of the places at which something outside the run may come
   std::vector<std::string> open;
 };
 
@@ -32,14 +32,14 @@ class Standstill {
   std::chrono::nanoseconds waited{};  // nothing has run for so long
   unsigned outside = 0;               // weft::Outside tokens that may still act
 
-  // For people.
+  // The report as text, for people.
   std::string text() const;
 };
 
-// From now on this is called, in place of a message on stderr; nothing: stderr again. By a thread
-// that sleeps for Weft, of which it must not use anything; it must not throw. `after`: how long
-// nothing has run before; 0: never. Left out: as before, which is as the environment variable
-// WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
+// From now on `tell` is called, in place of a message on stderr; an empty function: stderr again.
+// It is called by a sleeping thread of Weft's: it must not use Weft, and must not throw. `after`:
+// the time in which nothing must have run before; 0: never report. Left out: it stays as it was, at
+// first what the environment variable WEFT_STANDSTILL says, in seconds (0: never), or 2 s.
 void on_standstill(std::function<void(const Standstill&)> tell,
                    std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 

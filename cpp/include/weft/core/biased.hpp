@@ -1,6 +1,6 @@
-// A lock that costs its owner no atomic read-modify-write: it is biased to the thread that takes it
-// first, until another one comes; and a few times more to a thread that then has it to itself:
-// processes are stolen, and their channels with them.
+// A lock that costs its owner no atomic read-modify-write. It is biased to the thread that takes it
+// first, until another one comes. Afterwards it may become biased a few times more, to a thread
+// that then uses it alone: when a process is stolen its channels go with it.
 //
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
@@ -22,8 +22,9 @@
 // until the owner has left. Before the revoker has seen held == 0 it changes no state_ and enters
 // nothing. On the machine: membarrier interrupts every running thread of the program; what the
 // owner stored before is visible after it, what the owner loads after it is fresh.
-// An owner that comes too late may write its held at any time, so the next one has another. No value
-// of owner_ that says "biased" ever comes back. Whoever saw "plain" and won word_ looks again: it may be biased again by now.
+// A former owner that is late may still write its held at any time, so each bias has another held_.
+// No value of owner_ that says "biased" ever comes back. A thread that saw "plain" and won word_
+// looks again: the lock may have become biased meanwhile.
 //
 // Happens before. To the owner itself by program order. From the owner to the revoker: unlock()
 // releases held = 0, and the revoker, which acquires held, reads that store or a later one: an
@@ -31,9 +32,9 @@
 // of owner_ sees the revocation. Among the rest by word_. A thread's identity is never given to
 // another thread.
 //
-// unlock() by state_ (unlock_cheaply() by the held that lock_cheaply() set): it names a bias but
-// while that is in force. If the owner is inside by held, nobody has changed it (who does has
-// waited for held == 0).
+// unlock() goes by state_ (unlock_cheaply() by the held that lock_cheaply() has set), which names a
+// bias only while that is in force. If the owner is inside by held, nobody has changed state_: a
+// thread that changes it waits for held == 0 first.
 #pragma once
 #include <cstdint>
 
@@ -53,7 +54,7 @@ class BiasedLock {
     lock_slow(me);
   }
 
-  // If the bias is to the calling thread; else null. And what ends that.
+  // Locks if the lock is biased to the calling thread, else gives null. unlock_cheaply() ends it.
   using Held = prim::atomic<std::uint8_t>*;
   [[gnu::always_inline]] Held lock_cheaply() noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
@@ -79,13 +80,13 @@ class BiasedLock {
 
  private:
   static constexpr std::uint8_t kBiases = 6;
-  // Of owner_: an identity (below prim::bias_identities_end) and which bias it is; or kIsPlain, who
-  // came last, and which will be the next.
+  // The values of owner_: an identity (below prim::bias_identities_end) and the number of the bias;
+  // or kIsPlain, the thread that came last, and the number of the next bias.
   static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28,
                                  kWhich = 7u << kShift;
-  // Of state_.
+  // The values of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  // ends are made and dropped outside processes: so many are no sign
+  // ends are made and dropped outside processes, so a few uses from there mean nothing
   static constexpr std::uint8_t kStrangers = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
@@ -99,7 +100,7 @@ class BiasedLock {
     held_word(me);
   }
 
-  // With word_ held, which may not be all: in the end the caller is inside.
+  // Called with word_ held, which may not be enough; when it returns the caller has the lock.
   [[gnu::always_inline]] void held_word(std::uint32_t me) noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (is_plain(owner)) [[likely]]
@@ -124,7 +125,7 @@ class BiasedLock {
     state_ = kPlain;
   }
 
-  // How often in a row the same thread came.
+  // Counts how often in a row the same thread came.
   void count(std::uint32_t owner, std::uint32_t me) noexcept {
     const std::uint32_t i = which(owner);
     if (i == kBiases) return;
@@ -136,7 +137,7 @@ class BiasedLock {
     }
   }
 
-  // With word_ held. Once for each bias.
+  // Ends a bias; called with word_ held, once for each bias.
   [[gnu::noinline]] void revoke(std::uint32_t owner) noexcept {
     owner_.store(kIsPlain | (which(owner) + 1) << kShift, std::memory_order_relaxed);
     prim::heavy_fence();

@@ -8,9 +8,9 @@
 //      └──── not_ready ─► queued ──another party's attempt(), rematch()──► committed (woken)
 //                           └──── withdraw() ──► out, nothing happened
 //
-// In layers, each with its invariants: line.hpp (who waits), rendezvous.hpp (two meet),
-// buffered.hpp (the ring), notifier.hpp (who must hear of what happened), lending.hpp (credits);
-// here is what parties and owners of ends call.
+// It has layers, each with its invariants: line.hpp (the parties that wait), rendezvous.hpp (two
+// meet), buffered.hpp (the ring), notifier.hpp (the parties that must hear of a change),
+// lending.hpp (credits). This file has what parties and owners of ends call.
 #pragma once
 #include "lending.hpp"
 
@@ -40,8 +40,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- plain operations --------------------------------------------------------------------------
 
-  // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will
-  // tell.
+  // Begins a read into me.slot or a write from me.slot. `pending`: the waker will be called, and
+  // me.status then says how it went.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (!me.is(NodeFlags::special)) [[likely]]
@@ -50,9 +50,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return begin_slow<S>(me);
   }
 
-  // The same for one who is not special, if it meets a lone party or finds nobody in a channel
-  // without lines. `neither`: nothing has happened, begin_slow() looks closer. The slot and the
-  // place are written only if it waits.
+  // The same for a party that is not `special`, in a channel without lines: it meets the one party
+  // that waits, or waits itself. `neither`: nothing has happened, and begin_slow() must look
+  // closer. The slot and the place are written only if it waits.
   enum class FastResult : std::uint8_t { met, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -76,7 +76,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<SyncObject*>(this);
-    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // else it is the code that counts
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // saves code if plain_only
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
         case Plain::nobody:
@@ -110,18 +110,18 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return outcome(t, me);
   }
 
-  // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has
+  // A plain operation at a buffer, if it need not wait and no other party waits. False: nothing has
   // happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;  // what they left is there
+    constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;  // their values stay
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
     return open;
   }
 
-  // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still
+  // Withdraws a plain operation, or a guard's node after the select was decided. True: it was still
   // in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
@@ -150,7 +150,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return was;
   }
 
-  // The end of an extended read's block: the writer goes on (rule 1.6).
+  // The block of an extended read has ended: the writer goes on (rule 1.6).
   void end_extended(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -166,8 +166,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // A computed output has its value in me.slot now (rule 5.8). `pending`: an extended reader holds
-  // us.
+  // The value of a computed output is in me.slot now (rule 5.8). `pending`: an extended reader
+  // holds us.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -189,7 +189,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return Status::ok;
   }
 
-  // The function of a computed output raised: nothing is sent, the reader is told (rule 5.8).
+  // The function of a computed output has thrown: nothing is sent, and the reader is told (rule
+  // 5.8).
   void abandon(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -207,7 +208,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- guards ------------------------------------------------------------------------------------
 
-  // Phase A of a select: it is enrolled nowhere, nobody can claim it.
+  // Phase A of a select: it is enrolled nowhere, so nobody can claim it.
   template <Side S>
   Attempt scan(Node& n) noexcept {
     lock_.lock();
@@ -240,8 +241,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // Phase B: commit jointly with our own word, or join the line. The second look (attempt) under
-  // the lock is what makes an enrolment safe against the peer that enrolled since phase A.
+  // Phase B: commits jointly with our own word, or joins the line. It looks a second time
+  // (attempt), under the lock, for a peer that may have enrolled since phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
     this->lock_lines();
@@ -271,8 +272,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // A foreign select looks again at an output: commit if it can, but do not join anew. Out of the
-  // line: somebody committed us here.
+  // A foreign select looks again at an output: it commits if it can, but does not join anew. If it
+  // is out of the line, a partner has committed it here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -284,8 +285,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // How the channel has ended for a guard, or `ok`, and whether it could commit now. (For random
-  // choice, for reports and for rule 5.6; nothing is decided.)
+  // How the channel has ended for a guard, or `ok`; `ready`: could it commit now? Nothing is
+  // decided. (For random choice, reports, and rule 5.6.)
   template <Side S>
   Status look(bool& ready) noexcept {
     Node probe;
@@ -301,15 +302,16 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return over ? probe.status : Status::ok;
   }
 
-  // A hint for who might wait a little: an operation begun now would not wait.
+  // A hint, for a caller that may wait a little: an operation begun now would not wait.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
     return is_end(look<S>(now)) || now;
   }
 
-  // Standing alternatives link their nodes once. False: the opposite side stands here already; two
-  // that stand would never arrive, so the second one enrols here anew for each select.
+  // Links the node of a standing alternative, once and for all. False: the other side has a
+  // standing party here already. Neither of two such parties would ever arrive, so the second one
+  // enrols here anew for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // it enrols anew for each select
@@ -329,9 +331,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // A standing output that only a foreign reader could take has set its word to WAITING: now the
-  // reader can find it. (Not before: it would look too early, mark the alternative ready and so
-  // keep it from ever waiting.)
+  // A standing output that only a foreign reader could take has set its word to WAITING: now that
+  // reader is told, and can find it. (Earlier it would look too soon, mark the alternative ready,
+  // and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -350,9 +352,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
   }
 
-  // A party that decides in another place, and takes nothing here, is to hear once it might meet
-  // somebody: me is in line until then, and is woken with `ok`, or with how the channel has ended.
-  // Another outcome than `pending`: so it is now. withdraw() takes it out.
+  // For a party that decides in another place, and takes nothing here: it is told once it might
+  // meet a party. Until then `me` is in line; it is woken with `ok`, or with how the channel has
+  // ended. Any outcome but `pending` says that this is so now. withdraw() takes it out.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
@@ -375,9 +377,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
-  // Join the line as one who takes for itself. `pending`: the waker is told to look again, any
-  // number of times, until take() decides; it is woken only if a partner that computes its value
-  // holds us.
+  // Joins the line as a party that takes the value itself. `pending`: the waker is told to look
+  // again, any number of times, until take() decides. It is woken only if a partner that computes
+  // its value holds us.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -397,14 +399,14 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return outcome(t, me);
   }
 
-  // Awake and at home: take what the line offers. `not_ready`: it was withdrawn; stay in line.
-  // `held`: the wake-up will tell. A guard of a foreign select passes Enrolled, a plain reader
-  // Free.
+  // Called by a foreign party that is awake, on its own thread: takes what the line offers.
+  // `not_ready`: that was withdrawn, it stays in line. `partner_holds`: it will be woken. A guard
+  // of a foreign select passes Enrolled, a plain reader Free.
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
     this->lock_lines();
-    // Out of the line while we try: who settles accounts on the way must not tell us once more.
+    // We leave the line while we try, so that nothing on the way tells us once more.
     if (!me.is(NodeFlags::queued)) {
       // committed already, and a partner that computes its value holds us; or it fell silent
       this->unlock_lines();
@@ -426,8 +428,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // A new counted end, from the channel. False: its side is gone, or an operation there would raise
-  // at once (rule 2.5).
+  // A new counted end, made from the channel. False: its side is gone, or an operation at it would
+  // fail at once (rule 2.5).
   bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 
@@ -477,7 +479,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     after.finish_all();
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
   }
-  // Of a far one.
+  // The agent of a far channel.
   [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept {
     return static_cast<WithAgent<ChannelEngine>*>(this)->agent_;
   }
@@ -505,9 +507,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // No lines, and a party of the other side waits alone, in the meeting word. It is ours once the
-  // word is 0: the lock is let go of before the value moves. Its status is ok already (invariant 4
-  // of line.hpp).
+  // There are no lines, and one party of the other side waits in the meeting word. Once the word is
+  // 0 that party is ours, so the lock is released before the value moves. Its status is ok already
+  // (invariant 4 of line.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] void meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
@@ -521,9 +523,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
     Buffering::move_value(S == Side::in ? y->slot : slot, S == Side::in ? slot : y->slot);
   }
-  // With the lock held, the usual cases of a party that is plain, or a plain one's guard in phase
-  // A. `met`: it has met a plain party; the lock is free. `nobody`: nobody waits there who could be
-  // met. `closer`: there are lines, attempt() looks closer.
+  // With the lock held: the usual cases for a plain party, or for a guard without special flags in
+  // phase A. `met`: it has met a plain party, and the lock is free. `nobody`: no party waits that
+  // it could meet. `closer`: there are lines, so attempt() must look closer.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {
@@ -547,7 +549,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     P::wake(y);
     return Plain::met;
   }
-  // No lines, and nobody waits.
+  // There are no lines and nobody waits: this party waits in the meeting word.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]
@@ -564,8 +566,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ == 0) [[likely]]
       return this->template meet<S>(n, me, after);
-    // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it
-    // first, and a buffer with room is open.
+    // Readers wait while a foreign one decides. Writers need no such rule: they meet that reader
+    // first in the line, and a buffer with room takes their values.
     if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding)
       return Attempt::not_ready;
     return attempt_decided<S>(n, me, after);

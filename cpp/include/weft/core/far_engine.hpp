@@ -1,8 +1,8 @@
-// A channel whose other side is in another address space: here is one side's ends and parties, and
-// its *home* decides (WIRE.md 1.2).
+// A channel whose home is in another address space. Here are the ends and parties of one side; the
+// *home* decides (WIRE.md 1.2).
 //
-// A party joins its line as in any channel. Nobody meets it there; its *agent* is told, and asks
-// for it at the home:
+// A party joins its line as in any channel. No partner meets it there; instead the *agent* is told,
+// and asks the home on its behalf:
 //
 //   begin() ──► in line ──told: next()──► asked for ──finish()──► ok │ retired │ poisoned │ died │ cancelled
 //                 └──withdraw()──► out       └──withdraw(): false, Agent::leaves() asks for that too
@@ -12,7 +12,7 @@
 //
 // Invariants (channel's lock)
 //  1 The line of the other side is empty. There is no buffer.
-//  2 Who is asked for is in no line, and is finished once, by the agent.
+//  2 A party for which the home was asked is in no line, and is finished once, by the agent.
 #pragma once
 #include "channel.hpp"
 
@@ -30,7 +30,7 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     B::form_lines();
   }
 
-  // The first plain party of side S that is in line, taken out of it; null: none.
+  // Takes the first plain party of side S out of its line; null: there is none.
   template <Side S>
   Node* next() noexcept {
     this->lock_lines();
@@ -41,14 +41,14 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     this->unlock_lines();
     return n;
   }
-  // One that was taken out: its value has moved, or the channel has ended for it.
+  // Finishes a party that was taken out: its value has moved, or the channel has ended for it.
   static void finish(Node& n, Status s) noexcept {
     Wakes after;
     after.finish(&n, s);
     after.run();
   }
-  // How the home says it has ended for side S; `strength` of a poison. Those in line are told, and
-  // whoever comes later.
+  // The home says that the channel has ended for side S, and how; `strength` is that of a poison.
+  // The parties in line are told, and so is any that comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;
@@ -62,12 +62,12 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     }
     this->unlock(after);
   }
-  // Its last end here is closed.
+  // Is the last end of side S here closed?
   template <Side S>
   bool closed() noexcept {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
-  // Whether one of the ends of side S, which are here, has died.
+  // Has one of the ends of side S that are here died?
   template <Side S>
   bool died_here() noexcept {
     return (died_ & (S == Side::in ? B::kReaderDied : B::kWriterDied)) != 0;

@@ -1,15 +1,15 @@
-// Parties that sleep in a line and have to hear of it: standing alternatives, foreign readers, and
-// all of them when the channel ends.
+// Tells parties that sleep in a line of changes: standing alternatives, foreign readers, and all
+// parties when the channel ends.
 //
-// A standing party is marked ready and committed only if its word is WAITING; a foreign one is told
-// and takes for itself (rule 6.6); the rest are committed by rematch() in order.
+// A standing party is marked ready, and committed only if its word is WAITING. A foreign one is
+// told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
 //
 // Invariants (channel's lock)
-//  1 If no foreign waiter is deciding: no queued reader and queued writer (or buffered value) could
-//    commit with each other, save parties of standing alternatives, which are marked ready, and of
-//    one same choice.
+//  1 While no foreign waiter is deciding, no queued reader could commit with a queued writer (or a
+//    buffered value). Exceptions are parties of standing alternatives, which are marked ready, and
+//    two parties of the same choice.
 //  2 One foreign reader decides at a time (`deciding_`); other readers wait for it.
-//  3 Once the channel has ended for a side, nobody who could be claimed waits there.
+//  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "buffered.hpp"
 
@@ -27,8 +27,8 @@ class Notifier : public Buffered<T, P, Self> {
       Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
-  // After a change on a watched channel: let sleeping parties that can commit with each other do
-  // so, in order; tell the others.
+  // After a change at a watched channel: commits sleeping parties that can commit with each other,
+  // in order, and tells the others.
   void rematch(AfterUnlock& after) noexcept {
     pull(after);
     if constexpr (plain_only<P>) return;
@@ -56,8 +56,8 @@ class Notifier : public Buffered<T, P, Self> {
           r->choice() ? match(*r, Enrolled{r->choice_, r->index}, after) : match(*r, Free{}, after);
       if (t == Attempt::not_ready) continue;
       if (!standing) this->template leave<Side::in>(*r);
-      // The reader is woken before the writer: if both are of other spaces, it is to be told first
-      // (WIRE.md 4.2).
+      // The reader is woken before the writer: if both are in other address spaces it must be told
+      // first (WIRE.md 4.2).
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_line_.front();
     }
@@ -79,7 +79,7 @@ class Notifier : public Buffered<T, P, Self> {
         invite(after);
     }
   }
-  // Tells the watches that their party might meet somebody now.
+  // Tells the watches whose party might meet a partner now.
   void hint(AfterUnlock& after) noexcept {
     if (!(state_ & B::kSpanned)) return;
     if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
@@ -96,7 +96,7 @@ class Notifier : public Buffered<T, P, Self> {
   bool could_write() noexcept {
     return (this->template claimable<Side::in>() && !(ring && ring->lending())) || accepts();
   }
-  // `now`: a party of that side might meet somebody. Lenders hear of something else.
+  // `now`: a party of that side might meet a partner. For lenders other conditions count.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
@@ -111,7 +111,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Alternatives that stand here and do not wait: once they do, they are to look for watches.
+  // Marks alternatives that stand here and do not wait, so that they look for watches when they do.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled))
@@ -136,7 +136,7 @@ class Notifier : public Buffered<T, P, Self> {
     return false;
   }
 
-  // One foreign reader decides at a time; so one operation tells at most one.
+  // Tells a foreign reader. Only one decides at a time, so one operation tells at most one.
   void tell(Node* r, AfterUnlock& after) noexcept {
     if (deciding_ != 0) return;
     r->set(NodeFlags::notified);
@@ -167,7 +167,7 @@ class Notifier : public Buffered<T, P, Self> {
       rematch(after);
   }
 
-  // A standing alternative just took something here: is there more?
+  // A standing alternative has just taken something here: if there is more, it is marked again.
   template <Side S>
   void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
@@ -196,7 +196,7 @@ class Notifier : public Buffered<T, P, Self> {
     return true;
   }
 
-  // Tell those for whom the channel has ended by now (rules 3.1–3.3).
+  // Tells the parties for which the channel has ended by now (rules 3.1–3.3).
   WEFT_INLINE_HOSTED void tell_if_ended(AfterUnlock& after) noexcept {
     if (!(state_ & (B::kWritersGone | B::kReadersGone)) || (state_ & B::kPoisoned)) [[likely]]
       return;
@@ -227,7 +227,7 @@ class Notifier : public Buffered<T, P, Self> {
       }
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;  // its alternative knows
       mark_ready(y);
-      // It looks for itself. A silent one stays so for the select that waits.
+      // It looks itself. A silent one stays silent for the select that waits.
       if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)
         after.finish(y, s);
     }

@@ -15,15 +15,15 @@
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
 //  3 A side is in line only if look_ has its bit. It sets the bit, passes a fence and looks at the
 //    other's index; the other stores its index, passes a fence and looks at look_: at least one of
-//    them sees the other (Dekker). Hence no lost wake-up. Of the two fences the other's comes with
-//    every item, ours with every sleep. While a side is *light* (its bit in look_, set and cleared
-//    by the sleeper opposite, under the lock) its fence is a light one, nothing but an order for
-//    the compiler, and the sleeper's a heavy one, a system call (see biased.hpp); else both are
-//    sequentially consistent accesses. Which is cheaper the sleeper knows from how many values have
+//    them sees the other (Dekker). Hence no lost wake-up. The other's fence is passed with every
+//    item, ours only with every sleep. While a side is *light* (its bit in look_, set and cleared
+//    by the sleeper opposite, under the lock) its fence is light, no more than an order for the
+//    compiler, and the sleeper's is heavy, a system call (see biased.hpp). Otherwise both are
+//    sequentially consistent accesses. The sleeper chooses what is cheaper by how many values have
 //    passed since it last slept.
-//    An operation that read look_ before its side ceased to be light may still be under way. So the
-//    sleeper goes on with heavy fences until it sees the other's index go beyond where it stood
-//    after a heavy fence: what comes after the fence reads look_ anew.
+//    An operation that read look_ before its side ceased to be light may still be running. So the
+//    sleeper keeps using heavy fences until, after one, it sees the other's index move: operations
+//    that begin after the fence read look_ anew.
 //  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next
 //    operation does, or the end of its side.
 #pragma once
@@ -150,8 +150,8 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // What such a channel has not (rule 1.8): a standing alternative enrols here anew for each
-  // select, there are no foreign parties.
+  // What such a channel lacks (rule 1.8): a standing alternative enrols here anew for each select,
+  // and there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
     return false;
@@ -217,8 +217,8 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // Values between two sleeps. A heavy fence costs about as much as 500 sequentially consistent
-  // stores.
+  // Numbers of values between two sleeps. A heavy fence costs about as much as 500 sequentially
+  // consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }
@@ -296,8 +296,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return t;
   }
 
-  // Under the lock, which it gives up for the time of a heavy fence: look_ has our bit and keeps
-  // it, and what the other side has done without seeing it we shall see.
+  // Called with the lock held, which it releases during a heavy fence. Sets our bit in look_, which
+  // then stays. We shall see everything that the other side did without having seen the bit.
   template <Side S>
   void announce() noexcept {
     constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
@@ -363,8 +363,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return true;
   }
 
-  // Under the lock, after any change: commit those in line who can be, tell those for whom the
-  // channel has ended.
+  // Called with the lock held after any change: commits the parties in line that can be, and tells
+  // those for which the channel has ended.
   void serve_lines(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
@@ -413,7 +413,7 @@ class OneToOneEngine : public ChannelBase<P> {
     return open;
   }
 
-  // True: that was the end of its side, and nobody of it is in line.
+  // True: that was the last end of its side, and no party of it is in line.
   bool end(typename P::Count& n, std::uint32_t side, std::uint8_t died) noexcept {
     Wakes after;
     lock_.lock();
@@ -439,14 +439,14 @@ class OneToOneEngine : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
-  // A side as one that sleeps (under the lock).
+  // What is known of a side that sleeps (under the lock).
   struct Sleeper {
-    Index slept_at = 0;      // its index when it last did
-    Index fenced_at = 0;     // the other's after the last heavy fence
-    bool unsettled = false;  // the other has ceased to be light, and may not have noticed
+    Index slept_at = 0;      // its index when it last went to sleep
+    Index fenced_at = 0;     // the other's index after the last heavy fence
+    bool unsettled = false;  // the other has ceased to be light, but may not know it yet
   };
   Sleeper reader_, writer_;
-  std::uint32_t announced_ = 0;  // sides that are about to join their line: their bits stay
+  std::uint32_t announced_ = 0;  // the sides that are about to join their line; their bits stay
   alignas(64) prim::atomic<Index> tail_{0};
   Index head_seen_ = 0;  // the writer's
   alignas(64) prim::atomic<Index> head_{0};

@@ -8,11 +8,11 @@
 //
 //   begin() ─► chosen (A) │ chosen (B) │ parked ──woken──► finish() ─► chosen
 //
-// A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A its owner looks,
-// at the first such guard, whether the select is over; from phase B on those that keep it open are
-// counted in the word's choice (KeptChoice).
+// A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A, at the first
+// such guard, the owner looks whether the select is over. From phase B on the guards that keep it
+// open are counted (KeptChoice).
 //
-// Freestanding: guards are an array of the caller's.
+// Freestanding: the guards are an array that the caller provides.
 #pragma once
 #include "choosing.hpp"
 
@@ -49,7 +49,7 @@ class Select : public Choosing<Select> {
     counted_ = false;
   }
   std::uint32_t next_start() const noexcept { return start_; }
-  // A source of randomness for Mode::random, seeded by the caller.
+  // The state of the random numbers of Mode::random; the caller seeds it.
   std::uint64_t seed = 0x9E3779B97F4A7C15ull;
 
   // Phases A and B.
@@ -61,7 +61,7 @@ class Select : public Choosing<Select> {
   }
   bool may_time() const noexcept { return true; }
 
-  // Phase A, timers and skips included. `now`: read only if there is a timer.
+  // Phase A, with timers and skips. `now` is called only if there is a timer.
   template <class Now>
   int scan(Now&& now) noexcept {
     int skip = none;
@@ -92,7 +92,8 @@ class Select : public Choosing<Select> {
     return none;
   }
 
-  // Phase B. An index: committed by ourselves, all lines left. `parked`: await the wake-up.
+  // Phase B. An index: we have committed to that guard, and left all lines. `parked`: await the
+  // wake-up.
   WEFT_INLINE_HOSTED int enrol(bool foreign = false) noexcept {
     if (!counted_ || seen_.anything_off()) find_keepers(foreign);
     std::uint32_t count = keeping_;
@@ -103,7 +104,7 @@ class Select : public Choosing<Select> {
     enrolled_ = true;
     choice.arm();
     for (std::uint32_t i = 0; i < n_; ++i) {
-      // in order: among its guards at one channel the first is served first (rules 1.2, 5.4)
+      // in order: of several guards at one channel the first is served first (rules 1.2, 5.4)
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || x.silent) continue;
       x.node.flags =
@@ -125,8 +126,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided
-  // already and the wake-up is under way.
+  // A foreign select was told to look again: it commits if it can. `parked`: not yet, or it was
+  // decided already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -146,8 +147,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // After the wake-up (or after finish_as): phase D, and who won. `none`: cancelled or timed out,
-  // see `choice.word()`.
+  // After the wake-up (or after finish_as): does phase D, and gives the guard that won. `none`:
+  // cancelled or timed out, see `choice.word()`.
   int finish() noexcept {
     if (held_ != none) {
       const auto i = static_cast<std::uint32_t>(held_);
@@ -162,7 +163,7 @@ class Select : public Choosing<Select> {
   }
 
  private:
-  // of a guard's node, by who made it
+  // flags of a node that the maker of the guard sets
   static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;
   static std::uint16_t flags_of(bool keeps, bool foreign) noexcept {
     return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet |
@@ -170,8 +171,8 @@ class Select : public Choosing<Select> {
                                       (foreign ? NodeFlags::foreign : 0));
   }
 
-  // Which guards keep this select open, how many they are, and what their nodes are marked with. It
-  // holds until a guard is switched, unless one that is off has a say.
+  // Finds which guards keep this select open, how many there are, and the flags of their nodes.
+  // That stays valid until a guard is switched on or off, unless guards that are off matter.
   [[gnu::noinline]] void find_keepers(bool foreign) noexcept {
     std::uint32_t on[2] = {0, 0};
     seen_ = {};
@@ -196,7 +197,7 @@ class Select : public Choosing<Select> {
       case Attempt::committed: return chosen(i, Status::ok);
       case Attempt::ended: return found_ended(i);
       case Attempt::partner_holds:
-        // Committed, and the partner wakes us: as if it had claimed us.
+        // It has committed, and the partner wakes us, as if that had claimed us.
         held_ = static_cast<int>(i);
         return parked;
       default: return none;
@@ -210,9 +211,9 @@ class Select : public Choosing<Select> {
     return here ? chosen(i, Status::retired) : none;
   }
 
-  // The place at which this select is ready with Retired (rule 5.6), if it is over by now; else
-  // none. Looked for at the first silent one: a guard that retires after that is missed by the
-  // scan, and counted by enrol().
+  // The guard at which this select ends with Retired (rule 5.6), if it is over now; else none. This
+  // is asked at the first silent guard: if another retires after that, the scan misses it, and
+  // enrol() counts it.
   int over_at() noexcept {
     if (!silents_) {
       over_at_ = over(g_, n_, mode_ == Mode::fair ? start_ : 0);
@@ -224,26 +225,27 @@ class Select : public Choosing<Select> {
     while (!keep_.decides(g_[i])) i = after(i);
     return i;
   }
-  // The last one that kept this select open has gone: Retired, at guard i or, if i only held it
-  // open, at one that decides.
+  // The last guard that kept this select open, i, has retired: the outcome is Retired, at guard i
+  // or, if i does not decide, at one that does.
   int is_over(std::uint32_t i) noexcept {
     leave();
     return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
   }
-  // Our own look found it so, while we are enrolled elsewhere.
+  // We have found it retired ourselves, while we are enrolled at other guards.
   int fell_silent_in_line(std::uint32_t i) noexcept {
     g_[i].silent = silents_ = true;
     if (!keep_.has(g_[i]) || !choice.last_gone()) return none;
     return choice.claim_one(DONE + i) ? is_over(i) : parked;
   }
 
-  // Uniform over the ready: reservoir of the hints, then commit; a hint that was wrong draws again.
+  // Uniform over the guards that are ready: draws among those that seem ready (reservoir sampling),
+  // then commits; if that fails it draws again.
   int scan_random() noexcept {
     for (std::uint32_t i = 0; i < n_; ++i) {
       belongs_to_us(g_[i], i);
       if (g_[i].enabled && g_[i].kind >= Kind::timer) timers_ = true;
     }
-    int over = -2;  // not looked
+    int over = -2;  // not known yet
     for (std::uint32_t tries = 0; tries < n_ + 1; ++tries) {
       std::uint32_t count = 0, pick = 0;
       for (std::uint32_t i = 0; i < n_; ++i) {
@@ -302,9 +304,9 @@ class Select : public Choosing<Select> {
 
   std::uint32_t start_ = 0;
   Mode mode_ = Mode::fair;
-  bool silents_ = false;  // some guard was found silent, and over_at_ is of this scan
+  bool silents_ = false;  // a guard was found silent, and over_at_ belongs to this scan
   bool timers_ = false;   // there is a timer or a skip among the enabled guards
-  bool counted_ = false;  // what follows is of these guards as they are
+  bool counted_ = false;  // what follows is valid for the guards as they are now
   Kinds seen_;
   std::uint32_t keeping_ = 0;
   static_assert(static_cast<int>(Kind::timer) == 4, "flags_ has a value for each kind that enrols");

@@ -1,10 +1,10 @@
-// Who waits, and how a choice commits (the algorithm of a committed choice: one word per choice,
-// claimed in ascending order).
+// Waiters, and how a choice commits. Each choice has one word; words are claimed in ascending
+// order.
 //
-// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation (no choice: being
-// queued, under the channel's lock, means that it can be claimed) or to a *choice* (its word
-// decides). How a waiter is woken is all in which a coroutine, an OS thread, a Python coroutine and
-// a foreign task differ: that is the Waker.
+// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation or to a *choice*.
+// That of a plain operation can be claimed while it is queued, under the channel's lock; for that
+// of a choice its word decides. A coroutine, an OS thread, a Python coroutine and a foreign task
+// differ only in how they are woken: that is the Waker.
 //
 //   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
 //                    │  ▲ │
@@ -15,10 +15,10 @@
 // Invariants
 //  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under
 //    which nothing else is taken.)
-//  2 Whoever has a word LOCKED takes no channel lock.
+//  2 A party that has a word LOCKED takes no channel lock.
 //  3 Words are taken in ascending order of address.
-//  4 A node is queued only while its owner's frame lives; the owner unlinks it, or a committer
-//    under the channel's lock.
+//  4 A node is queued only while its owner's frame lives. The owner unlinks it, or the party that
+//    commits it does, under the channel's lock.
 //  5 A terminal state does not change until the owner resets it, after it has left every channel.
 // Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost
 // wake-up (of two complementary parties the later to take the channel's lock sees the earlier), no
@@ -38,13 +38,13 @@ class Choice;
 struct Node;
 class RunQueue;
 
-// A frame begins with two pointers, then comes the promise, whose alignment is no greater: so it is
-// with every compiler that we know.
+// A coroutine's frame begins with two pointers; then comes the promise, whose alignment is no
+// greater. That is so with every compiler that we know.
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
-  // Called exactly once for each time that an operation went pending and was decided; never under a
-  // lock; from any thread.
+  // Called exactly once for each operation that became pending and was then decided: from any
+  // thread, never under a lock.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
@@ -54,46 +54,47 @@ struct WakerOps {
   // kFrame: it is a coroutine whose frame begins so many bytes before the waker, marked `framed`;
   // the scheduler resumes it without a call to run. Else 0.
   std::ptrdiff_t frame = 0;
-  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them),
-  // never under a lock, from any thread; wake() still comes once, if another party decides. Whoever
-  // frees the waker has received them all, or keeps it alive by a count of its own.
+  // Foreign parties only: look again (rule 6.6). Called any number of times (Node::told counts
+  // them), from any thread, never under a lock. wake() is still called once if another party
+  // decides. The waker may be freed only when all these calls have come, so its owner counts them
+  // or keeps it alive by a count of its own.
   void (*tell)(Node*) noexcept = nullptr;
 };
 
 struct NodeFlags {
   // linked in a channel's queue            (channel's lock)
   static constexpr std::uint16_t queued = 1;
-  // of one who decides elsewhere: told once, out of line, when it might meet somebody
+  // of a party that decides elsewhere: told once, and taken out of line, when it might meet a party
   static constexpr std::uint16_t watch = 2;
   static constexpr std::uint16_t of_choice = 4;  // belongs to a choice; else it is its own waker
   static constexpr std::uint16_t extended = 8;   // an extended read (rule 1.6)
   // an output whose owner makes the value after the commit (rule 5.8)
   static constexpr std::uint16_t compute = 16;
-  // an input that takes for itself when awake (rule 6.6); always of a choice
+  // an input whose owner takes the value itself once it is awake (rule 6.6); always of a choice
   static constexpr std::uint16_t foreign = 32;
   // foreign, and has been told               (channel's lock)
   static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
   // its precondition is false                (channel's lock)
   static constexpr std::uint16_t disabled = 256;
-  // of a waker: ops->frame is kFrame; here because a scheduler asks at each step
+  // of a waker: ops->frame is kFrame; kept here because a scheduler tests it at each step
   static constexpr std::uint16_t framed = 512;
   // Of a select's guard (rule 5.6):
-  static constexpr std::uint16_t quiet = 1024;  // that its channel has retired is no outcome
+  static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is no outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // quiet, and its channel has retired    (channel's lock)
   static constexpr std::uint16_t silent = 4096;
-  // Of an extended read: its value may come back (WIRE.md 4.7). Until its end is told the channel
-  // has not ended for readers.
+  // Of an extended read: its value may come back (WIRE.md 4.7). Until the read has ended the
+  // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
-  // What the fast path of a meeting cannot do.
+  // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
       of_choice | extended | compute | foreign | standing | disabled;
 };
 
-// A node that belongs to no choice is a waker as well: the one waiter of a process, for its plain
-// operations and its place in a run queue. (It is out of every channel's queue before its waker is
-// listed anywhere, so that one link serves both.)
+// A node that belongs to no choice is a waker as well: it is the one waiter of a process, for its
+// plain operations and for its place in a run queue. (It is out of every channel's queue before it
+// is put into a run queue, so that one link serves for both.)
 struct Node : Link {
   void* slot = nullptr;  // output: the value; input: room for one (raw storage)
   // the channel or barrier at which it waits, for withdrawal and for reports
@@ -118,8 +119,9 @@ struct Node : Link {
     set(NodeFlags::of_choice);
   }
 
-  // A committed node may hold its partner: the writer that an extended read keeps waiting, the
-  // reader that waits for a computed value. The field serves twice: its owner knows where it is.
+  // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
+  // reader that waits for a computed value. It is kept in `place`, which is not needed any more:
+  // the owner knows its place.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -129,8 +131,9 @@ using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
-// The id of a process. Several threads may record themselves at once: whichever comes last. Written
-// only if it changes: both sides of a channel have theirs on one cache line.
+// The id of a process that is recorded at a channel. If several threads record theirs at once, the
+// last one counts. It is written only if it changes, since both sides have theirs on one cache
+// line.
 class Holder {
  public:
   operator std::uint32_t() const noexcept { return id_.load(std::memory_order_relaxed); }
@@ -143,10 +146,10 @@ class Holder {
   prim::atomic<std::uint32_t> id_{0};
 };
 
-// What a report can say of a place where processes wait (rule 10.2): the head of every channel and
-// barrier.
+// The base of every channel and barrier: what a report says of a place where processes wait (rule
+// 10.2).
 struct SyncObject {
-  const char* name = nullptr;  // with line 0: its name; else the file of its birth
+  const char* name = nullptr;  // if line is 0 its name, else the file where it was made
   std::uint32_t line = 0;
   Holder last_reader;  // the processes that were given or last used an end; 0: none yet
   Holder last_writer;
@@ -176,11 +179,11 @@ class Choice {
     return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
   }
 
-  // A timer or a cancellation competes for the word like everybody else. False: somebody committed
-  // us, the wake-up is under way.
+  // A timer or a cancellation competes for the word like any party. False: a party has committed
+  // us, and the wake-up is under way.
   bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
-  // Whoever has this word LOCKED gives it its next value (claim_both, barriers).
+  // The party that has this word LOCKED gives it its next value (claim_both, barriers).
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
 
   // True if this choice was WAITING and is now `to`, by us.
@@ -219,13 +222,13 @@ class Choice {
   prim::atomic<std::uint32_t> word_{IDLE};
 };
 
-// A select's, which counts the guards that keep it open (rule 5.6).
+// The choice of a select, which counts the guards that keep it open (rule 5.6).
 class KeptChoice : public Choice {
  public:
-  // The count is set before the first of them is enrolled, over all of them. Whoever finds one of
-  // their channels retired, under its lock, counts down: the owner while it enrols, who ends the
-  // channel later. Whoever reaches zero claims the word, as any partner does. (Relaxed: arm()
-  // publishes it.)
+  // The count is set to the number of all of them before the first is enrolled. When one of their
+  // channels is found retired, under its lock, it is counted down: by the owner while it enrols, or
+  // later by the party that ends the channel. If that brings it to zero, the same party claims the
+  // word, as any partner does. (Relaxed: arm() publishes it.)
   void keep_open(std::uint32_t guards) noexcept {
     keepers_.store(guards, std::memory_order_relaxed);
   }
@@ -239,7 +242,8 @@ inline Waker* waker_of(Node* n) noexcept {
   return n->is(NodeFlags::of_choice) ? n->choice_->waker : n;
 }
 
-// Those to be woken once the lock is released (rule 12), in the order in which they were decided.
+// The wakers to be woken once the lock is released (rule 12), in the order in which they were
+// decided.
 class Wakes {
  public:
   void add(Waker* w) noexcept {
@@ -254,8 +258,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // The last one so far (null: none), and a way to put another one right behind it, before those
-  // that came meanwhile.
+  // The last one so far (null: none), and a function that puts another right behind it, before
+  // those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -286,7 +290,8 @@ class Wakes {
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
-// A party that nobody can claim: a plain operation at its start, a select that is enrolled nowhere.
+// For a party that nobody can claim: a plain operation as it begins, or a select that is enrolled
+// nowhere.
 struct Free {
   bool self() const noexcept { return true; }
   WEFT_INLINE_HOSTED Claim with(Node* y) const noexcept {
@@ -295,7 +300,7 @@ struct Free {
   }
 };
 
-// The channel has ended for n, which has left the line, with s. True: that decides its operation,
+// The channel has ended with s for n, which has left the line. True: that decides n's operation,
 // and we have won it.
 inline bool ends(Node* n, Status s) noexcept {
   if (s == Status::retired && n->is(NodeFlags::quiet)) {
@@ -306,8 +311,8 @@ inline bool ends(Node* n, Status s) noexcept {
   return Free{}.with(n) == Claim::won;
 }
 
-// A party whose choice others may be winning at this moment; also a third party that commits two
-// sleepers.
+// For a party whose choice others may be claiming at this moment; also for a third party that
+// commits two sleepers.
 struct Enrolled {
   Choice* x;
   std::uint32_t index;
@@ -324,7 +329,7 @@ struct Enrolled {
   }
 };
 
-// The same for a party that looks for itself: n.status says how its channel has ended.
+// As ends(), for a party that looks itself: n.status says how its channel has ended.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
   if constexpr (std::is_same_v<Me, Enrolled>) {
