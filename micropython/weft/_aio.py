@@ -1,12 +1,15 @@
 """Inside MicroPython's asyncio (rule 13): a driver steps the processes; a task of the loop may use channels (6.6).
 
 Invariants
-- The driver is a task of the loop, there while the run queue or a process is. It rests (`_rest`) while nothing runs, until its
-  next deadline; whatever pushes outside of it says `kick`.
-- Each process has a Task of asyncio's (`_Shell.task`) that is `cur_task` while it runs: so it may await what asyncio has,
-  which then queues that Task; its `coro` (_Resume) only pushes the process.
-- A task of the loop that waits at a channel is descheduled: its `data` is a `_Wait`. A reader among them is never handed a value: its
-  node is passed over and noted, like a standing alternative's; it takes when it runs, or leaves without.
+- The driver is a task of the loop. It exists while there is a process, or something in the run
+  queue. While nothing runs it rests (`_rest`) until its next deadline; code that pushes outside of
+  it must call `kick`.
+- Each process has a Task of asyncio's (`_Shell.task`), which is `cur_task` while the process runs.
+  So the process may await what asyncio has; asyncio then queues that Task, whose `coro` (_Resume)
+  only pushes the process.
+- A task of the loop that waits at a channel is not scheduled: its `data` is a `_Wait`. Such a
+  reader is never handed a value. Its node is passed over and noted, like that of a standing
+  alternative; it takes the value when it runs, or leaves without.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ from . import _alt, _chan, _proc, _time
 from . import _core as core
 from .errors import BadUse
 
-TURN = 64  # resumptions before the loop's other tasks have theirs
+TURN = 64  # processes resumed before the loop's other tasks get their turn
 
 
 class _Wait:
@@ -46,7 +49,7 @@ class _Wait:
             aio._task_queue.push(t)
 
     def remove(self, task):
-        """The task is cancelled: asyncio queues it itself."""
+        """Called by asyncio when the task is cancelled; asyncio then queues it."""
         self.task = None
 
 
@@ -131,7 +134,7 @@ async def _drive():
 
 
 def kick():
-    """Something was pushed, or begins: the driver is there and not at rest."""
+    """Something was pushed, or begins: starts the driver, or wakes it if it rests."""
     global _driver
     if _driver is None:
         _driver = asyncio.create_task(_drive())
@@ -154,7 +157,7 @@ _guests = []
 
 
 def guest(party, wrap):
-    """A task of asyncio runs these; there may be several at a time."""
+    """A task of asyncio runs these processes; there may be several such tasks at a time."""
     if _proc._run is None:
         _time.begin("steady")
         _proc._all.clear()
@@ -187,7 +190,7 @@ class _Party(_proc.Party):
 
 
 def run(processes):
-    """In a loop of its own."""
+    """Runs the processes in a loop of their own."""
     try:
         return asyncio.run(run_async(*processes))
     finally:
@@ -220,7 +223,7 @@ async def parallel(processes, one=False):
         party.stop()
         cancelled = None
         kick()
-        while party.live:  # nothing outlives it, also when the task is cancelled
+        while party.live:  # also when the task is cancelled no process outlives it
             try:
                 await party.done.wait()
             except asyncio.CancelledError as e:
@@ -244,7 +247,7 @@ def task():
 
 
 class _Look:
-    """A reader that waits: `note` wakes it, nobody hands it anything."""
+    """A reader that waits: `note` wakes it, and no writer hands it a value."""
 
     ext = False
     live = False
@@ -261,7 +264,7 @@ class _Look:
     told = note
 
     def remove(self, t):
-        """The task is cancelled: it leaves the line, having taken nothing."""
+        """Called by asyncio when the task is cancelled: it leaves the line, without a value."""
         self.w.task = None
         self.node.c.unlink(False, self.node)
         _waits.pop(id(t), None)
@@ -271,11 +274,11 @@ class _Look:
         self.w.wake()
 
 
-_waits = {}  # of tasks that wait in a line of readers: id → _Look
+_waits = {}  # id of a task that waits in a line of readers → its _Look
 
 
 def read(rd):
-    """The core's hook for a task: `(v,)`, or None to suspend it."""
+    """What the core's hook does for a task: gives `(v,)`, or None to suspend it."""
     t = task()
     if id(t) not in _waits:
         point()
@@ -311,7 +314,7 @@ def read(rd):
 
 
 class _Task:
-    """Stands for the `Process` of a task that waits: what the hooks ask of one."""
+    """Takes the place of the `Process` for a task that waits: has what the hooks ask of one."""
 
     asked = False
     path = name = "a task of asyncio"
@@ -381,7 +384,7 @@ async def write(wr, v):
         raise alt.e
 
 
-_asked = []  # tasks whose cancellation found them committed: it comes at their next point (6.3)
+_asked = []  # tasks cancelled after their operation committed: they meet it at their next one (6.3)
 
 
 def again(t):
@@ -397,7 +400,7 @@ def again(t):
 
 
 def point():
-    """An operation of a task begins."""
+    """An operation of a task begins: a cancellation that it still has to meet is raised."""
     t = task()
     if t in _asked:
         _asked.remove(t)
@@ -406,7 +409,7 @@ def point():
 
 
 async def select(guards, mode, ended):
-    """A task's select looks, and waits for whatever happens at one of its channels."""
+    """A select in a task: it looks, and waits until something happens at one of its channels."""
     point()
     alt = _alt.Alternative(*guards, ended=ended)
     me = _Task()

@@ -1,8 +1,8 @@
-"""Values as CBOR (RFC 8949), as far as a link carries them (WIRE.md 12.8): `dumps` and `loads`.
+"""`dumps` and `loads` for CBOR (RFC 8949), as far as a link needs it (WIRE.md 12.8).
 
 Invariants
 - `loads` gives one whole value or raises ValueError, whatever the bytes; it reads nothing beyond them.
-- Nothing nests deeper than DEEPEST: neither goes deeper into the stack than that.
+- Values nest to DEEPEST at most, so that the stack of both functions is bounded.
 """
 
 import struct
@@ -15,7 +15,7 @@ FLOATS = {26: (4, ">f"), 27: (8, ">d")}
 
 
 def dumps(v):
-    """Raises BadUse for a value that has no place in a link's CBOR."""
+    """The bytes of a value. Raises BadUse if a link does not carry such a value."""
     out = bytearray()
     try:
         _put(v, out, 0)
@@ -114,7 +114,7 @@ def _get(b, i, depth, key=False):
         v, i = _get(b, i, depth + 1)
         v = int.from_bytes(v, "big")
         return (v if n == 2 else -1 - v), i
-    if n > len(b) - i:  # an item has a byte at least
+    if n > len(b) - i:  # every item takes at least one byte
         raise ValueError("it is cut off")
     if major < 4:
         v = bytes(b[i : i + n])

@@ -1,11 +1,15 @@
-"""What runs processes as threads (weft.threads): the one lock, waking, waiting, deadlock.
+"""Runs processes as threads (weft.threads): the one lock, waking, waiting, deadlock.
 
 Invariants
 - `lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it. No GIL is assumed.
-- A thread process blocks on its own lock, `sem`. Who sets its `woken`, under `lock`, releases that (`poke`): once `lock` is free again where
-  there is a hurry, for who is woken takes `lock` at once. It may find its `sem` released and itself not woken: it waits on.
-- `running` counts the processes that do not wait. Who makes it 0 looks whether anything can come (deadlock, 10.1).
-- Of the processes that wait, one at most leads: it looks at the clock for all, for a lock here cannot wait for a time.
+- A thread process blocks on its own lock, `sem`. The thread that sets its `woken`, under `lock`,
+  also releases `sem` (`poke`). Where speed matters it does so once `lock` is free again, since the
+  woken thread takes `lock` at once. A thread may find its `sem` released although it was not woken:
+  then it waits again.
+- `running` counts the processes that do not wait. The thread that makes it 0 looks whether anything
+  can come (deadlock, 10.1).
+- Of the processes that wait at most one leads: it looks at the clock for all, since a lock cannot
+  be waited for with a limit here.
 """
 
 from . import _alt, _beside, _proc, _time
@@ -28,7 +32,7 @@ class Thread(_proc.Process):
     woken = False
 
     def ended(self):
-        """Its end: a guard, and awaited by `p.ended().wait()` (7.11)."""
+        """Its end: a guard; `p.ended().wait()` waits for it (7.11)."""
         from ._ended import End
 
         class Blocking(End):
@@ -64,7 +68,7 @@ class Thread(_proc.Process):
         running += 1
 
     def launch(self):
-        """On a thread of its own; without the lock."""
+        """Starts it on a thread of its own. Called without the lock."""
         global threads
         with lock:
             full = threads >= _beside.MOST
@@ -115,12 +119,13 @@ class Thread(_proc.Process):
         self.wake()
         self.poke()
 
-    # The natmod resumes by this where it can; and what a Process has not is an error (__getattr__).
+    # The natmod resumes by this where it can; without it __getattr__ would raise.
     def __next__(self):
         self.send(None)
 
     def wake(self):
-        """It goes on once it is poked: that may come without the lock, which it wants first of all."""
+        """It may go on, and does once it is poked. That is done without the lock if possible, since
+        it takes the lock first."""
         global running
         running += 1
         self.woken = True
@@ -151,7 +156,7 @@ def mixed(what):
 
 
 def fit(ps):
-    """Before any is started: threads, with ends of threads."""
+    """Called before any is started: checks that they are threads, and have ends of threads."""
     for p in ps:
         if not isinstance(p, Thread):
             mixed("process %s is a coroutine, the run is weft.threads'" % p.name)
@@ -163,12 +168,13 @@ def fit(ps):
 
 
 def bare(x):
-    """The core's end in one of threads."""
+    """The core's end inside one of weft.threads."""
     return x._end if isinstance(x, _proc.WRAPS) else x
 
 
 def flush():
-    """Those that were pushed are woken; if nobody runs, time or a deadlock comes."""
+    """Wakes the processes that were pushed. If none runs then, waits for time or finds a
+    deadlock."""
     core.setcur(None)
     while True:
         core.loop(0)
@@ -216,7 +222,7 @@ def wait(p):
                     _time.look()
                 flush()
             leader = None
-            for x in _proc._all:  # another leads
+            for x in _proc._all:  # now another may lead
                 if x is not p and not x.woken and x.k.at is not None:
                     x.poke()
                     break
@@ -234,7 +240,8 @@ def wait(p):
 
 
 def unlocked(make):
-    """An output guard's function is the user's: not under the lock (12.1)."""
+    """Calls the function of an output guard without the lock, since it is the user's code
+    (12.1)."""
     p = core.cur()
     if p is None or not isinstance(p.x, Thread):
         return make()
@@ -290,7 +297,7 @@ def do(make):
 
 
 def parked(p):
-    """As wait, for the case that all is well: one lock to go to sleep, one to wake."""
+    """As wait, for the usual case: takes one lock to go to sleep, and one to wake."""
     global running
     if running == 1 or _time._timers or _time._sources:
         try:
@@ -304,7 +311,7 @@ def parked(p):
     lock.release()
     p.sem.acquire()
     lock.acquire()
-    if not p.woken:  # it was woken to lead
+    if not p.woken:  # it was poked to lead, not woken
         running += 1
         try:
             wait(p)

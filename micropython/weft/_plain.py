@@ -4,7 +4,8 @@ says what each does; weft_native has the same.
 Invariants
 - A Proc is in the run queue once at most, and either there, in a line, or running.
 - A Chan whose `ok` is True has only Procs in its lines, and in one of them at most.
-- `rt` and `wt` say who is last in a line of two or more; of one, it is the head: that saves a store a communication.
+- `rt` and `wt` are the last in a line of two or more; in a line of one the head is. That saves one
+  store in each communication.
 - `y` of a Proc is the reader at which it waits by `yield`, else None.
 - Nothing here allocates but the StopIteration of an awaited read, the iterator over ONCE, and a queue that grows.
 - `_cur` is `_nobody` while no process runs; its `at` is not None, so that every operation goes to its hook.
@@ -17,7 +18,8 @@ NATIVE = False
 
 
 class Proc:
-    """Few fields, and what is rare is of the class: the more an instance has, the longer each look-up takes."""
+    """It has few fields, and rare ones are defaults of the class: each field of an instance slows
+    down every look-up."""
 
     e = None
 
@@ -106,7 +108,7 @@ class Wr:
         p = _cur
         if p.at is None:
             c = self.c
-            # By far the quickest look at a type; most values are numbers.
+            # by far the fastest test of a type; most values are numbers
             if c.ok and (v.__class__ is _int or (v.__class__ is not Rd and v.__class__ is not Wr)):
                 r = c.r
                 if r is None:
@@ -137,7 +139,7 @@ class Wr:
 
 
 def _last(head, last):
-    """Of a line that is not empty."""
+    """The last in a line, which is not empty."""
     return head if head.nx is None else last
 
 
@@ -225,7 +227,8 @@ def room(n):
 
 
 def _hooked(p, y):
-    """A `yield` of the reader y that the loop does not do itself: what the process yields next, None if it waits."""
+    """A `yield` of the reader y that the loop does not do itself. Gives what the process yields
+    next, or None if it waits."""
     try:
         v = _read(y, p)
     except BaseException as e:
@@ -248,8 +251,9 @@ def _counted(pop, left):
 
 
 def loop(limit):
-    """A process that yielded a reader is served here: what Rd.__next__ does, without a call for it. The queue is found empty by the
-    IndexError of taking from it: a look before each costs more."""
+    """Runs processes until the queue is empty, or `limit` of them. A process that yields a reader
+    is served here, as Rd.__next__ does, but without a call. That the queue is empty is known by an
+    IndexError: to look each time would cost more."""
     global _cur
     left = [limit]
     once, done, reader = ONCE, DONE, Rd

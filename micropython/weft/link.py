@@ -1,10 +1,14 @@
 """Channels whose other end is in a Weft program on a PC, over a serial line (LINK.md; WIRE.md 2.6, 12.6).
 
 Invariants
-- The home of every channel here is the PC: an operation is an OFFER, and is over with one answer, or with the session (WIRE.md 4.1, 8).
-- `_ops` has the operations that are open. Who is in it is parked with `at` the Op (a writer, a select), its end, or LATE (a reader).
-- What is to go out waits in `_out` as frames, and as bytes in `_line_out` while the stream takes no more.
-- A source of _time while the session lasts, so that no deadlock is declared; its timer is `t` and `fire`.
+- The home of every channel here is the PC. An operation is an OFFER, and is over with one answer,
+  or with the session (WIRE.md 4.1, 8).
+- `_ops` has the open operations. A process in it is parked, with `at` the Op (a writer, a select),
+  its end, or LATE (a reader).
+- What is to be sent waits as frames in `_out`, and as bytes in `_line_out` while the stream takes
+  no more.
+- While the session lasts it is a source of _time, so that no deadlock is declared. Its timer is `t`
+  and `fire`.
 """
 
 import select as _select
@@ -18,7 +22,7 @@ from .errors import BadUse, PeerDied, Poisoned, Retired
 
 
 def _moment():
-    """What differs most from one start of a board to the next, where it has no random numbers."""
+    """The time, which differs between two starts of a board: for a board without random numbers."""
     try:
         from time import ticks_us
 
@@ -48,7 +52,7 @@ class _Op:
         self.link, self.p, self.at, self.values, self.plain = link, p, at, values, plain
         self.n = 0
         self.pieces = b""
-        self.leaving = False  # it was asked back
+        self.leaving = False  # a WITHDRAW for it was sent
         self.won, self.v, self.e = -1, None, None
 
     def __repr__(self):
@@ -66,7 +70,7 @@ class _Op:
 
 
 class _Far(_chan.Channel):
-    """A channel of the PC's: what _chan asks of a channel is asked for there."""
+    """A channel of the PC. What _chan wants of a channel is asked of the PC."""
 
     how = None  # 1 retired, 2 poisoned, 3 died, as ENDED says
     strength = 0
@@ -77,7 +81,7 @@ class _Far(_chan.Channel):
         super().__init__(name)
 
     def _look(self):
-        self.k.ok = False  # nothing here is the core's to do alone
+        self.k.ok = False  # the core can do nothing here by itself
 
     def reader(self):
         return self._another(False)
@@ -148,7 +152,7 @@ class _Far(_chan.Channel):
 
     def _left(self, out, died):
         if out:
-            self.nw = self.nw - 1 or None  # never 0: whether it has ended the PC says
+            self.nw = self.nw - 1 or None  # never 0: the PC says whether it has ended
         else:
             self.nr = self.nr - 1 or None
         if not self.nr and not self.nw:
@@ -176,10 +180,12 @@ class _Far(_chan.Channel):
 
 
 class Link:
-    """One session with a PC over `stream` (a UART, a socket, or what `select.poll` takes; `out`: where to write, if that is another one).
+    """A session with a PC over `stream`: a UART, a socket, or anything that `select.poll` takes.
+    `out`: where to write, if that is another stream.
 
-    `largest`: bytes of the largest frame, 256 to 65,528; `lease`: ms without a sign of life after which the PC has died, 0 for none.
-    A block: `async with Link(uart) as pc:`. Leaving it retires its ends and ends the session; an error that leaves it lets them die.
+    `largest`: bytes of the largest frame, 256 to 65,528. `lease`: after so many ms without a sign
+    of life the PC counts as dead; 0: never. Used as `async with Link(uart) as pc:`. Leaving the
+    block retires the ends and ends the session; if an error leaves the block, the ends die.
     """
 
     def __init__(self, stream, out=None, *, name="board", largest=1024, lease=3000, again=200):
@@ -254,7 +260,8 @@ class Link:
         return False
 
     async def reader(self, name):
-        """The reader end that the PC hands to us by this name; waits for it. Raises PeerDied if the session ends first."""
+        """Waits for the reader end that the PC hands over by this name. Raises PeerDied if the
+        session ends first."""
         return await self._end(name, False)
 
     async def writer(self, name):
@@ -281,7 +288,7 @@ class Link:
             await self._news(p)
 
     async def wait(self):
-        """Waits until the session is over: why it is."""
+        """Waits until the session is over; gives the reason."""
         p = core.cur()
         while True:
             begin(p, "wait")
@@ -297,7 +304,8 @@ class Link:
         resume(p)
 
     async def select(self, *guards):
-        """Index and value of one of these guards at ends of this link: a reader, Input, Output with a value, one `after`. Fair (5.2).
+        """Waits for one of these guards, which are at ends of this link: a reader, Input, Output
+        with a value, one `after`. Gives its index and value. Fair (5.2).
 
         A channel that has retired falls silent; once all that decide have, Retired is raised (5.6).
         """
@@ -338,7 +346,8 @@ class Link:
         return index[op.won], op.v
 
     def _rows(self, guards):
-        """(index, guard, packed value) of each guard at a channel, from where the last choice was; and the timeout."""
+        """(index, guard, packed value) of each guard at a channel, beginning after the last choice;
+        and the timeout."""
         rows, timer = [], None
         for k in range(len(guards)):
             i = (k + self._rot) % len(guards)
@@ -366,12 +375,13 @@ class Link:
         return rows, timer
 
     def _open_rows(self, rows, timer):
-        """What is offered: those that are on and not silent. Raises the end of one, or Retired once all that decide have retired (5.6)."""
+        """The guards to offer: those that are on and not silent. Raises the end of one, or Retired
+        if all that decide have retired (5.6)."""
         at, values, index = [], [], []
         out = False
         for _, g, _v in rows:
             out = out or (g.on and g.kind == _alt.OUT)
-        gone = None  # the first of those that decide, while all have retired
+        gone = None  # the first guard that decides, as long as all such have retired
         some = alive = opens = hold_in = hold_out = False
         for i, g, v in rows:
             c = g.end.channel
@@ -449,7 +459,8 @@ class Link:
                 self._withdraw(op)
 
     def _finish(self, op, guard, v=None, e=None):
-        """It is over: chosen (guard 0 or more), failed (e), or withdrawn."""
+        """The operation is over: `guard` (0 or more) was chosen, or it failed (e), or it was
+        withdrawn."""
         del self._ops[op.n]
         p = op.p
         if p.x.done:
@@ -487,7 +498,8 @@ class Link:
                 self.soon()
 
     def soon(self):
-        """What was queued goes out once those who can run have run: so that several frames share a packet."""
+        """Has the queued frames sent after all processes that can run have run, so that several
+        frames share a packet."""
         if self.t:
             _time.disarm(self)
             self.t = 0
@@ -664,14 +676,14 @@ class Link:
         self._over(why)
 
     def _deaf(self):
-        """Nothing is taken off the stream any more."""
+        """Stops reading from the stream."""
         if self._hears:
             self._hears = False
             _time.source(self, False)
             _time._poller.unregister(self._in)
 
     def pump(self):
-        """Frames into packets, packets onto the stream; then the timer."""
+        """Puts frames into packets and packets onto the stream; then sets the timer."""
         if not self._open:
             return
         line, now = self._line, _time.now_ms()

@@ -1,8 +1,10 @@
-"""Processes as threads: the names of weft.coroutines, and nothing is awaited. _machine.py runs them.
+"""Processes as threads: the names of weft.coroutines, but nothing is awaited. _machine.py runs
+them.
 
 Invariants
 - `_lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it.
-- The last process of a Parallel runs on its caller's thread: two processes need one thread more.
+- The last process of a Parallel runs on its caller's thread, so that two processes need one more
+  thread.
 """
 
 from . import _alt, _chan, _limits, _machine, _proc, _time, _wait
@@ -296,12 +298,13 @@ class _Limit:
 
 
 def timeout(seconds):
-    """`with timeout(s)`: what the block waits for is given up after s seconds; TimeoutError then. None: never."""
+    """`with timeout(s)`: after s seconds (None: never) the block gives up what it waits for, and
+    TimeoutError is raised."""
     return _Limit(_limits.timeout(seconds))
 
 
 def move_on_after(seconds):
-    """As timeout, and raises nothing."""
+    """As timeout, but raises nothing."""
     return _Limit(_limits.move_on_after(seconds))
 
 
@@ -347,7 +350,7 @@ def yield_():
 
 
 def io(fn):
-    """A thread simply calls what blocks."""
+    """Gives the function itself: a thread may simply call what blocks."""
     return fn
 
 
@@ -357,7 +360,7 @@ def _begin(ps, party, p=None):
     with _lock:
         for x in ps:
             x.start(party)
-        if p is not None and ps:  # in one go: it must not seem that nobody runs
+        if p is not None and ps:  # in one step, so that there is always a process that runs
             _machine.running -= 1
             p.k.at = party
     begun = 0
@@ -366,7 +369,7 @@ def _begin(ps, party, p=None):
             x.launch()
             begun += 1
     except NoRoom as e:
-        with _lock:  # those that have no thread never run; the others are stopped
+        with _lock:  # the processes that got no thread never run; the others are stopped
             if p is not None:
                 _machine.running += 1
                 p.k.at = REQ if p.asked and not party.stopped else None
