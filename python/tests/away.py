@@ -79,6 +79,11 @@ def fail(error: BaseException) -> None:
 
 
 @process
+def takes_memory(n: int) -> int:
+    return len(bytearray(n))
+
+
+@process
 def fail_pickily() -> None:
     raise Picky(1, 2)
 

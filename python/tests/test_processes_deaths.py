@@ -1,10 +1,12 @@
-"""OS processes of weft.processes that die, and what is said of them; what is told after a cancellation (rules 4.5, 5.8, 6.1, 7.2).
+"""OS processes of weft.processes that die, and what is said of them; what is told after a
+cancellation; what else is said of them, and by whom (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4, 14.6).
 
 Everything here starts interpreters: some 0.2 s each.
 """
 
 from __future__ import annotations
 
+import json
 import pickle
 import signal
 from pathlib import Path
@@ -14,7 +16,7 @@ import away
 import pytest
 
 import weft.threads as th
-from weft import _host
+from weft import _host, observe
 from weft.processes import (
     BadUse,
     Channel,
@@ -167,3 +169,61 @@ def test_virtual_time_is_for_one_os_process() -> None:  # rule 8.6
         with pytest.raises(BadUse, match="other OS processes"):  # a host has always one: its parent
             run(away.virtual_run.on(hosts)())
     assert round(run(process, clock="virtual")) == 1000
+
+
+def test_a_process_itself_goes_nowhere() -> (
+    None
+):  # rule 7.11: its end is known where it was started
+    c = Channel("c")
+
+    @th.process
+    def sends(out: Any, p: Any) -> str:
+        out.write(1)  # so that the reader is elsewhere
+        with pytest.raises(
+            BadUse, match=r"itself cannot go to another OS process.*p\.wait\(\)"
+        ) as told:
+            out.write(p)
+        return str(told.value)
+
+    @th.process
+    def ends() -> None:
+        pass
+
+    p = ends()
+    said = Parallel(away.total(c.reader()), sends(c.writer(), p), p)[1]
+    assert "ends" in said
+    with pytest.raises(BadUse, match="itself cannot go"):
+        run(away.total(p))
+
+
+def test_a_host_that_wants_more_memory_than_it_may_have_fails_that_call_alone() -> None:
+    with Hosts(1, memory_limit=2 << 30) as hosts:
+        with pytest.raises(MemoryError):
+            run(away.takes_memory.on(hosts)(4 << 30))
+        assert run(away.takes_memory.on(hosts)(1 << 20)) == 1 << 20
+
+
+def test_a_measurement_and_a_trace_see_the_channels_of_a_process_elsewhere(tmp_path: Path) -> None:
+    """Rules 14.4, 14.6: what goes through a channel is counted at its home, and who is elsewhere is there under its own name."""
+    a, b = Channel("a"), Channel("b")
+
+    @th.process
+    def writes(out: Any) -> None:
+        for i in range(5):
+            out.write(i)
+
+    @th.process
+    def reads(inp: Any) -> list[int]:
+        return list(inp)
+
+    trace = tmp_path / "trace"
+    with observe.tracing(trace), observe.measuring() as measured:
+        Parallel(writes(a.writer()), away.double(a.reader(), b.writer()), reads(b.reader()))
+    assert (measured[a].transfers, measured[b].transfers) == (5, 5)
+    events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()[1:]]
+    elsewhere = [e for e in events if e.get("p") == "main/double"]
+    assert elsewhere[0]["e"] == "start"
+    assert (elsewhere[-1]["e"], elsewhere[-1]["how"]) == ("end", "returned")
+    assert [e["c"] for e in events if e.get("p") == "main/reads" and e["e"] == "commit"] == [
+        "b"
+    ] * 5

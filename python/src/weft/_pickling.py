@@ -64,6 +64,10 @@ class _Aside:
             raise BadUse(
                 f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()"
             )
+        if isinstance(obj, _native.Process):
+            raise BadUse(
+                f"{obj!r} itself cannot go to another OS process: to tell of its end there, write to a channel after `p.wait()`"
+            )
         return None
 
     def reducer_override(self, obj: Any) -> Any:
