@@ -522,7 +522,10 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], said: st
             text=True,
             check=False,
         )
-        assert one_line(done) == f"weft: the command line needs {said}: pip install 'weft[cli]'\n"
+        install = f"pip install {' '.join(names)}"
+        assert one_line(done) == (
+            f"weft: the command line needs {said}: {install} (weft[cli] has them)\n"
+        )
 
 
 def test_the_package_needs_nothing_of_the_commands() -> None:

@@ -176,6 +176,14 @@ def test_a_type_that_cannot_cross_is_told_by_the_compiler(tmp_path):
         weft.native.load(path)
 
 
+@pytest.mark.parametrize("process", ["Reader<Mine> in", "Writer<Mine> out", "Mine mine"])
+def test_a_struct_whose_fields_are_not_named(tmp_path, process):  # rule 16.4
+    text = HEADER + f"struct Mine {{ int n; }};\nvoid f({process}) {{}}\n"
+    text += 'WEFT_COMPONENT(made, "") { component.process<&f>("f").argument("x"); }\n'
+    with pytest.raises(BadUse, match=r"WEFT_FIELDS\(Type, field, \.\.\.\)"):
+        weft.native.load(source(tmp_path, text))
+
+
 def test_there_is_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(BadUse, match=r"there is no C\+\+ compiler .*no-such-compiler.*install one"):

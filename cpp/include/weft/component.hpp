@@ -39,7 +39,8 @@ template <class P>
 struct Parameter {  // a value
   static_assert(
       Crosses<P>,
-      "a parameter is a Reader<T>, a Writer<T> or a value of a type that crosses to Python");
+      "a parameter is a Reader<T>, a Writer<T> or a value of a type that crosses to Python; of a "
+      "struct of your own name the fields, below it: WEFT_FIELDS(Type, field, ...)");
   static constexpr std::uint32_t kRole = WEFT_VALUE;
   using value_type = P;
   static P of(weft_argument& a) {

@@ -49,8 +49,10 @@ class Extended {
 
 template <class T>
 class Reader {
-  static_assert(detail::Crosses<T>,
-                "no channel to Python carries values of this type: see weft/component.hpp, Codec");
+  static_assert(
+      detail::Crosses<T>,
+      "no channel to Python carries values of this type; of a struct of your own name the "
+      "fields, below it: WEFT_FIELDS(Type, field, ...)");
 
  public:
   using value_type = T;
@@ -149,8 +151,10 @@ class Reader {
 
 template <class T>
 class Writer {
-  static_assert(detail::Crosses<T>,
-                "no channel to Python carries values of this type: see weft/component.hpp, Codec");
+  static_assert(
+      detail::Crosses<T>,
+      "no channel to Python carries values of this type; of a struct of your own name the "
+      "fields, below it: WEFT_FIELDS(Type, field, ...)");
 
  public:
   using value_type = T;

@@ -22,7 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         needed = " and ".join(f"'{name}'" for name in missing)
-        print(f"weft: the command line needs {needed}: pip install 'weft[cli]'", file=sys.stderr)
+        install = f"pip install {' '.join(missing)}"
+        print(
+            f"weft: the command line needs {needed}: {install} (weft[cli] has them)",
+            file=sys.stderr,
+        )
         return EXIT["bad use"]
     from weft import _commands
 
