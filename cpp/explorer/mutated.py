@@ -493,8 +493,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/resend.hpp",
-        "    put(packet, due_);\n",
-        "    put(packet, WEFT_MUTANT == 53 ? seen_ : due_);\n",
+        "    put(packet, holds_ ? told_ : due_);\n",
+        "    put(packet, WEFT_MUTANT == 53 ? seen_ : holds_ ? told_ : due_);\n",
     ),
 ]
 

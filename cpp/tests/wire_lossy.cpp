@@ -88,6 +88,61 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "wire 13.3: who holds acknowledges nothing that has come since; the other sends a window, "
+    "again "
+    "and again, and it is given once") {
+  Resender a(2, 3), b(2, 3);
+  w::Buffer packet, got, none;
+  CHECK(a.queue(bytes("abc")) == 3);
+  REQUIRE(a.next(packet));
+  b.input(packet, got);
+  b.hold(true);
+  while (b.next(packet)) a.input(packet, none);
+  CHECK(a.under_way() == 0);  // this one came before
+  CHECK(a.queue(bytes("defghijkl")) == 6);
+  for (int again = 0; again < 5; ++again) {
+    int packets = 0;
+    while (a.next(packet)) b.input(packet, got), ++packets;
+    CHECK(packets == 2);
+    CHECK(text(got) == "abcdefghi");
+    while (b.next(packet)) a.input(packet, none);
+    CHECK(a.under_way() == 2);
+    CHECK(a.queue(bytes("jkl")) == 0);
+    REQUIRE(a.waited());
+  }
+  b.hold(false);
+  CHECK(b.owes());
+  while (b.next(packet)) a.input(packet, none);
+  CHECK(a.under_way() == 0);
+  CHECK(a.queue(bytes("jkl")) == 3);
+}
+
+TEST_CASE(
+    "wire 13.3: an acknowledgement waits for what is said next, and for a quarter of a window at "
+    "most") {
+  Resender a(16, 1), b(16, 1);
+  w::Buffer packet, got;
+  for (int i = 1; i <= 4; ++i) {
+    CHECK(a.queue(bytes("x")) == 1);
+    REQUIRE(a.next(packet));
+    b.input(packet, got);
+    CHECK(b.owes());
+    CHECK(b.next(packet, true) == (i == 4));
+  }
+  CHECK_FALSE(b.owes());
+  CHECK(a.queue(bytes("y")) == 1);
+  REQUIRE(a.next(packet));
+  b.input(packet, got);
+  CHECK(b.queue(bytes("answer")) == 6);
+  REQUIRE(b.next(packet, true));  // with its first byte
+  CHECK_FALSE(b.owes());
+  w::Buffer none;
+  a.input(packet, none);
+  CHECK(text(none) == "a");
+  CHECK(a.under_way() == 0);
+}
+
+TEST_CASE(
     "wire 13.1: random networks over links that lose a fifth, double, spoil and disorder: nothing "
     "lost or doubled (seeds 0 to 39)") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) CHECK(run_network(seed, false) == "");

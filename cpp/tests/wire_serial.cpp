@@ -97,7 +97,8 @@ TEST_CASE(
 
 // Two ends of a line, its faults, and the time.
 struct World {
-  explicit World(w::LineOptions a = {}, w::LineOptions b = {}) : one(a, 11), two(b, 22) {}
+  explicit World(w::LineOptions a = {}, w::LineOptions b = {}, std::uint32_t again_most_ms = 0)
+      : one(a, 11, again_most_ms), two(b, 22, again_most_ms) {}
   Line one, two;
   std::int64_t now = 0;
   w::Buffer at_one, at_two;
@@ -301,6 +302,114 @@ TEST_CASE("wire 13.2: who is heard and never acknowledges is lost, for his bytes
   // The other's lease runs out first, then his signs of life stop.
   CHECK(v.two.lost() != nullptr);
   CHECK(v.one.lost() != nullptr);
+}
+
+w::LineOptions of_a_relay() {
+  w::LineOptions o;
+  o.window = 8, o.most = 16'384, o.lease_ms = 20'000;
+  return o;
+}
+
+TEST_CASE(
+    "wire 13.3: who holds, from before there was a peer, costs the other a window and is not lost "
+    "while he lives; then all comes, once") {
+  World v(of_a_relay(), of_a_relay(), 1600);
+  v.step();
+  v.two.hold(true);
+  CHECK_FALSE(v.two.linked());
+  v.steps(30);
+  REQUIRE(v.one.linked());
+  const w::Buffer sent = random_bytes(v.dice, 1'000'000, 3);
+  std::size_t a = 0;
+  for (int i = 0; i < 5000; ++i) {  // 100 s
+    a += v.one.queue(w::Bytes(sent).subspan(a));
+    v.step();
+  }
+  CHECK(v.one.lost() == nullptr);
+  CHECK(v.two.lost() == nullptr);
+  CHECK(a <= 8 * 16'384u);
+  CHECK(v.at_two.size() == a);
+  v.two.hold(false);
+  for (int i = 0; i < 5000 && v.at_two.size() < sent.size(); ++i) {
+    a += v.one.queue(w::Bytes(sent).subspan(a));
+    v.step();
+  }
+  CHECK(v.at_two == sent);
+}
+
+TEST_CASE(
+    "wire 13.3: what is not acknowledged goes again after a time that doubles up to a bound, and "
+    "at "
+    "once when it is said that the link works again") {
+  World v(of_a_relay(), of_a_relay(), 1600);
+  v.steps(30);
+  REQUIRE(v.one.linked());
+  CHECK(v.one.queue(bytes("x")) == 1);
+  std::vector<std::int64_t> at;
+  const auto looks = [&] {
+    w::Buffer out;
+    v.one.passed(v.now);
+    v.one.output(v.now, out);
+    if (out.size() > 0) at.push_back(v.now);
+    v.now += 10;
+  };
+  while (at.size() < 7) looks();
+  std::vector<std::int64_t> gaps;
+  for (std::size_t i = 1; i < at.size(); ++i) gaps.push_back(at[i] - at[i - 1]);
+  CHECK(gaps == std::vector<std::int64_t>{200, 400, 800, 1600, 1600, 1600});
+  v.one.hurry(v.now);
+  CHECK(v.one.due() <= v.now);
+  looks();
+  CHECK(at.back() == v.now - 10);
+  v.steps(30);
+  CHECK(text(v.at_two) == "x");
+  CHECK(v.one.settled());
+}
+
+TEST_CASE(
+    "wire 13.3: on a line of one session what says that it starts anew is passed over, and so is "
+    "all that is repeated") {
+  World v(of_a_relay(), of_a_relay(), 1600);
+  w::Buffer seen, none;
+  for (int i = 0; i < 60; ++i) {
+    w::Buffer a;
+    if (i == 30) CHECK(v.one.queue(bytes("hello")) == 5);
+    v.one.output(v.now, a);
+    seen.insert(seen.end(), a.begin(), a.end());
+    v.two.input(a, v.now, v.at_two);
+    a.clear();
+    v.two.output(v.now, a);
+    v.one.input(a, v.now, v.at_one);
+    v.now += 20;
+  }
+  REQUIRE(v.two.linked());
+  Line other(of_a_relay(), 33, 1600);
+  other.output(v.now, seen);
+  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // also its first START
+  CHECK(none.empty());
+  CHECK(v.two.lost() == nullptr);
+  CHECK(v.one.queue(bytes(" again")) == 6);
+  v.steps(5);
+  CHECK(text(v.at_two) == "hello again");
+}
+
+TEST_CASE("wire 12.6, 13.3: large packets over a line that spoils and drops them: 10 seeds") {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    World v(of_a_relay(), of_a_relay(), 1600);
+    v.dice = Random(seed);
+    const w::Buffer down = random_bytes(v.dice, 300'000, 20),
+                    up = random_bytes(v.dice, 300'000, 20);
+    std::size_t a = 0, b = 0;
+    for (int i = 0; i < 20'000 && (v.at_two.size() < down.size() || v.at_one.size() < up.size());
+         ++i) {
+      a += v.one.queue(w::Bytes(down).subspan(a));
+      b += v.two.queue(w::Bytes(up).subspan(b));
+      v.step(v.dice.below(4) > 0, v.dice.below(4) > 0);
+    }
+    INFO(seed);
+    CHECK(v.at_two == down);
+    CHECK(v.at_one == up);
+  }
 }
 
 // Of conformance/wire/serial.txt, which the boards' clients are tested with too.

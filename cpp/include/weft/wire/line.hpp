@@ -65,13 +65,19 @@ inline bool uncobs(Bytes in, Buffer& out) {
 class Line {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::size_t kStart = 40, kMost = 1024;
-  // of a packet in COBS
-  static constexpr std::size_t kLongest = Resender::kPacketHeader + kMost + 8;
+  static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
-  // `token`: random, not 0.
-  Line(const LineOptions& o, std::uint32_t token)
-      : options_(o), mine_(token), again_(o.again_ms), lease_(o.lease_ms) {}
+  // `token`: random, not 0. `again_most_ms` not 0: a link of one session (WIRE.md 13.3). Its peer may
+  // hold what has come for as long as it lives, and never starts anew; while nothing is acknowledged
+  // the time until packets go again doubles, up to this; a packet has at most kLargest bytes.
+  Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
+      : options_(o),
+        again_most_(again_most_ms),
+        most_(std::clamp<std::size_t>(o.most, 1, again_most_ms == 0 ? kMost : kLargest)),
+        longest_(cobbed(Resender::kPacketHeader + std::max(most_, kMost))),
+        mine_(token),
+        again_(o.again_ms),
+        lease_(o.lease_ms) {}
 
   // Is the START that it says while it knows nobody free of byte 3? That one is Ctrl-C to a
   // MicroPython board whose program has not begun.
@@ -86,6 +92,19 @@ class Line {
   // Is all that was queued acknowledged?
   bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
 
+  // What comes is not acknowledged until it holds no more.
+  void hold(bool on) noexcept {
+    holds_ = on;
+    if (resender_) resender_->hold(on);
+  }
+  // Is there an acknowledgement that output() has put off?
+  bool owes() const noexcept { return linked() && resender_->owes(); }
+  // What carries it works again: what is not acknowledged goes again now.
+  void hurry(std::int64_t now) {
+    wait_ = again_;
+    if (!settled()) again_at_ = now;
+  }
+
   // Takes as much as there is room for: how many bytes.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
@@ -93,16 +112,17 @@ class Line {
   void input(Bytes in, std::int64_t now, Buffer& session) {
     for (const std::byte b : in) {
       if (b != std::byte{0}) {
-        if (piece_.size() <= kLongest) piece_.push_back(b);
+        if (piece_.size() <= longest_) piece_.push_back(b);
         continue;
       }
-      if (!piece_.empty() && piece_.size() <= kLongest && uncobs(piece_, packet_))
+      if (!piece_.empty() && piece_.size() <= longest_ && uncobs(piece_, packet_))
         packet(now, session);
       piece_.clear();
     }
   }
-  // Appends what is to go on the line now.
-  void output(std::int64_t now, Buffer& line) {
+  // Appends what is to go on the line now. `patient`: acknowledgements that can go with what is said
+  // next wait for it; who asks so asks again soon, without.
+  void output(std::int64_t now, Buffer& line, bool patient = false) {
     if (lost_) return;
     if (says_start_ || (!linked() && now >= start_at_)) {
       says_start_ = false;
@@ -111,7 +131,7 @@ class Line {
     }
     if (!linked()) return;
     if (lease_ != 0 && now >= beat_at_) resender_->beat();
-    while (resender_->next(packet_)) {
+    while (resender_->next(packet_, patient)) {
       mark(key(mine_, theirs_));
       cobs(packet_, line);
       beat_at_ = now + lease_ / 3;
@@ -119,7 +139,7 @@ class Line {
     if (settled())
       again_at_ = kNever;
     else if (again_at_ == kNever)
-      again_at_ = now + again_;
+      again_at_ = now + wait_;
   }
   // It is `now`: what was not acknowledged goes again, a lease may be over.
   void passed(std::int64_t now) {
@@ -127,7 +147,8 @@ class Line {
     if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";
     if (now < again_at_) return;
     again_at_ = kNever;
-    if (!resender_->waited()) lost_ = "it acknowledges nothing";
+    wait_ = std::min(2 * wait_, std::max(again_most_, again_));
+    if (!resender_->waited() && again_most_ == 0) lost_ = "it acknowledges nothing";
   }
   // When output() or passed() has something to do.
   std::int64_t due() const noexcept {
@@ -139,6 +160,9 @@ class Line {
 
  private:
   static constexpr char kMagic[] = "WEFTLINE";
+
+  // At most so many bytes are these in COBS, without the zero.
+  static constexpr std::size_t cobbed(std::size_t n) noexcept { return n + n / 254 + 2; }
 
   static std::uint32_t key(std::uint32_t from, std::uint32_t to) noexcept {
     std::array<std::byte, 8> b{};
@@ -176,7 +200,9 @@ class Line {
     knows_me_ = true;
     const std::uint32_t before = resender_->under_way();
     resender_->input(p, session);
-    if (resender_->under_way() != before) again_at_ = settled() ? kNever : now + again_;
+    if (resender_->under_way() == before) return;
+    wait_ = again_;
+    again_at_ = settled() ? kNever : now + again_;
   }
   void started(std::int64_t now) {
     const auto field = [this](std::size_t i) {
@@ -186,7 +212,7 @@ class Line {
     if (from == 0 || from == mine_) return;  // an echo
     if (linked()) {
       if (from != theirs_ || (knows_me_ && to == 0)) {  // it may have drawn the same token again
-        lost_ = "it has started anew";
+        if (again_most_ == 0) lost_ = "it has started anew";
         return;
       }
       heard_at_ = now;
@@ -205,18 +231,22 @@ class Line {
   void link(std::int64_t now) {
     const std::uint32_t patience =
         lease_ == 0 ? 0xFFFF'FFFFu : 10 + 2 * (lease_ / std::max(again_, std::uint32_t{1}));
-    resender_.emplace(options_.window, std::clamp<std::size_t>(options_.most, 1, kMost), patience);
+    resender_.emplace(options_.window, most_, patience);
+    resender_->hold(holds_);
+    wait_ = again_;
     heard_at_ = now;
     beat_at_ = now + lease_ / 3;
   }
 
   const LineOptions options_;
+  const std::uint32_t again_most_;    // 0: not of one session
+  const std::size_t most_, longest_;  // bytes of the session in a packet; of a packet in COBS
   const std::uint32_t mine_;
-  std::uint32_t theirs_ = 0;  // 0: nobody was heard
-  std::uint32_t again_, lease_;
-  std::optional<Resender> resender_;  // once it is linked
+  std::uint32_t theirs_ = 0;                // 0: nobody was heard
+  std::uint32_t again_, lease_, wait_ = 0;  // again_, or doubled
+  std::optional<Resender> resender_;        // once it is linked
   const char* lost_ = nullptr;
-  bool says_start_ = false;
+  bool says_start_ = false, holds_ = false;
   // a packet of it has come: from now on it names me in a START, unless it began anew
   bool knows_me_ = false;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;

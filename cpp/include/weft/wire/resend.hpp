@@ -4,6 +4,7 @@
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
 //   receiver:  a packet is taken if it is the next; whatever comes, what was taken so far is acknowledged
+//              hold(true): not what is taken from now on ──hold(false)──► that too
 //
 // A packet: checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below this number),
 // length 2, flags 2 (1: it has a number and bytes); the bytes. Numbers wrap.
@@ -62,14 +63,15 @@ class Resender {
     }
     return took;
   }
-  // The next packet to send; false: none.
-  bool next(Buffer& packet) {
+  // The next packet to send; false: none. `patient`: an acknowledgement that could go with what is
+  // said next waits for it, until a quarter of a window waits for it.
+  bool next(Buffer& packet, bool patient = false) {
     if (sent_ < kept_.size()) {
       make(packet, base_ + static_cast<std::uint32_t>(sent_), kept_[sent_], 1);
       ++sent_;
       return true;
     }
-    if (!owes_) return false;
+    if (!owes_ || (patient && untold_ < window_ / 4)) return false;
     make(packet, 0, {}, 0);
     return true;
   }
@@ -81,6 +83,16 @@ class Resender {
   }
   // The peer is to be told, by an acknowledgement, that this side lives.
   void beat() noexcept { owes_ = true; }
+  // What is taken from now on is not acknowledged, until it holds no more: so the peer sends no more
+  // than a window.
+  void hold(bool on) noexcept {
+    if (on == holds_) return;
+    holds_ = on;
+    told_ = due_;
+    owes_ = owes_ || !on;
+  }
+  // Has the peer still to be told what has come?
+  bool owes() const noexcept { return owes_; }
   // A packet has come; bytes of the session that are due are appended. What is no packet is passed
   // over: the sender will send again.
   void input(Bytes packet, Buffer& in) {
@@ -100,6 +112,7 @@ class Resender {
     if (ahead == 0) {
       put(in, packet.subspan(kPacketHeader));
       due_ = number + 1;
+      ++untold_;
     }
   }
   bool idle() const noexcept { return kept_.empty() && !owes_; }
@@ -118,10 +131,11 @@ class Resender {
   }
   void make(Buffer& packet, std::uint32_t number, Bytes bytes, std::uint16_t flags) {
     owes_ = false;
+    untold_ = 0;
     packet.clear();
     put(packet, std::uint32_t{0});
     put(packet, number);
-    put(packet, due_);
+    put(packet, holds_ ? told_ : due_);
     put(packet, static_cast<std::uint16_t>(bytes.size()));
     put(packet, flags);
     put(packet, bytes);
@@ -138,6 +152,9 @@ class Resender {
   std::uint32_t whiles_ = 0;
   std::uint32_t due_, seen_;  // receiver: the next; one more than the highest that came
   bool owes_ = false;         // an acknowledgement
+  bool holds_ = false;
+  std::uint32_t told_ = 0;    // while it holds: what is acknowledged
+  std::uint32_t untold_ = 0;  // packets taken since the last was sent
 };
 
 }  // namespace weft::inline WEFT_ABI::wire::detail
