@@ -220,6 +220,7 @@ AGREED = {
     "py-montecarlo": [("2 workers", "2 independent", "ns", "p50", 1.053)],
     "py-processes-start": [("hosts", "Pool", "ns", "p50", 1.1)],
     "py-processes-executor": [("Executor", "ProcessPoolExecutor", "ns", "p50", 0.5)],
+    "net-relay": [("the relay", "request and reply", "ns", "p50", 1.5)],
     "py-threads-many": [
         ("threads 1000", "threading.Thread 1000", "ns", "p50", 1.2),
         ("threads 4000", "threading.Thread 4000", "ns", "p50", 1.2),

@@ -8,12 +8,13 @@ import json
 import random
 import sys
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
 from points import Place, Point, Unknown
 
-from weft import _net_server, net
+from weft import _net_relay, _net_server, net
 from weft import coroutines as co
 from weft import processes as ps
 from weft import threads as th
@@ -192,6 +193,69 @@ def is_home(server: str, keys: str, name: str) -> None:
         for end in held:
             end.retire()
     say("left")
+
+
+def is_home_elsewhere(server: str, keys: str, name: str, address: str, relay: str) -> None:
+    """Says another address than its own, as a program does that cannot be reached there."""
+    with net.join(server, keys=keys, name="home", relay=relay) as network:
+        network._meeting.address = address
+        c = th.Channel(name)
+        held = c.reader(), c.writer()
+        network.offer(name, c, readers=True, writers=True)
+        say("offered")
+        wait_for_go()
+        say([s.relayed for s in network._sessions])
+        for end in held:
+            end.retire()
+
+
+def echoes_by_name(server: str, keys: str, name: str) -> None:
+    with net.join(server, keys=keys) as network:
+        values, back = network.reader(f"{name}/values"), network.writer(f"{name}/back")
+        for value in values:
+            back.write(value)
+        back.retire()
+        say("done")
+
+
+def squares_by_name(server: str, keys: str, name: str) -> None:
+    """Is the home of both."""
+    with net.join(server, keys=keys, relay="only") as network:
+        squares, numbers = th.Channel("squares"), th.Channel("numbers")
+        out, source = squares.writer(), numbers.reader()
+        network.offer(f"{name}/squares", squares, readers=True)
+        network.offer(f"{name}/numbers", numbers, writers=True)
+        for n in source:
+            out.write(n * n)
+        out.retire()
+        wait_for_go()
+
+
+def reads_by_name(server: str, keys: str, name: str) -> None:
+    """Until the channel ends, or Ctrl-C: says how."""
+    with net.join(server, keys=keys) as network:
+        values = network.reader(name)
+        try:
+            while True:
+                say(values.read())
+        except (ChannelEnd, KeyboardInterrupt) as end:
+            say(type(end).__name__)
+
+
+def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: str) -> None:
+    """[number, bytes, their checksum], of any length up to some packets."""
+    _net_relay.LEASE = int(lease)
+    dice = random.Random(int(seed))
+    with net.join(server, keys=keys) as network:
+        out = network.writer(name)
+        i = 0
+        try:
+            while True:
+                data = dice.randbytes(dice.choice((0, 10, 1000, 100_000)))
+                out.write([i, data, zlib.crc32(data)])
+                i += 1
+        except ChannelEnd as end:
+            say([i, type(end).__name__])
 
 
 def many_writers(server: str, keys: str, name: str, n: str) -> None:

@@ -31,7 +31,7 @@ def test_writers_by_name(server, keys, program):  # wire 17.3
         c = th.Channel("results")
         r = c.reader()
         network.offer("lab/results", c, writers=True)
-        assert network.names() == [("lab/results", "home", network.address, False, True)]
+        assert network.names() == [("lab/results", "home", network.address, False, True, 0)]
         p = program("names_writer", server.url, keys, "lab/results", 100)
         assert [r.read() for _ in range(100)] == list(range(100))
         with pytest.raises(Retired):

@@ -39,8 +39,8 @@ PyMODINIT_FUNC PyInit__native() {
       init_function(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 ||
       init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report(m) < 0 ||
       init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 || init_limit(m) < 0 ||
-      init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 || init_wire(m) < 0 ||
-      init_network(m) < 0 || init_native_types(m) < 0 || init_cells(m) < 0 ||
+      init_line(m) < 0 || init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 ||
+      init_wire(m) < 0 || init_network(m) < 0 || init_native_types(m) < 0 || init_cells(m) < 0 ||
       init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 || init_guest(m) < 0 ||
       init_interrupts(m) < 0) {
     Py_DECREF(m);

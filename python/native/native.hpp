@@ -593,6 +593,7 @@ int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
 int init_left_open(PyObject* m);
 int init_limit(PyObject* m);
+int init_line(PyObject* m);
 int init_watch(PyObject* m);
 int init_alloc(PyObject* m);
 

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -159,6 +160,7 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
                 "allow": h.allow,
                 "hosts": h.hosts,
                 "trust": h.trust,
+                "relayed": h.relayed,
             }
             for h in hosts
         ]
@@ -169,13 +171,21 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
     width = max((len(n.name) for n in names), default=0)
     for n in names:
         ends = " and ".join(e for e, on in (("readers", n.readers), ("writers", n.writers)) if on)
-        click.echo(f"{n.name:{width}}  {ends} from {n.host} at {n.address}")
+        click.echo(f"{n.name:{width}}  {ends} from {n.host} {_where(n)}")
     for h in hosts:
         trusts = ", trusts" if h.trust else ""
         click.echo(
-            f"host {h.name}: {h.hosts} OS processes at {h.address}{trusts}, runs {', '.join(h.allow)}"
+            f"host {h.name}: {h.hosts} OS processes {_where(h)}{trusts}, runs {', '.join(h.allow)}"
         )
     return EXIT["ok"]
+
+
+def _where(one: Any) -> str:
+    """Where a Named or a Host is reached, and how many sessions of that program go by the relay."""
+    where = f"at {one.address}" if one.address else "by the relay"
+    number = f"{one.relayed} session{'s' * (one.relayed != 1)}"
+    by = " by the relay" if one.address else ""
+    return f"{where} ({number}{by})" if one.relayed else where
 
 
 @click.command(
@@ -209,6 +219,13 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
     help="Where callers reach it; from other machines: the machine's name, and port 0.",
 )
 @click.option(
+    "--relay",
+    type=click.Choice(["auto", "only", "never"]),
+    default="auto",
+    show_default=True,
+    help="Whether callers come through the NATS server: where they cannot reach the address, always, or never.",
+)
+@click.option(
     "--trust",
     is_flag=True,
     help="Pickles, with callers that say so too: each can make this machine run anything.",
@@ -228,6 +245,7 @@ def host(
     hosts: int | None,
     keys: str | None,
     address: str,
+    relay: str,
     trust: bool,
     memory_limit: int | None,
     nice: int,
@@ -251,17 +269,20 @@ def host(
 
     def serve() -> int:
         with (
-            net.join(server, keys=keys, address=address, trust=trust, name=called) as network,
+            net.join(
+                server, keys=keys, address=address, trust=trust, name=called, relay=relay
+            ) as network,
             _net_agent.Agent(
                 network, called, allow, hosts, memory_limit=memory_limit, nice=nice
             ) as agent,
         ):
+            where = f"at {network.address}" if network.address else "by the relay"
             if as_json:
                 said = {"host": called, "address": network.address, "pids": agent.pids}
                 click.echo(json.dumps(said))
             else:
                 click.echo(
-                    f"host {called} at {network.address}, {len(agent.pids)} OS processes, "
+                    f"host {called} {where}, {len(agent.pids)} OS processes, "
                     f"runs {', '.join(agent.allow)}; Ctrl-C stops it"
                 )
             sys.stdout.flush()

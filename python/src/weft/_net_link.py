@@ -1,5 +1,5 @@
-"""Sessions between machines: TLS 1.3 over TCP, and what is said before the session begins (WIRE.md
-17.1, 17.2).
+"""Sessions between machines: TLS 1.3 over TCP, or over the relay (_net_relay.py), and what is said
+before the session begins (WIRE.md 17.1, 17.2).
 
     the native link ──its end of a socket pair──► _carry_out() ──► TLS ──► the other machine
                     ◄─────────────────────────────_carry_back()◄──
@@ -32,17 +32,22 @@ from weft.errors import BadUse, PeerDied
 
 __all__ = [
     "Again",
+    "Came",
     "Refused",
     "Session",
     "Streams",
     "Welcome",
     "asked",
+    "begun",
     "close_writer",
     "couple",
+    "direct",
     "joined",
     "parted",
     "reach",
+    "receiver",
     "serve",
+    "why",
 ]
 
 MAGIC, MOST = b"WEFTNET1", 4096
@@ -54,6 +59,7 @@ UNHEARD = 20_000  # milliseconds for which what was sent may stay without an ack
 
 Said = dict[str, Any]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Refused(Exception):
@@ -76,6 +82,7 @@ class Session:
     Attributes:
         host: what the other program calls itself.
         trusted: whether both sides said so: then values are pickled.
+        relayed: whether it goes through the NATS server.
     """
 
     def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:
@@ -84,6 +91,7 @@ class Session:
         self._loop = carried.get_loop()
         self.host = host
         self.trusted = trusted
+        self.relayed = False
         self._said: Said = {}  # the other side's answer
 
     def give(self, name: str, end: Any) -> None:
@@ -143,15 +151,17 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<session with {self.host}>"
+        return f"<session with {self.host}{' by the relay' if self.relayed else ''}>"
 
 
 # --- bytes ----------------------------------------------------------------------------------------
 
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
-    """Has the system notice that the other machine has fallen silent."""
-    own: socket.socket = writer.get_extra_info("socket")
+    """Has the system notice that the other machine has fallen silent. (The relay has a lease.)"""
+    own: socket.socket | None = writer.get_extra_info("socket")
+    if own is None:
+        return
     own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
@@ -165,14 +175,36 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
-    """Until the link has closed; then the other side is told that this was all."""
+    """Until the link has closed; then the other side is told that this was all. What is said passes
+    in the loop's callback: a task's wake-up more is a tenth of a round trip."""
     loop = asyncio.get_running_loop()
+
+    def pass_on() -> None:
+        if stops.done():
+            return
+        try:
+            data = link.recv(LARGEST)
+        except BlockingIOError:
+            return
+        except OSError:  # closed with something unread
+            data = b""
+        if data:
+            there.write(PIECE.pack(len(data)) + data)
+        if not data or there.transport.get_write_buffer_size():
+            stops.set_result(bool(data))
+
     with contextlib.suppress(OSError):
         try:
-            while data := await loop.sock_recv(link, LARGEST):
-                there.write(PIECE.pack(len(data)) + data)
+            more = True
+            while more:
+                stops: asyncio.Future[bool] = loop.create_future()
+                loop.add_reader(link, pass_on)
+                try:
+                    more = await stops
+                finally:
+                    loop.remove_reader(link)
                 await there.drain()
-        finally:  # also when the link was closed with something unread, which is an error here
+        finally:
             there.write(PIECE.pack(0))
         await there.drain()
 
@@ -260,7 +292,9 @@ async def _session(
     link = _native._Link(
         theirs.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
-    return Session(link, host, trusted, carried)
+    session = Session(link, host, trusted, carried)
+    session.relayed = writer.get_extra_info("relayed") is True
+    return session
 
 
 # --- who comes, and who is reached ----------------------------------------------------------------
@@ -277,12 +311,8 @@ class Welcome(NamedTuple):
     then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
 
 
-async def serve(
-    tls: ssl.SSLContext, address: str, answer: Callable[[Said], Awaitable[Welcome]]
-) -> asyncio.Server:
-    """Listens. Each connection has a task of its own, so that one who says nothing holds up nobody.
-    `answer` may raise Refused."""
-    host, port = parted(address)
+def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
+    """What takes a connection of somebody who comes. `answer` may raise Refused."""
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = await asyncio.wait_for(_heard(reader), GREETING)
@@ -314,12 +344,19 @@ async def serve(
             writer.transport.abort()
             raise
 
+    return came
+
+
+async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server:
+    """Listens. Each connection has a task of its own, so that one who says nothing holds up
+    nobody."""
+    host, port = parted(address)
     return await asyncio.start_server(
         came, host, port, ssl=tls, limit=LARGEST, ssl_handshake_timeout=GREETING
     )
 
 
-def _why(error: Exception, address: str) -> str:
+def why(error: Exception, address: str) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{address} shows a certificate that our authority has not signed: both need keys of one network (`weft net keys`)"
     if isinstance(error, ssl.SSLError):
@@ -333,18 +370,16 @@ def _why(error: Exception, address: str) -> str:
     )
 
 
-async def _greeted(
-    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None
-) -> tuple[Streams, Said]:
-    """A connection with the program at an address, and its answer.
+async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETING) -> Streams:
+    """A connection with the program at an address.
 
     Raises:
-        BadUse: it refuses, or its certificate is not right.
-        OSError: nobody is there.
+        BadUse: its certificate is not right, or it refuses ours.
+        OSError: nobody is there, or nobody answers within `patience` seconds.
     """
     host, port = parted(address)
     try:
-        reader, writer = await asyncio.wait_for(
+        streams = await asyncio.wait_for(
             asyncio.open_connection(
                 host,
                 port,
@@ -353,64 +388,80 @@ async def _greeted(
                 server_hostname="",
                 ssl_handshake_timeout=GREETING,
             ),
-            2 * GREETING,
+            patience,
         )
     except ssl.SSLError as error:
-        raise BadUse(_why(error, address)) from None
+        raise BadUse(why(error, address)) from None
     except (ConnectionResetError, asyncio.IncompleteReadError) as error:
-        raise BadUse(_why(error, address)) from None
+        raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
+    _watch_over(streams[1])
+    return streams
+
+
+async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | None) -> Said:
+    """The answer of the program at the other end.
+
+    Raises:
+        BadUse: it refuses, or its certificate is not right.
+    """
+    reader, writer = streams
     try:
-        _watch_over(writer)
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if fingerprint is not None and _net_keys.fingerprint_of(shown) != fingerprint:
             raise BadUse(
-                f"{address} is not who was announced: its certificate has another fingerprint. "
+                f"{where} is not who was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
         writer.write(_pack(said))
         try:
             answer = await asyncio.wait_for(_heard(reader), GREETING)
         except asyncio.TimeoutError:
-            raise BadUse(f"{address} says nothing: is it a Weft program of this network?") from None
+            raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
         except Refused as error:
-            raise BadUse(f"{address}: {error}") from None
+            raise BadUse(f"{where}: {error}") from None
         except (OSError, EOFError) as error:  # with TLS 1.3 our certificate is refused only now
-            raise BadUse(_why(error, address)) from None
+            raise BadUse(why(error, where)) from None
         if "refused" in answer:
             kind = Again if answer.get("again") is True else BadUse
-            raise kind(f"{address} refuses: {answer['refused']}")
-        return (reader, writer), answer
+            raise kind(f"{where} refuses: {answer['refused']}")
+        return answer
     except BaseException:
         writer.transport.abort()
         raise
 
 
-async def reach(
-    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+async def begun(
+    streams: Streams, where: str, said: Said, fingerprint: str | None = None
 ) -> Session:
-    """A session with the program at an address.
+    """A session over a connection that stands; where: what its other end is called in messages.
 
     Raises:
         BadUse: it refuses, or its certificate is not right.
-        OSError: nobody is there.
     """
-    (reader, writer), answer = await _greeted(tls, address, said, fingerprint)
+    answer = await _greeted(streams, where, said, fingerprint)
     try:
         trusted = said["trust"] is True and answer.get("trust") is True
-        session = await _session(reader, writer, answer["host"][:60], trusted)
+        session = await _session(*streams, answer["host"][:60], trusted)
     except BaseException:
-        writer.transport.abort()
+        streams[1].transport.abort()
         raise
     session._said = answer
     return session
 
 
-async def asked(tls: ssl.SSLContext, address: str, said: Said, fingerprint: str) -> Said:
-    """What the program at an address answers, where no session follows; raises as reach()."""
-    (_, writer), answer = await _greeted(tls, address, said, fingerprint)
-    await close_writer(writer)
+async def reach(
+    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+) -> Session:
+    """A session with the program at an address: raises as direct() and begun()."""
+    return await begun(await direct(tls, address), address, said, fingerprint)
+
+
+async def asked(streams: Streams, where: str, said: Said, fingerprint: str) -> Said:
+    """What the program at the other end answers, where no session follows; raises as begun()."""
+    answer = await _greeted(streams, where, said, fingerprint)
+    await close_writer(streams[1])
     return answer
 
 

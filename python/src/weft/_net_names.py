@@ -25,7 +25,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_link, _net_loop
+from weft import _net_keys, _net_link, _net_loop, _net_relay
 from weft.errors import BadUse, ChannelEnd
 
 try:
@@ -44,6 +44,8 @@ LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how ofte
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
+REACH = 3.0  # seconds for an address to answer, where there is the relay
+BEYOND = 300.0  # seconds for which one that did not answer is not tried again
 BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
 SIDES = ("reader", "writer")
 HOST = "host="  # so begin the names of hosts, and of no channel
@@ -63,9 +65,10 @@ class Named(NamedTuple):
 
     name: str  #:
     host: str  #: what its home's program calls itself
-    address: str  #: where that listens
+    address: str  #: where that listens; "": it is reached by the relay only
     readers: bool  #: whether it gives reader ends
     writers: bool  #: whether it gives writer ends
+    relayed: int = 0  #: how many of its home's sessions go by the relay, as of some seconds ago
 
 
 class Host(NamedTuple):
@@ -77,6 +80,7 @@ class Host(NamedTuple):
     hosts: int  #: how many OS processes it has
     trust: bool
     home: str  #: of the agent: another one has another
+    relayed: int  #: how many of its sessions go by the relay
 
 
 class _Offer:
@@ -130,9 +134,18 @@ class Meeting:
     """What a Network knows of names, on the loop's thread."""
 
     def __init__(
-        self, url: str, keys: Any, host: str, trust: bool, kept: Callable[[Any], None]
+        self,
+        url: str,
+        keys: Any,
+        host: str,
+        trust: bool,
+        relay: str,
+        kept: Callable[[Any], None],
     ) -> None:
         self.url, self.host, self.trust = url, host, trust
+        self._relay_use = relay  # "auto", "only" or "never"
+        self._relay: _net_relay.Relay | None = None
+        self._beyond: dict[str, float] = {}  # homes whose address did not answer: until when
         self.home = secrets.token_hex(8)
         self.kept = kept  # a session that has begun
         self.address = ""
@@ -155,11 +168,18 @@ class Meeting:
             BadUse: the server does not answer, refuses us, or has no JetStream.
             OSError: nobody can listen at the address.
         """
-        self._server = await _net_link.serve(self._server_tls, address, self._answer)
-        self.address = _net_link.joined(self._server)
+        came = _net_link.receiver(self._answer)
+        if self._relay_use != "only":
+            self._server = await _net_link.serve(self._server_tls, address, came)
+            self.address = _net_link.joined(self._server)
         try:
             await self._connect()
+            if self._relay_use != "never":
+                place = f"{self._fingerprint}.{self.home}"
+                self._relay = _net_relay.Relay(self._nats, place, self._server_tls, came)
+                await self._relay.begin()
         except BaseException:
+            await self.leave()
             await self.end()
             raise
         self._start(self._renew_for_ever())
@@ -170,6 +190,10 @@ class Meeting:
         task.add_done_callback(self._tasks.discard)
 
     async def _connect(self) -> None:
+        async def back() -> None:
+            if self._relay is not None:
+                self._relay.hurry()
+
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             if self._nats is None:  # else the client would try for ever
@@ -182,6 +206,7 @@ class Meeting:
                     name=self.host,
                     tls=self._client_tls,
                     error_cb=trouble,
+                    reconnected_cb=back,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=0.25,
                     connect_timeout=5,
@@ -224,8 +249,8 @@ class Meeting:
                 )
         return self._bucket
 
-    async def end(self) -> None:
-        """Lets go of all names, and of the server."""
+    async def leave(self) -> None:
+        """Lets go of all names; nobody comes any more. Sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())
@@ -233,13 +258,18 @@ class Meeting:
             self._had(offer)
         if self._server is not None:
             self._server.close()
-        if self._nats is None:
-            return
-        if self._nats.is_connected:
+        if self._nats is not None and self._nats.is_connected:
             with contextlib.suppress(*_LOST):
                 await asyncio.wait_for(
                     asyncio.gather(*map(self._let_go, offers), return_exceptions=True), SERVER / 2
                 )
+
+    async def end(self) -> None:
+        """Lets go of the server, and of sessions by the relay."""
+        if self._relay is not None:
+            await self._relay.end()
+        if self._nats is None:
+            return
         with contextlib.suppress(*_LOST, AttributeError):  # the client writes to what it has lost
             await asyncio.wait_for(self._nats.close(), SERVER / 2)
 
@@ -280,7 +310,7 @@ class Meeting:
         with contextlib.suppress(*_LOST, BadUse):
             entry = _entry_of((await (await self._names()).get(name)).value or b"", name)
             return (
-                f" by {entry['host']} at {entry['address']}: take another name, or end that program. "
+                f" by {entry['host']} {_at(entry)}: take another name, or end that program. "
                 f"A name whose home was killed is free after {LIVES:.0f} seconds"
             )
         return ": try again, or take another name"
@@ -299,6 +329,8 @@ class Meeting:
                 "fingerprint": self._fingerprint,
                 "home": self.home,
                 "host": self.host,
+                "relay": self._relay is not None,
+                "relayed": 0 if self._relay is None else self._relay.sessions,
                 "ticket": offer.new_ticket(now),
                 **offer.entry(),
             }
@@ -422,14 +454,14 @@ class Meeting:
             "ticket": entry["ticket"],
         }
         try:
-            session = await _net_link.reach(
-                self._client_tls, entry["address"], said, entry["fingerprint"]
-            )
+            streams, where = await self._way_to(entry)
         except OSError as error:
             raise ConnectionError(
-                f"{entry['host']}, the home of {name!r}, does not answer at {entry['address']} ({error}): if it was killed its name is "
-                f"gone within {LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here"
+                f"{entry['host']}, the home of {name!r}, does not answer {error}: if it was killed its name is gone within "
+                f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here, "
+                "or with the relay"
             ) from None
+        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
         self.kept(session)
         return session
 
@@ -453,16 +485,15 @@ class Meeting:
             return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
         except OSError as error:
             raise ConnectionError(
-                f"the agent of host {name!r} does not answer at {entry['address']} ({error}): if it was killed its name is gone within "
-                f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here (--address)"
+                f"the agent of host {name!r} does not answer {error}: if it was killed its name is gone within {LIVES:.0f} seconds; "
+                "if it is on another machine, it has to join with an address that can be reached from here (--address), or with the relay"
             ) from None
 
     async def _reach_host(
         self, name: str, entry: dict[str, Any], said: dict[str, Any]
     ) -> _net_link.Session:
-        session = await _net_link.reach(
-            self._client_tls, entry["address"], said, entry["fingerprint"]
-        )
+        streams, where = await self._way_to(entry)
+        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
         self._passes[name] = entry, str(session._said.get("pass"))
         session._said["home"] = entry["home"]
         self.kept(session)
@@ -475,12 +506,49 @@ class Meeting:
         entry, known = self._passes[name]
         said = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
         with contextlib.suppress(OSError, BadUse):
+            streams, where = await self._way_to(entry)
             answer = await _net_link.asked(
-                self._client_tls, entry["address"], {**said, "fate": call}, entry["fingerprint"]
+                streams, where, {**said, "fate": call}, entry["fingerprint"]
             )
             found = answer.get("fate")
             return found if isinstance(found, dict) else None
         return None
+
+    async def _way_to(self, entry: dict[str, Any]) -> tuple[_net_link.Streams, str]:
+        """A connection with the home of an entry, and what that is called: at its address, or by
+        the relay where that does not answer (17.17).
+
+        Raises:
+            BadUse: its certificate is not right, or it refuses ours.
+            OSError: it does not answer; says "at …", "by the relay …" or both, with the reasons.
+        """
+        now = asyncio.get_running_loop().time()
+        address, home = entry["address"], entry["home"]
+        both = self._relay is not None and entry.get("relay") is True
+        why = []
+        if address and self._relay_use != "only" and not (both and self._beyond.get(home, 0) > now):
+            try:
+                patience = REACH if both else 2 * _net_link.GREETING
+                return await _net_link.direct(self._client_tls, address, patience), address
+            except OSError as error:
+                why.append(f"at {address} ({error})")
+        if self._relay is None or not both:
+            if not why or self._relay_use == "only":
+                side = "it" if self._relay is not None else "this program"
+                why.append(f"by the relay (which {side} does not use)")
+            raise ConnectionError(", nor ".join(why))
+        where = f"{entry['host']}, by the relay,"
+        try:
+            streams = await self._relay.open(f"{entry['fingerprint']}.{home}", self._client_tls)
+        except ssl.SSLError as error:
+            raise BadUse(_net_link.why(error, where)) from None
+        except OSError as error:
+            self._beyond.pop(home, None)
+            raise ConnectionError(", nor ".join([*why, f"by the relay ({error})"])) from None
+        if why:
+            self._beyond = {h: until for h, until in self._beyond.items() if until > now}
+            self._beyond[home] = now + BEYOND
+        return streams, where
 
     async def _ticket_for(self, name: str, side: str, patience: float) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
@@ -530,7 +598,7 @@ class Meeting:
     async def names(self) -> list[Named]:
         entries = await self._entries(lambda name: not name.startswith(HOST))
         return sorted(
-            Named(name, e["host"], e["address"], e["readers"], e["writers"])
+            Named(name, e["host"], e["address"], e["readers"], e["writers"], _relayed(e))
             for name, e in entries.items()
         )
 
@@ -541,9 +609,8 @@ class Meeting:
             with contextlib.suppress(KeyError, TypeError, ValueError):  # no host's
                 allow = [str(run) for run in e["allow"]]
                 name = key.removeprefix(HOST)
-                found.append(
-                    Host(name, e["address"], allow, int(e["hosts"]), bool(e["trust"]), e["home"])
-                )
+                hosts, trust = int(e["hosts"]), bool(e["trust"])
+                found.append(Host(name, e["address"], allow, hosts, trust, e["home"], _relayed(e)))
         return sorted(found)
 
     async def _entries(self, wanted: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
@@ -564,6 +631,15 @@ class Meeting:
                 f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"
             ) from None
         return found
+
+
+def _at(entry: dict[str, Any]) -> str:
+    return f"at {entry['address']}" if entry["address"] else "by the relay"
+
+
+def _relayed(entry: dict[str, Any]) -> int:
+    said = entry.get("relayed")
+    return said if isinstance(said, int) and said >= 0 else 0
 
 
 def _entry_of(packed: bytes, name: str) -> dict[str, Any]:

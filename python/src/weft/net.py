@@ -86,7 +86,8 @@ class Door:
         _net_link.parted(address)
         self._loop = _net_loop.use()
         try:
-            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, self._answer))
+            came = _net_link.receiver(self._answer)
+            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, came))
         except BaseException:
             _net_loop.done(self._loop)
             raise
@@ -228,16 +229,18 @@ class Network:
     Calls that block the thread are used in coroutines as in `await io(network.writer)(name)`.
 
     Attributes:
-        address: where others reach this program, "HOST:PORT".
+        address: where others reach this program, "HOST:PORT"; "" where that is the relay only.
         name: what it calls itself.
     """
 
-    def __init__(self, url: str, folder: Any, address: str, trust: bool, name: str) -> None:
+    def __init__(
+        self, url: str, folder: Any, address: str, trust: bool, name: str, relay: str
+    ) -> None:
         self.name = name
         self._sessions: set[Session] = set()
         self._closed = False
         _net_link.parted(address)
-        self._meeting = Meeting(url, folder, name, trust, self._keep)
+        self._meeting = Meeting(url, folder, name, trust, relay, self._keep)
         self._loop = _net_loop.use()
         try:
             _net_loop.call(self._loop, self._meeting.begin(address))
@@ -379,11 +382,12 @@ class Network:
             return
         self._closed = True
         with contextlib.suppress(BadUse):  # after a fork
-            _net_loop.call(self._loop, self._meeting.end())
+            _net_loop.call(self._loop, self._meeting.leave())
             sessions = list(self._sessions)
             for session in sessions:
                 session._link.close("the other program has left the network")
             _net_loop.call(self._loop, _all_carried(sessions))
+            _net_loop.call(self._loop, self._meeting.end())
             _net_loop.done(self._loop)
 
     def __enter__(self) -> Network:
@@ -408,6 +412,7 @@ def join(
     address: str = "127.0.0.1:0",
     trust: bool = False,
     name: str | None = None,
+    relay: str = "auto",
 ) -> Network:
     """Makes this program a member of the network whose programs meet at a NATS server. Blocks the
     thread; in a coroutine: `await io(net.join)()`.
@@ -418,15 +423,20 @@ def join(
         keys, trust, name: as for `listen`.
         address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
             for programs on one machine.
+        relay: "auto": sessions go directly, and through the server where the other program's
+            address cannot be reached. "only": always through the server; this program listens at
+            no address. "never": no session goes that way.
 
     Raises:
         BadUse: there are no keys; the server does not answer, or refuses them; that is not an
-            address.
+            address, or not such a relay.
         OSError: it is not possible to listen there.
     """
+    if relay not in ("auto", "only", "never"):
+        raise BadUse(f"relay is 'auto', 'only' or 'never', not {relay!r}")
     folder = _net_keys.folder_of(keys)
     url = server or _net_keys.server_of(folder)
     scheme, colons, rest = url.partition("://")
     if not colons or scheme not in ("nats", "tls") or not rest:
         raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
-    return Network(f"tls://{rest}", folder, address, trust, _called(name))
+    return Network(f"tls://{rest}", folder, address, trust, _called(name), relay)

@@ -1,0 +1,406 @@
+"""Sessions through the NATS server, where programs do not reach each other (WIRE.md 17.17 to
+17.21). The lines below: test_ways.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import far_parts as parts
+import pytest
+
+from weft import _net_names, _net_relay, _net_server, net
+from weft import threads as th
+from weft.errors import BadUse, PeerDied, ProcessDied, Retired
+
+
+def joined(server: Any, keys: Any, relay: str = "only", **more: Any) -> net.Network:
+    return net.join(server.url, keys=keys, relay=relay, **more)
+
+
+# --- what goes directly goes so too ---------------------------------------------------------------
+
+
+def test_writers_by_name(server, keys, program):  # wire 17.17
+    with joined(server, keys, name="home") as network:
+        assert network.address == ""
+        c = th.Channel("results")
+        r = c.reader()
+        network.offer("lab/results", c, writers=True)
+        p = program("names_writer", server.url, keys, "lab/results", 100)
+        assert [r.read() for _ in range(100)] == list(range(100))
+        with pytest.raises(Retired):
+            r.read()
+        assert (p.heard(), p.ended()) == ("written", 0)
+
+
+def test_readers_by_name(server, keys, program):
+    with joined(server, keys) as network:
+        c = th.Channel("work")
+        w = c.writer()
+        network.offer("lab/work", c, readers=True)
+        two = [program("names_reader", server.url, keys, "lab/work") for _ in range(2)]
+        assert [p.heard() for p in two] == ["has it"] * 2
+        assert [s.relayed for s in network._sessions] == [True] * 2
+        for i in range(10):
+            w.write(i)
+        w.retire()
+        got = [p.heard() for p in two]
+        assert sorted(got[0][0] + got[1][0]) == list(range(10))
+        assert [how for _, how in got] == ["Retired"] * 2
+
+
+def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 17.19
+    """Of some megabytes too: more than a window, in messages that the server takes."""
+    values: list[Any] = [None, -(2**70), 1.5, "text ✓", [1, {"k": b""}], bytes(range(256)) * 12_000]
+    with joined(server, keys) as network:
+        out, back = th.Channel("values"), th.Channel("back")
+        w, r = out.writer(), back.reader()
+        network.offer("e/values", out, readers=True)
+        network.offer("e/back", back, writers=True)
+        p = program("echoes_by_name", server.url, keys, "e")
+        for value in values:
+            w.write(value)
+            assert r.read() == value
+        w.retire()
+        with pytest.raises(Retired):
+            r.read()
+        assert p.heard() == "done"
+
+
+def test_a_choice_over_far_and_near_ends(server, keys, program):
+    p = program("squares_by_name", server.url, keys, "s")
+    with joined(server, keys, "auto") as network:
+        squares, numbers = network.reader("s/squares"), network.writer("s/numbers")
+        near = th.Channel("near")
+        r, w = near.reader(), near.writer()
+        for n in range(20):
+            assert th.select(th.Output(numbers, n), r)[0] == 0
+            assert th.select(r, squares) == (1, n * n)
+        assert th.select(squares, th.after(0.01))[0] == 1
+        w.retire()
+        numbers.retire()
+        with pytest.raises(Retired):
+            squares.read()
+    p.go()
+
+
+def test_poison(server, keys, program):
+    with joined(server, keys) as network:
+        c = th.Channel("c")
+        w = c.writer()
+        network.offer("c", c, readers=True)
+        p = program("reads_by_name", server.url, keys, "c")
+        w.write(1)
+        assert p.heard() == 1
+        w.poison()
+        assert p.heard() == "Poisoned"
+
+
+def test_a_host(server, keys, agent):
+    """Calls, what they raise, and the death of its OS process."""
+    agent("gpu1", "--relay", "only")
+    with joined(server, keys, "auto") as network:
+        host = network.host("gpu1")
+        numbers, doubled = th.Channel("numbers"), th.Channel("doubled")
+
+        @th.process
+        def gives(out: Any, back: Any) -> list[int]:
+            got = []
+            for n in range(20):
+                out.write(n)
+                got.append(back.read())
+            out.retire()
+            return got
+
+        got = th.run(
+            gives(numbers.writer(), doubled.reader()),
+            parts.doubles.on(host)(numbers.reader(), doubled.writer()),
+        )
+        assert got == [[2 * n for n in range(20)], "done"]
+        with pytest.raises(parts.Odd):
+            th.run(parts.fails.on(host)("odd"))
+        pids = th.Channel("pids")
+        keep = pids.reader()
+
+        @th.process
+        def listens(pids: Any) -> None:
+            pids.read()
+
+        with pytest.raises(ProcessDied, match="gpu1") as died:
+            th.run(parts.dies.on(host)(pids.writer()), listens(pids.reader()))
+        assert died.value.signal == signal.SIGKILL
+        keep.retire()
+
+
+# --- which way ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An address where somebody listens and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        yield f"127.0.0.1:{listens.getsockname()[1]}"
+
+
+@pytest.fixture
+def refusing() -> str:
+    """One where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        return f"127.0.0.1:{listens.getsockname()[1]}"
+
+
+@pytest.fixture(params=["silent", "refusing"])
+def nowhere(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
+    """By the relay then, without being told to; and the next time at once."""
+    monkeypatch.setattr(_net_names, "REACH", 0.3)
+    p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
+    assert p.heard() == "offered"
+    with joined(server, keys, "auto") as network:
+        r = network.reader("lab")
+        tried: list[str] = []
+        direct = _net_names._net_link.direct
+
+        async def noted(tls: Any, address: str, patience: float = 1) -> Any:
+            tried.append(address)
+            return await direct(tls, address, patience)
+
+        monkeypatch.setattr(_net_names._net_link, "direct", noted)
+        w = network.writer("lab")
+        assert tried == []
+        writes = threading.Thread(target=w.write, args=(7,))
+        writes.start()
+        assert r.read() == 7
+        writes.join()
+        p.go()
+        assert p.heard() == [True, True]
+
+
+def test_one_that_answers_is_not_gone_around(server, keys, program):  # wire 17.17
+    with joined(server, keys, "auto") as network:
+        c = th.Channel("c")
+        r = c.reader()
+        network.offer("c", c, writers=True)
+        program("names_writer", server.url, keys, "c", 1)
+        assert r.read() == 0
+        assert [s.relayed for s in network._sessions] == [False]
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [("never", "auto"), ("auto", "never"), ("only", "never")]
+)
+def test_a_side_that_does_without(server, keys, program, refusing, here, there):  # wire 17.17
+    p = program("is_home_elsewhere", server.url, keys, "lab", refusing, there)
+    assert p.heard() == "offered"
+    at = "by the relay \\(which it does not use\\)" if here == "only" else f"at {refusing}"
+    with (
+        joined(server, keys, here) as network,
+        pytest.raises(ConnectionError, match=f"home of 'lab', does not answer {at}"),
+    ):
+        network.reader("lab")
+    p.go()
+
+
+def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monkeypatch):
+    monkeypatch.setattr(_net_relay, "BACK", 0.0)  # the server has not been away
+    p = program("is_home_elsewhere", server.url, keys, "lab", refusing, "auto")
+    assert p.heard() == "offered"
+    p.kill()
+    p.ended()
+    with (
+        joined(server, keys, "auto") as network,
+        pytest.raises(ConnectionError, match=rf"at {refusing} .*, nor by the relay \(nobody"),
+    ):
+        network.writer("lab")
+
+
+def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.21
+    """It listens where the home should: its certificate has another fingerprint."""
+    with joined(server, other_keys) as impostor, joined(server, keys) as network:
+        impostor.offer("c", th.Channel("c"), writers=True)
+
+        async def put_another_fingerprint() -> None:
+            names, meeting = await impostor._meeting._names(), network._meeting
+            entry = json.loads((await names.get("c")).value)
+            entry["fingerprint"] = meeting._fingerprint
+            await names.put("c", json.dumps(entry).encode())
+            place = f"{meeting._fingerprint}.{impostor._meeting.home}"
+            relay = impostor._meeting._relay
+            await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._heard)
+
+        impostor._call(put_another_fingerprint())
+        with pytest.raises(BadUse, match="by the relay, is not who was announced"):
+            network.writer("c")
+
+
+def test_keys_of_another_authority(server, keys, strange_keys, monkeypatch):  # wire 17.21
+    """The server might let it in; a program does not."""
+    with joined(server, keys) as network, joined(server, keys) as other:
+        network.offer("c", th.Channel("c"), writers=True)
+        monkeypatch.setattr(
+            other._meeting,
+            "_client_tls",
+            _net_names._net_keys.context(Path(strange_keys), server=False),
+        )
+        with pytest.raises(BadUse, match=r"by the relay, shows a certificate that our authority"):
+            other.writer("c")
+
+
+@pytest.mark.parametrize("relay", ["", "always", None, True])
+def test_no_such_relay(server, keys, relay):
+    with pytest.raises(BadUse, match="relay is 'auto', 'only' or 'never'"):
+        joined(server, keys, relay)
+
+
+# --- who is told ----------------------------------------------------------------------------------
+
+
+def ls(server: Any, keys: Any, *more: str) -> str:
+    command = [sys.executable, "-m", "weft.cli", "net", "ls", "--server", server.url]
+    command += ["--keys", str(keys), *more]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def test_ls_says_who_goes_by_the_relay(server, keys, program, monkeypatch):  # wire 17.17
+    monkeypatch.setattr(_net_names, "RENEW", 0.05)
+    with joined(server, keys, name="home") as network:
+        c = th.Channel("c")
+        w = c.writer()
+        network.offer("c", c, readers=True)
+        assert ls(server, keys) == "c  readers from home by the relay\n"
+        p = program("reads_by_name", server.url, keys, "c")
+        w.write(1)
+        assert p.heard() == 1
+        assert [repr(s).endswith(" by the relay>") for s in network._sessions] == [True]
+        while "(1 session)" not in ls(server, keys):
+            pass
+        (found,) = json.loads(ls(server, keys, "--json"))
+        assert (found["name"], found["address"], found["relayed"]) == ("c", "", 1)
+        w.retire()
+        while network.names()[0].relayed:
+            pass
+
+
+# --- lost -----------------------------------------------------------------------------------------
+
+SEED = 11
+RESTARTS = int(os.environ.get("WEFT_RESTARTS", "3"))
+
+
+def checked(r: Any, i: int) -> None:
+    number, data, checksum = r.read()
+    assert (number, zlib.crc32(data)) == (i, checksum)
+
+
+def test_the_server_is_restarted_under_load(server, keys, program, tmp_path):  # wire 17.19
+    """Nothing is lost, nothing doubled, nothing spoilt."""
+    with joined(server, keys) as network:
+        c = th.Channel("numbers")
+        r = c.reader()
+        network.offer("numbers", c, writers=True)
+        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 20_000)
+        checked(r, 0)
+        address = server.url.removeprefix("tls://")
+        running = [server]
+
+        def restart() -> None:
+            for _ in range(RESTARTS):
+                running.pop().stop(signal.SIGKILL)
+                running.append(_net_server.Server(tmp_path / "server", address))
+                restarted.release()
+
+        restarted = threading.Semaphore(0)
+        restarts = threading.Thread(target=restart)
+        restarts.start()
+        i = 1
+        try:
+            for _ in range(RESTARTS):
+                while not restarted.acquire(blocking=False):
+                    checked(r, i)
+                    i += 1
+                for _ in range(20):
+                    checked(r, i)
+                    i += 1
+            r.retire()
+            number, how = p.heard()
+            assert (how, number - i in (0, 1)) == ("Retired", True)
+        finally:
+            restarts.join()
+            running[0].stop()
+
+
+def test_a_peer_that_is_killed_is_dead_after_the_lease(
+    server, keys, program, monkeypatch
+):  # wire 17.19
+    monkeypatch.setattr(_net_relay, "LEASE", 1000)
+    with joined(server, keys) as network:
+        c = th.Channel("numbers")
+        r = c.reader()
+        network.offer("numbers", c, writers=True)
+        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 1000)
+        for i in range(10):
+            checked(r, i)
+        p.kill()
+        with pytest.raises(PeerDied):
+            while True:
+                r.read()
+
+
+def test_one_that_is_stopped_is_dead_after_the_lease(
+    server, keys, program, monkeypatch
+):  # wire 17.19
+    """And when it goes on it hears that the session is over."""
+    monkeypatch.setattr(_net_relay, "LEASE", 1000)
+    with joined(server, keys) as network:
+        c = th.Channel("numbers")
+        r = c.reader()
+        network.offer("numbers", c, writers=True)
+        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 1000)
+        checked(r, 0)
+        p.process.send_signal(signal.SIGSTOP)
+        with pytest.raises(PeerDied):
+            while True:
+                r.read()
+        p.process.send_signal(signal.SIGCONT)
+        assert p.heard()[1] == "PeerDied"
+
+
+def test_ctrl_c(server, keys, program):
+    """Who is interrupted says goodbye: the other side need not wait for the lease."""
+    with joined(server, keys) as network:
+        c = th.Channel("c")
+        w = c.writer()
+        network.offer("c", c, readers=True)
+        p = program("reads_by_name", server.url, keys, "c")
+        w.write(1)
+        assert p.heard() == 1
+        p.process.send_signal(signal.SIGINT)
+        assert (p.heard(), p.ended()) == ("KeyboardInterrupt", 0)
+        with pytest.raises((Retired, PeerDied)):
+            w.write(2)
+
+
+def test_the_home_leaves(server, keys, program):
+    network = joined(server, keys)
+    c = th.Channel("c")
+    w = c.writer()
+    network.offer("c", c, readers=True)
+    p = program("reads_by_name", server.url, keys, "c")
+    w.write(1)
+    assert p.heard() == 1
+    network.close()
+    assert (p.heard(), p.ended()) == ("PeerDied", 0)
+    w.retire()
