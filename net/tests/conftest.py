@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ os.environ["WEFT_NATS_SERVER"] = str(SERVER)
 class Program:
     """One of programs.py, under way."""
 
-    def __init__(self, name: str, *args: object) -> None:
-        command = [sys.executable, str(HERE / "programs.py"), name, *map(str, args)]
+    def __init__(self, name: str, *args: object, before: Sequence[str] = ()) -> None:
+        command = [*before, sys.executable, str(HERE / "programs.py"), name, *map(str, args)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
         )
@@ -67,8 +67,8 @@ class Program:
 def program() -> Iterator[Callable[..., Program]]:
     started: list[Program] = []
 
-    def start(name: str, *args: object) -> Program:
-        started.append(Program(name, *args))
+    def start(name: str, *args: object, before: Sequence[str] = ()) -> Program:
+        started.append(Program(name, *args, before=before))
         return started[-1]
 
     yield start
@@ -112,8 +112,16 @@ ALLOWED = [
 class Agent:
     """`weft host`, under way."""
 
-    def __init__(self, server: Any, keys: Path, name: str, *more: str, folder: Path = HERE) -> None:
-        command = [sys.executable, "-m", "weft.cli", "host", "--join", server.url]
+    def __init__(
+        self,
+        url: str,
+        keys: Path,
+        name: str,
+        *more: str,
+        folder: Path = HERE,
+        before: Sequence[str] = (),
+    ) -> None:
+        command = [*before, sys.executable, "-m", "weft.cli", "host", "--join", url]
         command += ["--keys", str(keys), "--name", name, "--json", *more]
         if "--allow" not in more:
             command += [word for each in ALLOWED for word in ("--allow", f"far_parts:{each}")]
@@ -143,7 +151,7 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
     started: list[Agent] = []
 
     def start(name: str = "gpu1", *more: str, **where: Path) -> Agent:
-        started.append(Agent(server, keys, name, *more, **where))
+        started.append(Agent(server.url, keys, name, *more, **where))
         return started[-1]
 
     yield start

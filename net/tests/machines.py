@@ -1,0 +1,192 @@
+"""Machines of a test: namespaces with a network each, and a switch between them that delays, loses and cuts.
+
+    with Machines(3, seed=1) as machines:                     10.77.0.1, 10.77.0.2, 10.77.0.3
+        machines.said(delay=0.02, loss=0.02)                  from now on, for each packet
+        machines.said(cut=[2])                                nothing to or from the second
+        [*machines.inside(2), "python", …]                    a command, on the second
+
+Why no netem: not every kernel has it (that of the machine where this was written has none), and its losses cannot
+be counted from a test. Each machine has a TUN device, whose packets go to the switch, a program of its own;
+what that loses TCP sends again, as on any bad line.
+
+Invariants
+- A namespace lives as long as its holder, a `cat` whose input is ours: with the test everything goes.
+- The switch draws what it loses from a seed, in the order in which packets come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import heapq
+import json
+import os
+import random
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+NETWORK = "10.77.0"
+CLONE_NEWNET = 0x4000_0000
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x4004_54CA, 1, 0x1000
+
+
+def why_not() -> str:
+    """Why machines cannot be made here; "": they can."""
+    if os.geteuid() != 0:
+        return "namespaces with networks are for root: nothing was cut, delayed or lost"
+    for program in ("ip", "unshare", "nsenter"):
+        if shutil.which(program) is None:
+            return f"there is no `{program}`: nothing was cut, delayed or lost"
+    if not Path("/dev/net/tun").exists():
+        return "there is no /dev/net/tun: nothing was cut, delayed or lost"
+    tried = subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False)
+    return "" if tried.returncode == 0 else f"no namespaces here: {tried.stderr!r}"
+
+
+class Machines:
+    def __init__(self, n: int, seed: int) -> None:
+        self.holders = [
+            subprocess.Popen(
+                ["unshare", "-n", "sh", "-c", "ip link set lo up && echo && exec cat"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            for _ in range(n)
+        ]
+        for holder in self.holders:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"\n"  # it is in its namespace
+        pids = [str(h.pid) for h in self.holders]
+        self.switch = subprocess.Popen(
+            [sys.executable, str(Path(__file__).resolve()), str(seed), *pids],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._heard()
+
+    def _heard(self) -> dict[str, int]:
+        assert self.switch.stdout is not None
+        line = self.switch.stdout.readline()
+        assert line, "the switch has ended"
+        counts: dict[str, int] = json.loads(line)
+        return counts
+
+    def said(self, **how: Any) -> dict[str, int]:
+        """How packets go from now on; what they have come to: `passed`, `lost`, `cut`.
+
+        Args:
+            delay: seconds, each way.
+            jitter: seconds more, at random: so they overtake each other.
+            loss: of 1.
+            cut: the machines that nobody reaches, and that reach nobody.
+        """
+        assert self.switch.stdin is not None
+        self.switch.stdin.write(json.dumps(how) + "\n")
+        self.switch.stdin.flush()
+        return self._heard()
+
+    def address(self, machine: int) -> str:
+        return f"{NETWORK}.{machine}"
+
+    def inside(self, machine: int) -> list[str]:
+        """What stands before a command that is to run there."""
+        return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
+
+    def __enter__(self) -> Machines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (self.switch, *self.holders):
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.close()
+            process.wait()
+            process.stdout.close()
+
+
+# --- the switch -------------------------------------------------------------------------------------------------------
+
+
+def _device(pid: str, machine: int) -> int:
+    """A TUN device in that process's namespace, with its address."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path(f"/proc/{pid}/ns/net").open() as there, Path("/proc/self/ns/net").open() as here:
+        if libc.setns(there.fileno(), CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+        device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+        fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", b"tun0", IFF_TUN | IFF_NO_PI))
+        for command in (
+            ["addr", "add", f"{NETWORK}.{machine}/24", "dev", "tun0"],
+            ["link", "set", "tun0", "up"],
+        ):
+            subprocess.run(["ip", *command], check=True)
+        if libc.setns(here.fileno(), CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+    return device
+
+
+class _Switch:
+    def __init__(self, seed: int, pids: list[str]) -> None:
+        self.devices = {i + 1: _device(pid, i + 1) for i, pid in enumerate(pids)}
+        self.random = random.Random(seed)
+        self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
+        self.counts = {"passed": 0, "lost": 0, "cut": 0}
+        self.due: list[tuple[float, int, int, bytes]] = []  # when, number, to whom, packet
+        self.number = 0
+
+    def came(self, machine: int, packet: bytes) -> None:
+        to = packet[19] if packet[0] >> 4 == 4 else 0  # IPv6 asks who is there, and nobody is
+        if to not in self.devices:
+            return
+        if {machine, to} & set(self.how["cut"]):
+            self.counts["cut"] += 1
+        elif self.random.random() < self.how["loss"]:
+            self.counts["lost"] += 1
+        else:
+            self.number += 1
+            late = self.how["delay"] + self.random.random() * self.how["jitter"]
+            heapq.heappush(self.due, (time.monotonic() + late, self.number, to, packet))
+
+    def deliver(self) -> float | None:
+        """Seconds until the next is due; None: there is none."""
+        while self.due:
+            wait = self.due[0][0] - time.monotonic()
+            if wait > 0:
+                return wait
+            _, _, to, packet = heapq.heappop(self.due)
+            if to in self.how["cut"]:
+                self.counts["cut"] += 1
+                continue
+            self.counts["passed"] += 1
+            try:
+                os.write(self.devices[to], packet)
+            except BlockingIOError:  # its queue is full
+                self.counts["lost"] += 1
+        return None
+
+    def run(self) -> None:
+        machines = {device: machine for machine, device in self.devices.items()}
+        print(json.dumps(self.counts), flush=True)
+        while True:
+            ready, _, _ = select.select([0, *machines], [], [], self.deliver())
+            for device in ready:
+                if device == 0:
+                    line = sys.stdin.readline()
+                    if not line:
+                        return
+                    self.how.update(json.loads(line))
+                    print(json.dumps(self.counts), flush=True)
+                    continue
+                with contextlib.suppress(BlockingIOError):
+                    self.came(machines[device], os.read(device, 65536))
+
+
+if __name__ == "__main__":
+    _Switch(int(sys.argv[1]), sys.argv[2:]).run()

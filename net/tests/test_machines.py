@@ -1,0 +1,158 @@
+"""Programs on machines of their own, over lines that lose, delay, disorder and are cut (machines.py). Where machines
+cannot be made these are skipped, and say why."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import machines
+import pytest
+from conftest import Agent
+from machines import Machines
+
+from weft import _net_server, net
+from weft import threads as th
+
+WHY_NOT = machines.why_not()
+needs_machines = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+PORT = 4222
+
+
+@pytest.fixture
+def lan() -> Iterator[Machines]:
+    """Three machines. The first has the server."""
+    seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
+    print("seed", seed)
+    with Machines(3, seed) as made:
+        yield made
+
+
+@pytest.fixture
+def meeting(lan: Machines, keys: Path, tmp_path: Path, program: Callable[..., Any]) -> str:
+    folder = net.make_keys(tmp_path / "server", by=keys)
+    address = f"{lan.address(1)}:{PORT}"
+    url = program("is_server", folder, address, before=lan.inside(1)).heard()
+    return str(url)
+
+
+# --- lines that lose --------------------------------------------------------------------------------------------------
+
+
+@needs_machines
+@pytest.mark.parametrize(
+    ("capacity", "n", "most"),
+    [(0, 60, 4000), (64, 3000, 2000), (0, 3, 600_000)],
+    ids=["rendezvous", "buffer", "large"],
+)
+def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
+    """2 % of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all values arrive, in
+    order, as they were."""
+    home = program("sums", meeting, keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
+    assert home.heard() == "offered"
+    before = lan.said(delay=0.02, jitter=0.005, loss=0.02)
+    p = program("sends", meeting, keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
+    sent, came = p.heard(), home.heard()
+    counts = lan.said()
+    print(counts)
+    assert came == sent and came[0] == n
+    assert counts["lost"] > before["lost"] == 0  # the line was as bad as that
+
+
+# --- a machine that is cut off ----------------------------------------------------------------------------------------
+
+
+@needs_machines
+def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
+    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not; what was held through the
+    session stays dead when the line is back, and the same program is met anew."""
+    home = program("is_cut", meeting, keys, f"{lan.address(2)}:0", before=lan.inside(2))
+    assert home.heard() == "offered"
+    p = program("cuts_off", meeting, keys, f"{lan.address(3)}:0", before=lan.inside(3))
+    assert home.heard() == "a job"
+    assert p.heard() == 1
+    lan.said(cut=[2])
+    p.go()
+    assert p.heard() == {"write": ["PeerDied", True], "read": ["PeerDied", False]}
+    assert home.heard() == ["PeerDied", False]  # its read: the writer was over there
+    assert home.heard()[0] == "PeerDied"
+    assert lan.said(cut=[])["cut"] > 0
+    p.go()
+    assert p.heard() == [["PeerDied", False], ["PeerDied", False]]  # nothing was sent
+    assert p.heard() == "wrote"
+    assert home.heard() == "back"
+
+
+@needs_machines
+def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
+    """Its jobs are done on the other one, none is lost, and its death has no signal, for nobody knows."""
+    agents = [
+        Agent(
+            meeting,
+            keys,
+            f"gpu{i}",
+            *("--hosts", "1", "--address", f"{lan.address(i)}:0"),
+            *("--allow", "far_parts:squares"),
+            before=lan.inside(i),
+        )
+        for i in (1, 2)
+    ]
+    try:
+        p = program(
+            "squares_on_two", meeting, keys, f"{lan.address(3)}:0", 60, before=lan.inside(3)
+        )
+        assert p.heard() == "ten"
+        lan.said(cut=[2])
+        p.go()
+        found, lost = p.heard()
+        assert found == [[i, i * i] for i in range(60)]
+        assert lost == [["gpu2", None]] or lost == []  # []: it had no job in hand
+        assert p.ended() == 0
+    finally:
+        for one in agents:
+            one.process.kill()
+            one.ended()
+
+
+# --- a server that is restarted ---------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_restarted_under_load(keys, program, tmp_path):  # wire 17.8
+    """Five times, by SIGKILL, while names are offered and withdrawn. Sessions go on meanwhile, and each time who
+    comes next is met."""
+    folder = net.make_keys(tmp_path / "server", by=keys)
+    server = _net_server.Server(folder, "127.0.0.1:0")
+    address = server.url.removeprefix("tls://")
+    try:
+        loads = [program("offers_and_withdraws", server.url, keys, f"load/{i}") for i in range(2)]
+        assert [p.heard() for p in loads] == ["here", "here"]
+        with net.join(server.url, keys=keys, name="home") as network:
+            c, numbers = th.Channel("c"), th.Channel("numbers")
+            r, counts = c.reader(), numbers.reader()
+            keep = c.writer()
+            network.offer("c", c, writers=True)
+            network.offer("numbers", numbers, writers=True)
+            program("counts_by_name", server.url, keys, "numbers")
+            assert counts.read() == 0
+            at = 1
+            for i in range(5):
+                server.stop(signal.SIGKILL)
+                for _ in range(100):  # nobody needs the server for that
+                    assert counts.read() == at
+                    at += 1
+                server = _net_server.Server(folder, address)
+                p = program("names_writer", server.url, keys, "c", 1)
+                assert r.read() == 0
+                assert p.heard() == "written", i
+            keep.retire()
+            counts.retire()
+        for p in loads:
+            p.go()
+        assert all(p.heard() >= 1 for p in loads)
+        assert [p.ended() for p in loads] == [0, 0]
+    finally:
+        server.stop()
