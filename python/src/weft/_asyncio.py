@@ -1,12 +1,12 @@
-"""Weft inside asyncio: what the extension module asks of a loop, and what an awaiting task runs.
+"""Weft inside asyncio: what the extension module needs of a loop, and what an awaiting task runs.
 
 Loaded when an operation or a network first meets a running loop; the rules are 6.6 and 13.
 
 Invariants
 - A loop's Link is made once, lives as long as the loop, and is woken through its reader.
-- A cancellation that found its operation committed is owed: it is asked for again in the loop's
-  next turn, unless somebody took it back meanwhile (`uncancel`, as `asyncio.timeout` and
-  `TaskGroup` do).
+- If a cancellation comes when its operation has committed already, it is *owed*: it is requested
+  again in the loop's next turn, unless it was taken back meanwhile (by `uncancel`, as
+  `asyncio.timeout` and `TaskGroup` do).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, TypeGuard
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-# How the current task is set: by the function of 3.12 and later, before that in a dictionary.
+# How to set the current task: from 3.12 on by a function, before that in a dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
 _current_task = asyncio.current_task
@@ -52,12 +52,12 @@ def _link_of(loop: Any) -> Any:
 
 
 def running_loops() -> list[Any]:
-    """The loops that have met Weft and run."""
+    """The loops that have used Weft and are running."""
     return [loop for loop in list(_links) if loop.is_running()]
 
 
 def _lives(loop: Any, identity: int) -> bool:
-    """Whether the task of that identity has not ended. (One that the collector has found is in no
+    """Whether the task with that id() has not ended. (One that the collector has freed is in no
     list any more.)
     """
     return not loop.is_closed() and any(
@@ -66,21 +66,21 @@ def _lives(loop: Any, identity: int) -> bool:
 
 
 def _go_on(future: Any) -> None:
-    """From anywhere: what awaits the future is run."""
+    """Runs what awaits the future. May be called from any thread."""
     loop = future.get_loop()
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
 
 def _is_look(handle: Any) -> bool:
-    """Whether it is a network's look at its standstill (rule 10.6), which wakes nobody."""
+    """Is it the check for a standstill (rule 10.6), which wakes no process?"""
     return getattr(handle._callback, "__name__", None) == "weft_standstill"
 
 
 def _alone(loop: Any) -> bool | None:
-    """Whether nothing but networks of Weft could ever run on the loop: no task but those that wait
-    for a network, no timer, no callback, no socket. False if the loop does not show this; None if
-    only callbacks that run next are left.
+    """Can nothing but networks of Weft ever run on the loop? That is so if it has no task except
+    those that wait for a network, no timer, no callback and no socket. False also if the loop does
+    not let us see this; None: only callbacks that run next are left.
     """
     try:
         if loop._signal_handlers:
@@ -101,18 +101,18 @@ def _alone(loop: Any) -> bool | None:
 
 # ------------------------------------------------------------------------------------------------ cancellations owed
 
-_owing: weakref.WeakKeyDictionary[Any, None] = (
-    weakref.WeakKeyDictionary()
-)  # a loop may be closed before it pays
+# weak, since a loop may be closed before it has cancelled its tasks
+_owing: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
 
 
 def _wanted(task: Any) -> bool:
-    """Whether a cancellation of the task is still asked for."""
+    """Is the task still to be cancelled?"""
     return not task.done() and (not hasattr(task, "cancelling") or task.cancelling() > 0)
 
 
 def _owe() -> None:
-    """The running task was cancelled when its operation had committed already."""
+    """The running task was cancelled after its operation had committed: the cancellation is
+    owed."""
     task = asyncio.current_task()
     if task is not None:
         _owing[task] = None
@@ -121,7 +121,7 @@ def _owe() -> None:
 
 
 def _no_longer_owed(task: Any) -> bool:
-    """Whether a cancellation was owed to the task; from here on none is."""
+    """Was a cancellation owed to the task? Afterwards none is."""
     if task not in _owing:
         return False
     del _owing[task]
@@ -137,7 +137,7 @@ def _pay(task: Any) -> None:
 
 
 def _owed() -> bool:
-    """At the start of an operation: is the running task to be cancelled now (rule 6.1)?"""
+    """At the start of an operation: must the running task be cancelled now (rule 6.1)?"""
     task = asyncio.current_task()
     return _no_longer_owed(task) and _wanted(task)
 
@@ -146,23 +146,25 @@ def _owed() -> bool:
 
 
 class _End(asyncio.Future):  # type: ignore[type-arg]
-    """What a task awaits that waits for the end of a network: `_alone` knows it by this."""
+    """The future that a task awaits when it waits for the end of a network: by this `_alone` knows
+    it."""
 
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Whether it is what a signal's handler raised."""
+    """Is it an exception that the handler of a signal has raised?"""
     return error is not None and not isinstance(error, asyncio.CancelledError)
 
 
 class _Saying:
     """While tasks of the main thread's loop wait for networks, Ctrl-C says where their processes
-    are, and then does what it did.
+    are, and then does what it would have done.
 
-    Only in place of asyncio's handler and Python's default: a program's own is its own (rule 6.7).
+    It replaces only asyncio's handler and Python's default, never a handler of the program's own
+    (rule 6.7).
 
-    A waiting may end on another thread than it began on (a task that its loop dropped is collected
-    there), where no handler can be set: then the loop's next turn, the next waiting or the next
-    Ctrl-C takes ours away, whichever is first.
+    A wait may end on another thread than it began on (if a task that its loop has dropped is
+    collected there). No handler can be set on that thread; then ours is removed by the loop's next
+    turn, the next wait or the next Ctrl-C, whichever is first.
     """
 
     def __init__(self) -> None:
@@ -170,13 +172,13 @@ class _Saying:
         self._before: Any = None
 
     def begin(self, loop: Any) -> object | None:
-        """What `end` is given."""
+        """A wait begins. Returns what must be passed to `end`."""
         if threading.current_thread() is not threading.main_thread():
             return None
         mine = object()
         self._waiting.add(mine)
         if len(self._waiting) == 1:
-            self._stop(None)  # what a last one left
+            self._stop(None)  # what an earlier wait has left
             self._start(loop)
         return mine
 
@@ -204,7 +206,8 @@ class _Saying:
     def _stop(self, loop: Any) -> None:
         before, self._before = self._before, None
         if before is not None and not (loop and loop.is_running()):
-            # Its loop dropped this task: asyncio's runner has gone, and did not find its handler, which it would have removed.
+            # The loop has dropped this task. asyncio's runner is gone; it did not find its handler,
+            # which it would have removed.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
@@ -231,7 +234,7 @@ _saying = _Saying()
 
 
 async def _drive(guest: Any, block: BaseException | None = None) -> Any:
-    """Wait for a network that is a guest: its results, or raises what failed in it."""
+    """Waits for a network that is a guest. Gives its results, or raises what failed in it."""
     loop = asyncio.get_running_loop()
     mine = _saying.begin(loop)
     try:
@@ -317,10 +320,10 @@ async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
 class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
     """What `asyncio.current_task()` gives in a process of a guest.
 
-    It behaves as an `asyncio.Task` towards those who use one: `asyncio.timeout`, `TaskGroup`,
+    It behaves like an `asyncio.Task` for code that uses one: `asyncio.timeout`, `TaskGroup`,
     libraries that ask for the current task. Cancelling it raises `asyncio.CancelledError` in the
-    process, at what it awaits; the process that this leaves has ended quietly. It is done when the
-    process has ended.
+    process, at what it awaits; if that leaves the process, the process has ended quietly. It is
+    done when the process has ended.
     """
 
     def __init__(self, process: Any, loop: Any) -> None:
@@ -394,7 +397,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
                 super().set_exception(outcome)
                 self._log_traceback = False  # the group knows
         except RuntimeError:
-            pass  # the loop is closed: there is nobody to be told
+            pass  # the loop is closed: nothing waits for this any more
 
 
 # ------------------------------------------------------------------------------------------------ timeouts
@@ -403,8 +406,8 @@ _EXPIRED = "a timeout of Weft has expired"  # in 3.10 this tells our request fro
 
 
 class TaskLimit:
-    """The limit of a `timeout` in a task. It cancels the task; its own request is known by the
-    task's count of requests, in Python 3.10 by its message.
+    """The limit of a `timeout` in a task. It cancels the task. It recognises its own request by the
+    task's count of requests, in Python 3.10 by the message.
     """
 
     def __init__(self) -> None:
@@ -479,7 +482,7 @@ class TaskLimit:
             self._timer = None
 
     def _look(self, at: float) -> None:
-        """The loop's clock may be coarse, and early."""
+        """The time should have come; but the loop's clock may be coarse, and early."""
         left = at - _native.now()
         if left > 0:
             self._timer = asyncio.get_running_loop().call_later(max(left, 0.001), self._look, at)
@@ -496,7 +499,8 @@ class TaskLimit:
         self._task.cancel(_EXPIRED)
 
     def _take_back(self, delivered: bool) -> bool:
-        """Our request. True: there is no other one beyond those of before."""
+        """Takes our request back. True: there are no requests beyond those that were there
+        before."""
         alone = not hasattr(self._task, "uncancel") or self._task.uncancel() <= self._requests
         if alone and not delivered:
             _no_longer_owed(self._task)

@@ -1,9 +1,10 @@
 """Building a component from its source, once for each content.
 
-The key of a library is what the compiler sees: the source with all that it includes (preprocessed), the compiler's version and
-its flags. So a header that changes makes another library, and what has not changed is found.
+The key of a library is what the compiler sees: the source with all that it includes (preprocessed),
+the compiler's version and its flags. So when a header changes another library is built, and if
+nothing has changed the old one is found.
 
-Invariant: a library in the cache is whole: it is written beside its place and moved there.
+Invariant: a library in the cache is complete: it is written to another file, which is then renamed.
 """
 
 from __future__ import annotations
@@ -78,14 +79,16 @@ def build(
     debug: bool = False,
     flags: Sequence[str] = (),
 ) -> Path:
-    """Build a component from one C++ source; returns the path of the library.
+    """Builds a component from one C++ source; returns the path of the library.
 
-    It is kept in `cache_dir()` under a name made of what the compiler saw, so that it is built once; `output` is a copy of it.
-    `debug`: with symbols, assertions and without optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those. What the
-    compiler warns of goes to the standard error, when it compiles.
+    The library is kept in `cache_dir()`, under a name made from what the compiler saw, so that it
+    is built once; `output` becomes a copy of it. `debug`: with symbols and assertions, without
+    optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those. When it is compiled,
+    warnings go to the standard error.
 
     Raises:
-        BadUse: there is no such file or no compiler, or the compiler refused it: the message has what it said, as it is.
+        BadUse: there is no such file or no compiler, or the source does not compile: the message
+            has the compiler's own.
     """
     path = Path(source)
     if not path.is_file():

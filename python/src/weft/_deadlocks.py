@@ -1,17 +1,19 @@
-"""Partial deadlock: processes that nothing that can still run will ever wake (rules 10.5, 14.3).
+"""Partial deadlock: processes that will never be woken by anything that can still run (rules 10.5,
+14.3).
 
 From the facts of one moment (python/native/partial.cpp) the processes that may go on are found, as
 a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 
-- who runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go on;
-- who waits at a channel may go on if a process that may go on holds an end of it, if an end of it
-  is held by nobody that is known (a local variable, a value under way, another thread), or if its
-  other side never had an end; a guard that is silent, since its channel has retired, counts for
-  nothing;
-- who waits at a barrier may go on if any process elsewhere may;
-- who waits for its children may go on if all of them may.
+- a process that runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go
+  on;
+- a process that waits at a channel may go on if a process that may go on holds an end of it, if one
+  of its ends is held by no known process (but by a local variable, a value under way, another
+  thread), or if its other side never had an end; a guard that is silent, since its channel has
+  retired, does not count;
+- a process that waits at a barrier may go on if any process elsewhere may;
+- a process that waits for its children may go on if all of them may.
 
-The others are stuck. (Ends of either side count: whoever holds one may poison it.)
+The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ Action = Literal["warn", "raise"]
 
 
 class Place(NamedTuple):
-    """A channel or barrier at which somebody waits. Holders are the numbers of processes."""
+    """A channel or barrier at which a process waits. Holders are the numbers of processes."""
 
     name: str
     is_channel: bool
@@ -48,9 +50,8 @@ class Waiter(NamedTuple):
     parent: int
     state: str  #: "able", "places" or "children"
     places: list[tuple[int, bool]]  #: key of the place, and whether it writes
-    silent: Sequence[
-        str
-    ] = ()  #: channels that have ended for its select: nobody comes there (rule 5.6)
+    #: channels that have ended for its select: no partner will come there (rule 5.6)
+    silent: Sequence[str] = ()
     may_go_on: bool = True
 
 
@@ -65,11 +66,10 @@ class Stuck(NamedTuple):
 
 
 class PartialDeadlock:
-    """What :func:`deadlocks` found; false if nothing.
+    """What :func:`deadlocks` has found; false if nothing.
 
     Attributes:
-        processes: the stuck processes, by path. Those that wait for stuck children only are not
-            among them.
+        processes: the stuck processes, by path, without those that only wait for stuck children.
     """
 
     def __init__(self, processes: list[Stuck], ids: frozenset[int]) -> None:
@@ -124,11 +124,11 @@ def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[S
 
 
 def deadlocks() -> PartialDeadlock:
-    """The processes, of all runs of this program, that are stuck at this moment; from any thread or
-    process.
+    """The processes of all runs of this program that are stuck at this moment. May be called from
+    any thread or process.
 
-    It goes by the ends that processes hold by their arguments: see docs/observing.md for what it
-    cannot see.
+    It knows the ends that processes hold by their arguments; docs/observing.md says what it cannot
+    see.
     """
     rows: list[Stuck] = []
     ids: set[int] = set()
@@ -141,8 +141,8 @@ def deadlocks() -> PartialDeadlock:
 
 
 class _IdleCheck:
-    """Looks whenever a scheduler or a thread process falls idle; reports processes that were not
-    reported before.
+    """Looks whenever a scheduler or a thread process becomes idle, and reports processes that were
+    not reported before.
     """
 
     def __init__(self, action: Action) -> None:
@@ -169,7 +169,7 @@ _checks: list[_IdleCheck] = []
 
 @contextlib.contextmanager
 def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
-    """While the block runs, looks for partial deadlocks whenever an executor falls idle.
+    """While the block runs, looks for partial deadlocks whenever an executor becomes idle.
 
     Args:
         action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and

@@ -1,8 +1,8 @@
 """Debug mode: it detects objects that were changed after they were sent (rules 9.2, 14.5).
 
-From the beginning of a write on its object belongs to the receiver. Whoever has it may change it,
-so a change alone is no proof; what is reported is a change at a time when nobody was allowed to
-make one, or that only the sender can have made:
+From the moment a write begins its object belongs to the receiver. The process that has an object
+may change it, so a change alone proves nothing. Reported are changes at a time when no process may
+change the object, and changes that only the sender can have made:
 
     begin of the write ──── under way ────► the reader goes on: from here on it may change the object
            │                                     compared here (1)
@@ -14,9 +14,9 @@ A fingerprint is a hash of the object's pickle (buffers, such as those of numpy 
 in place). What cannot be pickled, or gives two pickles in a row that differ, is not watched.
 
 Invariants
-- The last `_KEPT` objects that each process sent are watched for (3), and kept alive for it. When a
-  process receives anything mutable, or its children end, its list is cleared: an object may have
-  come back.
+- The last `_KEPT` objects that each process sent are watched for (3), and are kept alive for that.
+  When a process receives anything mutable, or its children end, its list is cleared, since an
+  object may have come back.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
 """
@@ -74,8 +74,8 @@ class Changed(NamedTuple):
     kind: str  #: its type's name
     channel: str
     file: str
-    line: int  #: of the write
-    noticed: str  #: when it was noticed
+    line: int  #: the line of the write
+    noticed: str  #: when the change was noticed, in words
 
     def __str__(self) -> str:
         return (
@@ -118,7 +118,7 @@ def _hasher() -> Callable[[Any], bytes]:
 
 
 def is_atom(value: Any) -> bool:
-    """Can it not be changed?"""
+    """Is it immutable?"""
     if isinstance(value, tuple | frozenset):
         return all(map(is_atom, value))
     return isinstance(value, _ATOMS + _BY_IDENTITY) and type(value).__module__ in (
@@ -149,7 +149,7 @@ class _Sent:
         self.file, self.line = _leaving.caller()
         self.thread = threading.get_ident()  # the sender's
         self.under_way = True
-        self.stale = False  # another thread's process ended, which may have changed it rightly
+        self.stale = False  # a process of another thread, which may have changed it, has ended
         self.told = False
 
 
@@ -259,7 +259,8 @@ class Debug:
         self._refresh(key)
 
     def _refresh(self, key: int) -> None:
-        """The process goes on: what the receivers changed meanwhile was theirs to change."""
+        """The process goes on. Takes new fingerprints: what receivers changed meanwhile they were
+        allowed to change."""
         for sent in self._kept.get(key, ()):
             if not sent.under_way:
                 digest = fingerprint(sent.value)
@@ -336,16 +337,17 @@ def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug 
     (rule 9.2), and names each process that the end of a channel left, with its line, in a warning
     to the logger `weft` (rule 3.5).
 
-    An array that is lent to a native component (rule 16.6) is summed when it is lent, and again
-    when the component takes it, gives it on and, if it only reads it, gives it back.
+    Of an array that is lent to a native component (rule 16.6) a checksum is made when it is lent,
+    and again when the component takes it, passes it on and, if it only reads it, gives it back.
 
-    It pickles every mutable object that is sent, twice, and again when it is taken and around every
-    operation of its sender. `WEFT_DEBUG=1` in the environment turns it on at the start.
+    The debug mode pickles every mutable object that is sent, twice, and again when it is taken and
+    around every operation of its sender. `WEFT_DEBUG=1` in the environment turns it on at the
+    start.
 
     Args:
-        report: called with a :class:`Changed`; a WeftWarning at the line of the write if None.
+        report: called with a :class:`Changed`; None: a WeftWarning at the line of the write.
     Returns:
-        the debug mode that has begun, or the one that has ended; None if there was none.
+        The debug mode that has begun, or the one that has ended; None if there was none.
     """
     global _present
     before = _present

@@ -1,18 +1,18 @@
-"""weft.processes.Executor: calls with futures over OS processes, as
-concurrent.futures.ProcessPoolExecutor has them.
+"""weft.processes.Executor: calls with futures over OS processes, like
+concurrent.futures.ProcessPoolExecutor.
 
     submit() ──waits in `_State`──► a feeder's batch ──► its host computes it, in_order() ──► futures
                                           └─the host dies──► all that is not over: BrokenProcessPool
 
 Each host has a feeder: a thread with a small network, which writes batches to its host and reads
-results. Calls that take less than a millisecond go many at a time, as many as take some two
-together; one that takes longer goes alone. A host sends what it has after two milliseconds, so no
-result waits for a batch.
+results. Calls that take less than a millisecond are sent many at a time: as many as take about two
+milliseconds together. A longer call is sent alone. A host sends its results after two milliseconds,
+so that no result waits long for the rest of its batch.
 
 Invariants (of `_State.lock`)
 - A call is in `waiting`, or in the batch of one feeder, or over.
-- Once `broken` is set nothing is waiting, and nothing comes.
-- An OS process is started without the lock, for that runs the user's code (rule 12.1); it is
+- Once `broken` is set no call is waiting, and no more are accepted.
+- An OS process is started without the lock, since that runs the user's code (rule 12.1). It is
   counted in `starting` until its feeder is in `feeders`.
 """
 
@@ -36,8 +36,8 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Executor"]
 
-LONG = 0.002  # seconds that a batch is to take, and that results are kept
-MOST = 256  # calls of a batch
+LONG = 0.002  # the seconds that a batch should take, and for which results are kept back
+MOST = 256  # the most calls in a batch
 
 
 class _Call:
@@ -48,7 +48,7 @@ class _Call:
 
 
 class _State:
-    """What an executor and its feeders share; the feeders do not keep the executor."""
+    """What an executor and its feeders share. So the feeders do not keep the executor alive."""
 
     def __init__(self, setting: Any, workers: int, max_tasks: int | None) -> None:
         self.setting, self.workers, self.max_tasks = setting, workers, max_tasks
@@ -57,14 +57,15 @@ class _State:
         self.waiting: deque[_Call] = deque()
         self.idle = 0  # feeders that wait for calls
         self.starting = 0  # OS processes that have no feeder yet
-        self.ended = False  # nothing more comes
+        self.ended = False  # no more calls come
         self.broken: str | None = None
         self.feeders: list[threading.Thread] = []
-        self.hosts: set[Any] = set()  # what is killed if it breaks
+        self.hosts: set[Any] = set()  # the hosts to kill if it breaks
 
     def take(self, most: Callable[[_Call], int], same: bool = False) -> list[_Call]:
-        """Calls to run, at most as many as `most` says of the first, and not those that others
-        could begin; waits for one. None: there are no more. `same`: calls of one function.
+        """Waits for a call, and gives calls to run: at most as many as `most` says for the first
+        one, and leaving enough for idle feeders. An empty list: there are no more. `same`: only
+        calls of one function.
         """
         batch: list[_Call] = []
         with self.lock:
@@ -91,7 +92,7 @@ class _State:
             self.changed.notify_all()
 
     def join(self) -> None:
-        """Waits for all feeders, those too whose OS process is being started."""
+        """Waits for all feeders, also for those whose OS process is still being started."""
         with self.lock:
             while self.starting:
                 self.changed.wait()
@@ -100,11 +101,11 @@ class _State:
             feeder.join()
 
     def start(self, call: _Call) -> None:
-        """One more OS process with its feeder, for a call that waits; without the lock. If none can
-        be started nobody hears of the call.
+        """Starts one more OS process with its feeder, for a call that waits. Called without the
+        lock. If it cannot be started, the call is dropped again.
 
         Raises:
-            what Host() raises, unless another feeder has the call already.
+            what Host() raises, unless another feeder has taken the call already.
         """
         try:
             host = _host.Host(self.setting)
@@ -138,7 +139,7 @@ class _State:
             call.future.set_running_or_notify_cancel()
 
     def break_it(self, why: str, batch: list[_Call]) -> None:
-        """A host has died: nothing goes on."""
+        """A host has died: the executor is broken, all calls fail."""
         with self.lock:
             self.broken = self.broken or why
             calls, self.waiting = [*batch, *self.waiting], deque()
@@ -160,8 +161,8 @@ def in_order(
     compute: Callable[..., Any],
     send: Callable[[list[tuple[int, Any, _pickling.Failure | None]]], None],
 ) -> None:
-    """Runs compute(*call) for each call of a batch. send() gets what is over, every LONG seconds
-    and at the end: (the call's place in the batch, its value, its failure).
+    """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, send() gets
+    what is done: (the call's place in the batch, its value, its failure) for each.
     """
     done: list[tuple[int, Any, _pickling.Failure | None]] = []
     last = time.monotonic()
@@ -178,13 +179,14 @@ def in_order(
 
 
 def next_size(size: int, calls: int, seconds: float) -> int:
-    """Calls of the next batch, after one of `size` at most whose `calls` took so long."""
+    """The size of the next batch, after a batch (of at most `size`) whose `calls` took so many
+    seconds."""
     each = seconds / calls
     return max(1, min(MOST, 2 * size, int(LONG / max(each, 1e-6))))
 
 
 def _compute(tasks: Any, results: Any) -> None:
-    """A process in the host: batches of calls in, their results out."""
+    """The process in the host: reads batches of calls, and writes their results."""
     functions: dict[bytes, Any] = {}
 
     def call(packed: bytes, args: Any, keywords: Any) -> Any:
@@ -201,7 +203,7 @@ def _compute(tasks: Any, results: Any) -> None:
 def _send(results: Any, done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
     try:
         results.write(done)
-    except BadUse:  # one of them cannot go: each by itself
+    except BadUse:  # one of them cannot be sent: try each by itself
         for number, value, failure in done:
             wrong = _pickling.why_not("the result", value)
             if wrong is not None:
@@ -213,7 +215,7 @@ def _send(results: Any, done: list[tuple[int, Any, _pickling.Failure | None]]) -
 
 
 class _Feeder:
-    """Feeds one host, and the next when that has had its calls."""
+    """Feeds one host, and then the next when that one has had all its calls."""
 
     def __init__(self, state: _State, host: _host.Host) -> None:
         self.state, self.host = state, host
@@ -243,7 +245,8 @@ class _Feeder:
         return packed
 
     def _good(self) -> list[tuple[bytes, Any, Any]]:
-        """The batch as it goes; what cannot has failed, and is no more in it."""
+        """The batch in the form in which it is sent. A call that cannot be sent has failed, and is
+        taken out."""
         good, sent = [], []
         for call in self.batch:
             try:
@@ -257,7 +260,7 @@ class _Feeder:
     def _write(self, tasks: Any) -> None:
         try:
             tasks.write(self._good())
-        except BadUse:  # the arguments of one cannot go
+        except BadUse:  # the arguments of one call cannot be sent
             good = []
             for call in self.batch:
                 wrong = _pickling.why_not("a call's arguments", (call.args, call.keywords))
@@ -295,7 +298,7 @@ class _Feeder:
                 self.batch = []
 
     def run(self) -> bool:
-        """Until nothing is left for this host. False: it died."""
+        """Feeds the host until there is nothing left for it. False: it died."""
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
         _shared.run(
             self.call(tasks.reader(), results.writer()),
@@ -305,7 +308,7 @@ class _Feeder:
 
 
 def _feed(state: _State, host: _host.Host) -> None:
-    """A feeder's thread."""
+    """What the thread of a feeder runs."""
     feeder = None
     try:
         while True:
@@ -350,14 +353,14 @@ threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it 
 def _far_state(on: Any, workers: int | None) -> _State:
     """
     Raises:
-        BadUse: these are no hosts of a network.
+        BadUse: `on` does not name hosts of a network.
     """
     where = _hosts.named(on) if isinstance(on, str) else on
     if where is None:
         raise BadUse(
             f"Executor: on={on!r} is the name of a host of a network, and none is joined: net.join() first"
         )
-    from weft import _net_executor  # who has such hosts has what it needs
+    from weft import _net_executor  # with such hosts, what it needs is installed
 
     return _net_executor.State(where, workers)
 
@@ -366,11 +369,11 @@ class Executor(_Executor):
     """Calls in OS processes that stay warm: a drop-in for `concurrent.futures.ProcessPoolExecutor`.
 
     Args:
-        max_workers: how many processes; the number of CPUs that this one may use.
-        mp_context: of multiprocessing. If its way to start is forkserver, it is here; else each
-            process is a fresh interpreter.
+        max_workers: how many processes; None: as many as the CPUs that this one may use.
+        mp_context: a context of multiprocessing. If that starts processes by forkserver, so does
+            this; else each process is a fresh interpreter.
         initializer, initargs: called in each process before anything else.
-        max_tasks_per_child: calls after which a process makes place for a fresh one.
+        max_tasks_per_child: after so many calls a process is replaced by a fresh one.
         preload: modules that each process imports first.
         threads: of BLAS and OpenMP in each; None: what the environment says.
         on: hosts of a network (weft.net) whose OS processes take the calls, in place of processes

@@ -1,15 +1,15 @@
-"""One OS process that runs processes of this program: how it is started, told what to do, and
-missed when it dies.
+"""A host: an OS process that runs processes of this program. How it is started, how it gets its
+work, and how its death is noticed.
 
     parent: Host() ──"jobs" handed over──► child: weft._child.main()
             call() ──the call, its ends, "orders", "result"──► runs it ──what it returned, or a failure──► call() returns or raises
             a cancellation: "orders" retires ──► the process there is cancelled ──its end──► call() raises Cancelled
             the child dies: the session ends ──► ProcessDied
 
-Everything goes through channels of the wire. The child ends when its parent does, or lets go of it.
+Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
 
-Invariant: a call's ends were handed over before the child is told of it; one that it is never told
-of, it is told to let go of.
+Invariant: the ends of a call are handed over before the child is told of the call. If it is not to
+be told of it after all, it is told to let go of those ends.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
 __all__ = ["Attempt", "Host", "Setting", "run_away"]
 
-# What the libraries of numerics ask for the number of their threads.
+# The environment variables by which numerical libraries are told how many threads to use.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
 
-KEPT = "kept"  # so begin the names of ends whose extended reads are not lost with the child (WIRE.md 4.7)
+# the names of ends whose extended reads are not lost with the child begin with this (WIRE.md 4.7)
+KEPT = "kept"
 
 compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
 
 
 class Setting(NamedTuple):
-    """What a host has beside what its parent has."""
+    """How a host differs from its parent."""
 
     preload: tuple[str, ...] = ()  #: modules that it imports first
     initializer: Any = None  #: called in it before anything else
@@ -50,24 +51,24 @@ class Setting(NamedTuple):
     affinity: frozenset[int] | None = None  #: the CPUs on which it may run
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
-    threads: int | None = None  #: of BLAS and OpenMP
-    start: str = "spawn"  #: of _start.WAYS
-    warm: bool = False  #: it runs many calls, each on a thread; else one, on its main thread
+    threads: int | None = None  #: the number of threads of BLAS and OpenMP
+    start: str = "spawn"  #: one of _start.WAYS
+    warm: bool = False  #: it runs many calls, each on a thread; else one call, on its main thread
 
 
 class Attempt:
-    """A call that is supervised (_supervisor.py). What it says of the ends: see SupervisedPort in
-    native/far.hpp.
+    """One attempt at a call that is supervised (_supervisor.py). SupervisedPort in native/far.hpp
+    says what it means for the ends.
     """
 
     def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
-        self.last = last  #: nobody is started in its place
-        self.in_hand = in_hand  #: where the values go that it had in hand; None: back
+        self.last = last  #: there is no attempt after this one
+        self.in_hand = in_hand  #: the values that it has in hand go there; None: back
         self.died = False
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
-    """What the child is to have as this process has it."""
+    """What the child needs to be like this process."""
     import weft
 
     initializer = None
@@ -95,8 +96,8 @@ _COUNTERS = Path("/proc/vmstat")  # Linux
 
 
 def _killed_for_memory() -> int:
-    """How many processes the system has killed for want of memory since it began; 0 where it does
-    not say.
+    """How many processes the system has killed since it started because memory ran out; 0 if it
+    does not say.
     """
     with contextlib.suppress(OSError):
         for line in _COUNTERS.read_text(encoding="ascii").splitlines():
@@ -114,8 +115,8 @@ def _name() -> str:
 
 
 def _over_memory(ours: socket.socket) -> Any:
-    """A link in shared memory over this socket; None where the system has none, or there are many
-    already: then over the socket itself.
+    """A link in shared memory, set up over this socket. None: the system has no shared memory, or
+    there are too many such links; then the socket itself is used.
     """
     try:
         return _native._Link(os.dup(ours.fileno()), _name(), True)
@@ -130,7 +131,7 @@ def _refuse_imports() -> None:
             'put what starts it below `if __name__ == "__main__":`'
         )
     module = _shared.imported_for_call.get()
-    if module is not None:  # and each of those would import it again
+    if module is not None:  # each of the OS processes would import it again, without end
         raise BadUse(
             f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
             'put what starts them below `if __name__ == "__main__":`'
@@ -143,7 +144,7 @@ _forked_before: set[int] = (
 
 
 class Host:
-    """An OS process of its own (see _start.py); closed, it ends.
+    """An OS process of its own (see _start.py). It ends when this is closed.
 
     Raises:
         BadUse: the initializer cannot be sent; the main module, or one with a function to be
@@ -152,7 +153,7 @@ class Host:
     """
 
     def __init__(self, setting: Setting | None = None, later: bool = False) -> None:
-        """`later`: join() is called afterwards, for a fork needs to come before any link."""
+        """`later`: the caller calls join() afterwards, since a fork must come before any link."""
         _refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()
@@ -163,13 +164,13 @@ class Host:
         beginning = pickle.dumps(_preparation(setting))
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
-        # How to begin; behind that the child writes where it crashes.
+        # Says how to begin. If the child crashes, it writes where at the end of this file.
         self._said = preparation = tempfile.TemporaryFile()  # noqa: SIM115
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
         self._heard = heard = _said.Heard()
         self._link: Any = None
-        self._jobs: Any = None  # this and the next: until join() has made them
+        self._jobs: Any = None  # made by join(), as is the next
         self._member: Any = None
         mine: set[int] = set()
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
@@ -191,7 +192,7 @@ class Host:
                     _forked_before.difference_update(mine)
                 self._mine = mine
         except BaseException:
-            _forked_before.difference_update(mine)  # others will have these numbers
+            _forked_before.difference_update(mine)  # other descriptors will get these numbers
             self._ours.close()
             self._asks.close()
             preparation.close()
@@ -204,7 +205,7 @@ class Host:
         self._lent = 0
         self._up = False
         self._maker = os.getpid()
-        self.running = self.begun = 0  # calls; whoever hands them out counts
+        self.running = self.begun = 0  # calls; counted by the code that hands them out
         if not later:
             self.join()
 
@@ -231,13 +232,12 @@ class Host:
             return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
-        """Has the child retire the ends of a call that it will not hear of. When this returns, it
-        has.
-        """
-        # It takes the second one once it is done with the first.
+        """Has the child retire the ends of a call that it will not be told of, and waits until it
+        has."""
+        # It takes the second job once it is done with the first.
         for job in ((None, names), (None, ())):
             while True:
-                with contextlib.suppress(Cancelled):  # we are being cancelled: this comes first
+                with contextlib.suppress(Cancelled):  # we are being cancelled, but this comes first
                     self._jobs.write(job)
                     break
 
@@ -248,12 +248,12 @@ class Host:
         keywords: dict[str, Any],
         attempt: Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with
-        it.
+        """Runs function(*args, **keywords) there, as a process. The ends in its arguments go there
+        too.
 
         Raises:
-            what it raised, its traceback as the cause; Cancelled, once that has ended it;
-            ProcessDied; BadUse, if something in the call cannot go there.
+            what it raised, with its traceback as the cause; Cancelled, once it has ended by that;
+            ProcessDied; BadUse, if something in the call cannot be sent there.
         """
         if os.getpid() != self._maker:
             raise BadUse(
@@ -286,14 +286,14 @@ class Host:
         try:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
-            # It has started up once it asks for a job: before that nobody could be introduced to it, and the ends would be
-            # nobody's if it were cancelled.
+            # It has started once it asks for a job. Before that no other program could be
+            # introduced to it, and if the call were cancelled nobody would have the ends.
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
-            if me is not None:  # who waits for it, in the report of a deadlock
+            if me is not None:  # for the report of a deadlock: this process waits for the call
                 self._member.away[ours[1]] = me.id
             there: list[str] = []
             try:
@@ -307,7 +307,7 @@ class Host:
                     del end
                     there.append(name)
                 self._jobs.write((ours, packed))
-            except (Cancelled, BadUse):  # it has not heard of it; or an end cannot go
+            except (Cancelled, BadUse):  # the child was not told of it; or an end cannot go
                 self._let_go(there)
                 raise
             while True:
@@ -317,9 +317,9 @@ class Host:
                 except Cancelled as error:
                     cancelled = error
                     told.retire()
-            while True:  # the result is here, and stays so if a handler of the user's is cancelled
+            while True:  # the result is here, and stays if a handler of the user's is cancelled
                 try:
-                    self._heard.take()  # what it has said before it ended
+                    self._heard.take()  # passes on what it said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
@@ -335,9 +335,8 @@ class Host:
             for end in (answer, told):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
-        if (
-            failure is not None
-        ):  # what it came to there counts, also if it was asked to end meanwhile (rules 6.1, 7.2)
+        # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
+        if failure is not None:
             came_to = failure.exception()
             raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
         return value
@@ -352,14 +351,14 @@ class Host:
         return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
 
     def _crash(self) -> str:
-        """What faulthandler wrote in the child."""
+        """What faulthandler has written in the child."""
         with self._lock:
             if self._said.closed:
                 return ""
             return os.pread(self._said.fileno(), 1 << 16, self._beginning).decode(errors="replace")
 
     def alive(self) -> bool:
-        """Whether it runs yet."""
+        """Whether it is still running."""
         return self._child.poll() is None
 
     def kill(self) -> None:
@@ -369,12 +368,12 @@ class Host:
         self._child.kill()
 
     def close(self) -> None:
-        """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the
-        parent's.
+        """Lets go of it, and waits until it has ended. Does nothing in the child of a fork, where
+        it belongs to the parent.
         """
         if os.getpid() != self._maker:
             return
-        if self._member is None:  # it was not joined, or not wholly: it goes when its sockets do
+        if self._member is None:  # it was not joined wholly: it ends when its sockets close
             _forked_before.difference_update(self._mine)
             self._ours.close()
             self._asks.close()
@@ -415,10 +414,10 @@ def cpus_of_this_process() -> set[int]:
 
 
 def cpus(given: Iterable[int] | None) -> frozenset[int] | None:
-    """CPUs that there are, as a set.
+    """The given CPUs as a set.
 
     Raises:
-        BadUse: one of them is none of this process's.
+        BadUse: this process may not use one of them.
     """
     if given is None:
         return None

@@ -1,16 +1,15 @@
-"""Hosts: OS processes that stay, and run many processes of a program, one after another and at
-once.
+"""Hosts: OS processes that stay, and run many processes of a program, several at a time.
 
     Hosts(n) ──started at once──► call(): the host with the fewest calls ──it dies──► ProcessDied; the next call gets a new one
                                                                         └─max_tasks calls──► no more for it; it goes with its last
 
 Invariants (of `_lock`)
-- A place has at most one host for new calls. One that was replaced is let go of by whoever has its
-  last call.
-- A host's `running` counts the calls that have been promised it; a place's `coming` those that wait
-  for its next host.
-- A host is started outside the lock, by the one thread that its place's `starter` names: code of
-  the user's runs then (rule 12.1).
+- A place has at most one host for new calls. A host that was replaced is let go of when its last
+  call ends, by the thread of that call.
+- A host's `running` counts the calls that were promised to it; a place's `coming` counts those that
+  wait for its next host.
+- A host is started without the lock, since the user's code runs then (rule 12.1): by the one thread
+  that its place's `starter` names.
 """
 
 from __future__ import annotations
@@ -27,9 +26,10 @@ __all__ = ["Elsewhere", "Hosts", "OneHost"]
 
 
 class Elsewhere:
-    """Where processes run that are not of this OS process: what `worker.on(…)` and a Supervisor take."""
+    """A place outside this OS process where processes can run: `worker.on(…)` and a Supervisor take
+    it."""
 
-    _way = ""  # how it is started: of _start.WAYS, or "network"
+    _way = ""  # how it is started: one of _start.WAYS, or "network"
 
     def call(
         self,
@@ -42,26 +42,26 @@ class Elsewhere:
         raise NotImplementedError
 
 
-# By its name, where a network is joined (weft.net): None if none is.
+# Gives the host of that name, if the program has joined a network (weft.net); else None.
 named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
 
 
 class _Place:
-    """One of the hosts, whoever it is at the moment."""
+    """The place of one host. If that dies, another one takes the place."""
 
     def __init__(self, setting: _host.Setting) -> None:
         self.setting = setting
         self.host: _host.Host | None = None
         self.starter: int | None = None  # the thread that starts the next one
         self.coming = 0
-        self.failures = 0  # deaths in succession
+        self.failures = 0  # deaths in a row
         self.deaths = 0
 
 
 def whole(what: str, value: Any, least: int | None) -> None:
     """
     Raises:
-        BadUse: it is neither None nor a whole number from `least` on; `what` says of what.
+        BadUse: the value is neither None nor a whole number of at least `least`. `what` names it.
     """
     if value is None:
         return
@@ -77,7 +77,7 @@ def whole(what: str, value: Any, least: int | None) -> None:
 def seconds(what: str, value: Any) -> None:
     """
     Raises:
-        BadUse: it is no time from 0 on.
+        BadUse: the value is not a time of 0 seconds or more.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         raise BadUse(f"{what} must be seconds from 0 on, not {value!r}")
@@ -88,25 +88,25 @@ class Hosts(Elsewhere):
     `worker(…).on(hosts[0])`.
 
     Args:
-        n: how many; the number of CPUs that this process may use.
+        n: how many; None: as many as the CPUs that this process may use.
         preload: modules that each imports first.
         initializer, initargs: called in each before anything else; if it raises, so does every call
             there.
-        affinity: for each host the CPUs on which it may run, in turn; or "spread": one CPU each.
+        affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each.
         memory_limit: bytes of address space of each (RLIMIT_AS).
         nice: added to the niceness of each.
-        max_tasks: calls after which a host makes place for a fresh one.
-        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and its like); None: what the
+        max_tasks: after so many calls a host is replaced by a fresh one.
+        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and the like); None: what the
             environment says.
-        restarts: how often in all a place gets a new host in place of one that died; None: always.
-        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a program that has
-            imported what is to be preloaded, which takes some milliseconds; it has read the
-            environment when its server began. "fork": a copy of this program, with all that it has
-            in memory; only while it has one thread, and none is started again.
-        backoff: seconds before the second start in succession that follows a death; doubled each
-            time, at most 10.
+        restarts: how often in all each host is replaced after its death; None: always.
+        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a server that has
+            imported what is to be preloaded, which takes some milliseconds; its environment is that
+            of when the server started. "fork": a copy of this program, with all that it has in
+            memory; possible only while this has one thread, and a host that died is not replaced.
+        backoff: seconds before the second start in a row that follows a death; doubled each time,
+            at most 10.
     Raises:
-        BadUse: an argument that makes no sense.
+        BadUse: an argument makes no sense.
         OSError: the system starts no process.
     """
 
@@ -189,10 +189,10 @@ class Hosts(Elsewhere):
     def __getitem__(self, i: slice) -> list[OneHost]: ...
 
     def __getitem__(self, i: int | slice) -> OneHost | list[OneHost]:
-        """One of them; of a slice a list.
+        """One of the hosts; for a slice a list.
 
         Raises:
-            IndexError: there are not so many.
+            IndexError: there are fewer.
         """
         if isinstance(i, slice):
             return [OneHost(self, place) for place in self._places[i]]
@@ -209,15 +209,15 @@ class Hosts(Elsewhere):
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of the OS processes that are there at the moment."""
+        """The numbers of the OS processes that exist at this moment."""
         with self._lock:
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all of them, and waits until they have ended: when what runs there is over. A
-        second time: nothing.
+        """Lets go of all hosts, and waits until they have ended, which they do when what runs there
+        is over. A second call does nothing.
 
-        One that a call starts meanwhile is ended by that call, which is refused.
+        If a call is just starting a host, that call ends it, and is refused.
         """
         with self._lock:
             self._closed = True
@@ -281,7 +281,7 @@ class Hosts(Elsewhere):
                 place.coming -= 1
 
     def _promised(self, place: _Place) -> _host.Host | None:
-        """The place's host, which has one call more; None: the caller is to start one."""
+        """The place's host, which now has one more call; None: the caller must start one."""
         me = threading.get_ident()
         with self._lock:
             if place.starter == me:
@@ -334,9 +334,7 @@ class Hosts(Elsewhere):
 
 
 class OneHost(Elsewhere):
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one in
-    its place.
-    """
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one."""
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of
@@ -345,7 +343,7 @@ class OneHost(Elsewhere):
 
     @property
     def pid(self) -> int | None:
-        """The number of its OS process; None: it has died, and no call has come since."""
+        """The number of its OS process; None: it has died, and no call has been made since."""
         host = self._place.host
         return None if host is None else host.pid
 

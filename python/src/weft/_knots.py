@@ -1,8 +1,8 @@
 """The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2).
 See _rounds.py.
 
-A channel has one name in all spaces: its home, and its place there. A process that waits for a
-host's call is no line of its own: the processes of that call are told in its place, by its path.
+A channel has one name in all spaces: its home, and its place there. A process that waits for a call
+in a host gets no line of its own: the processes of that call are listed instead, under its path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft._extension import native as _native
 
 __all__ = ["Row", "report", "tell"]
 
-LINES = 40  #: of processes, in a text
+LINES = 40  #: the most processes that a report lists
 
 _logger = logging.getLogger("weft")
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class _Network:
-    """What all spaces have said, put together."""
+    """The states of all spaces, put together."""
 
     def __init__(self, spaces: list[Any]) -> None:
         self.rows: dict[_Node, Row] = {}
@@ -121,7 +121,8 @@ class _Network:
             self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
 
     def _path(self, node: _Node, waiters: dict[_Node, Waiter]) -> str:
-        """With the path of who called in place of a call's own."""
+        """The path of a process; inside a call, the caller's path takes the place of the call's
+        own."""
         at, space = node[1], node[0]
         while (space, at) in waiters:
             caller = self.callers.get((space, at))
@@ -132,8 +133,8 @@ class _Network:
         return waiters[node].path
 
     def _look_for_unknown(self, s: Any, lent: Any, waited: dict[Hashable, str]) -> None:
-        """Ends of a channel where somebody waits, open in this space and held by nobody that is
-        known.
+        """Looks for open ends in this space that no known process holds, of channels at which a
+        process waits.
         """
         free: dict[Hashable, int] = {}  # channels, and how many such ends
         for _, raw_places in s.facts:
@@ -162,8 +163,8 @@ class _Network:
 
 
 def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
-    """A smallest set of nodes whose edges stay inside: of the strongly connected components (Tarjan
-    1972) that nothing leaves.
+    """The smallest set of nodes that no edge leaves: the smallest of the strongly connected
+    components (Tarjan 1972) without an edge to another.
     """
     order: dict[_Node, int] = {}
     low: dict[_Node, int] = {}
@@ -202,7 +203,8 @@ def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
 
 
 def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
-    """The text, the knot's paths, who waits, and the channels of which some thread may hold an end."""
+    """The text, the paths of the knot, the processes that wait, and the channels of which a thread
+    may hold an end."""
     network = _Network(spaces)
     to = {row.node: network.waits_for(row) for row in network.rows.values()}
     shown = sorted(
@@ -240,8 +242,8 @@ _told: set[str] = set()
 
 
 def tell(spaces: list[Any]) -> None:
-    """At the root: nothing of the network will move by itself. A deadlock, or a standstill if a
-    thread may hold an end (rule 10.6).
+    """At the root: nothing in the network will move by itself. Reports a deadlock, or a standstill
+    if a thread may hold an end (rule 10.6).
     """
     text, knot, shown, unknown = report(spaces)
     if not shown:

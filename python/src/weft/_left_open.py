@@ -18,15 +18,15 @@ _LINES = 8  # of channels, and of places in one line
 
 
 def sentences(left: list[tuple[str, Any, str, int]]) -> str:
-    """A line for each of (name of the channel, channel, "reader" or "writer", how many such ends
-    are open now).
+    """Lines of text for these ends: a line for each (name of the channel, channel, "reader" or
+    "writer", how many such ends are open now).
     """
     told = list({(id(c), side): (name, c, side, n) for name, c, side, n in left if n}.values())
     objects = _objects() if told else []
     try:
         lines = [_sentence(*one, objects) for one in told[:_LINES]]
     finally:
-        objects.clear()  # it may be in a cycle with something that it has
+        objects.clear()  # the list may be in a cycle with one of its objects
     if len(told) > _LINES:
         lines.append(f"… and ends of {len(told) - _LINES} more channels")
     return "".join(f"\n{line}" for line in lines)
@@ -42,12 +42,13 @@ def _sentence(name: str, channel: Any, side: str, n: int, objects: list[Any]) ->
 
 
 def _objects() -> list[Any]:
-    """All that the collector knows, and the variables of the functions that run, which it does not
-    see.
+    """All objects that the collector knows, and the variables of running functions, which it does
+    not see.
 
-    Whoever has this list empties it before anything else runs. It keeps everything, main greenlets
-    of threads too: as a thread ends, greenlet frees that although it is kept if it does not find by
-    what, as while the collector takes apart the cycle in which that is.
+    The caller must empty this list before anything else runs, since it keeps everything alive, even
+    the main greenlets of threads. When a thread ends, greenlet frees its main greenlet although it
+    is referred to, if it does not find the referrer; for example while the collector is taking
+    apart a cycle that contains it.
     """
     objects: list[Any] = gc.get_objects()
     frames = list(sys._current_frames().values())
@@ -66,7 +67,8 @@ def _variables(frame: Any) -> list[Any]:
         return []
     variables = frame.f_locals
     values = list(variables.values())
-    # Before 3.13 that is a copy, which would keep the values; but if somebody called locals() it is what that gave.
+    # Before 3.13 this is a copy, which would keep the values alive; unless locals() was called:
+    # then it is what that gave.
     if isinstance(variables, dict) and sys.getrefcount(variables) <= _OURS:
         variables.clear()
     return values

@@ -1,9 +1,9 @@
 """Where time is lost: for each channel how long readers and writers waited there (rule 14.4).
 
 Invariants
-- Channels of one name (born in one line of the program) share a row.
-- A channel is kept alive while it is measured; those that nobody else refers to are folded into
-  their row from time to time, so that a program that makes many does not grow.
+- Channels of one name (made in one line of the program) share a row.
+- A channel is kept alive while it is measured. From time to time those to which nothing else refers
+  are added to their row and dropped, so that a program that makes many does not grow.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ChannelMeasure:
     dropped: int = 0  #: values dropped
     parked_reads: int = 0  #: reads, and selects that took an input here, that had to wait
     parked_writes: int = 0  #: writes, and selects that took an output here, that had to wait
-    blocked_readers: float = 0.0  #: seconds from waiting to going on, of all reads together
-    blocked_writers: float = 0.0  #: seconds, of all writes together
+    blocked_readers: float = 0.0  #: seconds that all reads together waited, until they went on
+    blocked_writers: float = 0.0  #: seconds that all writes together waited
     max_waiting_readers: int = 0  #: the longest line of readers
     max_waiting_writers: int = 0  #: the longest line of writers
     max_buffered: int = 0  #: the most values that were in a buffer
@@ -61,18 +61,18 @@ class _Operation(NamedTuple):
 
 
 class Measurement:
-    """Made by :func:`measuring`; it can be read while it goes on and afterwards."""
+    """Made by :func:`measuring`. It can be read while it goes on, and afterwards."""
 
     def __init__(self) -> None:
         self._rows: dict[str, ChannelMeasure] = {}
         self._live: dict[int, _Live] = {}
-        self._targets: dict[int, Any] = {}  # by process: of the operation that has begun
+        self._targets: dict[int, Any] = {}  # process → the target of its operation
         self._parked: dict[int, _Operation] = {}
 
     # --- reading ------------------------------------------------------------------------------------
 
     def rows(self) -> list[ChannelMeasure]:
-        """One row for each name, those where most time was lost first."""
+        """A row for each name; those where most time was lost come first."""
         rows = {name: ChannelMeasure(**asdict(row)) for name, row in self._rows.items()}
         for live in self._live.values():
             live.fold(rows[live.row.name])
@@ -89,7 +89,7 @@ class Measurement:
         raise KeyError(name)
 
     def json(self) -> str:
-        """The rows as a JSON array; times in seconds."""
+        """The rows as a JSON array, with times in seconds."""
         import json
 
         return json.dumps([asdict(row) for row in self.rows()])
@@ -138,7 +138,7 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            if sys.getrefcount(live.channel) == 2:  # live.channel and the argument
+            if sys.getrefcount(live.channel) == 2:  # only live.channel and the argument refer to it
                 live.fold(live.row)
                 del self._live[key]
 
@@ -229,7 +229,7 @@ def measure(on: bool) -> Measurement | None:
     """Begins (True) or ends (False) a measurement of the whole program.
 
     Returns:
-        the measurement that has begun, or the one that has ended; None if there was none.
+        The measurement that has begun, or the one that has ended; None if there was none.
     """
     global _standing
     before = _standing

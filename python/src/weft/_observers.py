@@ -1,11 +1,10 @@
-"""Those who observe a run: one function for the extension module to call, whoever listens.
+"""The observers of a run. The extension module calls one function here, which calls all of them.
 
 Invariants
-- With nobody listening the extension module has no observer, and an operation costs what it costs
-  without this.
+- Without observers the extension module has no function to call, and operations cost nothing more.
 - Observers are called in the order in which they were added, with (what, process, operation,
   target, detail); python/native/observe.hpp says what these are. `process` is None for a thread
-  that is none.
+  that is not a process.
 - A child of a fork observes nothing.
 """
 
@@ -48,7 +47,7 @@ def add(observer: Observer) -> None:
 
 
 def remove(observer: Observer) -> None:
-    """Calls it no more; no effect if it was not added."""
+    """Does not call `observer` any more. No effect if it was not added."""
     if observer in _observers:
         _observers.remove(observer)
         _install()
@@ -71,7 +70,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def key_of(process: Any) -> int:
-    """One number for each process, and one for each thread that is none (below 0)."""
+    """A number for each process, and one (below 0) for each thread that is not a process."""
     return process.id if process is not None else -threading.get_ident()
 
 

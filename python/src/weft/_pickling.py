@@ -1,8 +1,8 @@
-"""How values, functions and exceptions get from one OS process to another: by pickle 5, functions
-by name where the other can import them.
+"""How values, functions and exceptions get from one OS process to another: by pickle 5; functions
+by name if the other can import them.
 
-A value is pickled by its writer and rebuilt by its reader, so that an object that cannot be pickled
-is an error at the write.
+A value is pickled by its writer and rebuilt by its reader, so an object that cannot be pickled is
+an error at the write.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ __all__ = [
 ]
 
 _SHARED = "shared array "
-_GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)  # what is found by its name there
+# these are sent by a name, under which the other OS process finds them
+_GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)
 
 Name = tuple[str, str]  # module and qualified name
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 class _Aside:
-    """What a pickler puts aside, the ends of channels above all: `take` says under which name the
-    other finds one.
+    """A pickler that puts certain objects aside, above all the ends of channels: `take` gives the
+    name under which the other OS process finds one.
     """
 
-    _take: (
-        Callable[[Any], str] | None
-    )  # None: ends go with the value, which moves them (WIRE.md 7.4)
+    # None: ends go with the value, which moves them (WIRE.md 7.4)
+    _take: Callable[[Any], str] | None
     shared: list[Any] | None  # the shared arrays are put there; None: they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
@@ -86,8 +86,8 @@ _pickler: Any = _Ends
 
 
 def send_main_by_value() -> None:
-    """From now on what the main module defines goes by value, if cloudpickle is installed: nobody
-    can import it.
+    """From now on what the main module defines is sent by value, if cloudpickle is installed, since
+    no other OS process can import it.
     """
     global _pickler
     try:
@@ -133,7 +133,8 @@ def _pickled(
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
-    """What pickle refused by itself: says what it is, and where."""
+    """Pickles a value that plain pickle has refused; if this cannot either, the error says what it
+    is and where."""
     return _pickled(f"write on channel {channel.name!r}", value, None)
 
 
@@ -148,7 +149,8 @@ def _shared_found(*said: Any) -> Any:
 
 
 class _Numbers:
-    """An array of a native channel on its way (rule 16.7): its memory, and what numbers lie in it."""
+    """An array of a native channel on its way (rule 16.7): its memory, and the type of its
+    numbers."""
 
     def __init__(self, view: memoryview) -> None:
         self._view = view
@@ -158,7 +160,7 @@ class _Numbers:
 
 
 def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
-    """What pickle calls for it: memory of the reader's own, to write to as well if the array was."""
+    """What pickle calls for it: memory of the reader's own, writable if the array was."""
     flat = memoryview(memory).cast("B").cast(format)
     return flat if len(shape) == 1 or 0 in shape else flat.cast("B").cast(format, shape)
 
@@ -172,7 +174,7 @@ for _end in _GOES:
 
 
 def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BadUse | None:
-    """Why a value cannot go to another OS process; None: it can."""
+    """Why a value cannot be sent to another OS process; None: it can."""
     try:
         _pickled(what, value, take, [])
     except BadUse as error:
@@ -184,7 +186,7 @@ def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> B
 
 
 def name_of(function: Any) -> Name | None:
-    """Where another OS process finds the function that `@process` decorated; None: it is nobody's
+    """Where another OS process finds the function that `@process` has decorated; None: it has no
     global name.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
@@ -197,7 +199,7 @@ def name_of(function: Any) -> Name | None:
 
 
 def main_is_typed() -> bool:
-    """Is the main module none that could be imported: an interactive interpreter, a notebook,
+    """Is the main module one that cannot be imported: an interactive interpreter, a notebook,
     `python -c`, the standard input?
     """
     main = sys.modules["__main__"]
@@ -263,7 +265,7 @@ def load_function(packed: bytes) -> Any:
     return _found(function) if isinstance(function, tuple) else function
 
 
-Packed = bytes | tuple[bytes, list[Any]]  # with the shared arrays among the arguments
+Packed = bytes | tuple[bytes, list[Any]]  # in the list: the shared arrays among the arguments
 
 
 def dump_call(
@@ -291,7 +293,7 @@ def dump_call(
 
 
 def _arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-    """By the names of the parameters, if they can be told."""
+    """The arguments by the names of their parameters, if these are known."""
     with contextlib.suppress(TypeError, ValueError):
         return inspect.signature(function).bind(*args, **keywords).arguments
     return {**{str(i): value for i, value in enumerate(args)}, **keywords}
@@ -311,7 +313,7 @@ def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:
 
 
 def dump_values(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
-    """Values of a call, for load_values() elsewhere; `take` as dump_call() has it.
+    """Values of a call, for load_values() elsewhere; `take` as for dump_call().
 
     Raises:
         BadUse: something in them cannot be pickled.
@@ -345,8 +347,8 @@ class RemoteTraceback(Exception):
 
 
 def _stayed(end: str) -> None:
-    """What an end in an exception is where that is raised: who met it had it, and nobody else gets
-    it.
+    """Stands for an end in an exception when that arrives in another OS process: the end stays with
+    the process that had it.
     """
 
 
@@ -366,7 +368,7 @@ class Failure:
                 packed = _pickled("an exception", error, _no_matter)
                 _Found(io.BytesIO(packed), _stayed).load()
                 self.packed = packed
-            except Exception:  # an exception of the user's that does not stand it: its text goes
+            except Exception:  # an exception of the user's that cannot be pickled: its text is sent
                 self.packed = None
 
     def exception(self) -> BaseException:

@@ -4,13 +4,13 @@ another.
     ───  runs or may run     ╌╌╌  waits     ●  begins or ends     │▼  a value     ✕  its channel has ended
 
 Invariants
-- The horizontal axis counts the events of the trace, not time: so the same program gives the same
-  picture, and nothing is too close to be seen. Times stand in the titles that a browser shows when
-  one points at a line.
+- The horizontal axis counts the events of the trace, not time. So the same program gives the same
+  picture, and nothing is too close together to be seen. Times are in the titles that a browser
+  shows when you point at a line.
 - The n-th write that committed on a channel belongs to the n-th read: channels serve in order
   (rules 1.2, 1.3). If the write was over before the read began there is a buffer between them, and
-  the arrow is slanted; else they met, at the earlier of their two lines in the trace: the other
-  side had waited, and hears of it later.
+  the arrow is slanted. Else they met, at the earlier of their two lines in the trace: the other
+  side had waited, and was told later.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape
 
-MOST_EVENTS = 400  # shown, the first of them
+MOST_EVENTS = 400  # only so many events are shown, from the beginning
 MOST_PROCESSES = 40
 
 _STEP, _LANE, _TOP, _RIGHT = 18, 34, 30, 24
-_LETTER = 7.2  # the width of one, at the size below
+_LETTER = 7.2  # the width of a letter, at the font size below
 _STYLE = """
   text { font: 12px ui-monospace, monospace; fill: #24292f }
   .small { font-size: 10px; fill: #57606a }
@@ -63,7 +63,7 @@ class _Lane:
 
 
 def svg(events: Iterable[dict[str, Any]]) -> str:
-    """The trace as an SVG document; of a long one the beginning, and it says so.
+    """The trace as an SVG document. Of a long trace it shows the beginning, and says so.
 
     Args:
         events: as `read()` gives them.
@@ -76,7 +76,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
         else:
             left_out += 1
     lanes, open_at = _lanes(shown)
-    met = list(_meetings(lanes))  # of all: who is left out of the picture takes part all the same
+    met = list(_meetings(lanes))  # of all lanes, also of those that are not shown
     hidden = max(len(lanes) - MOST_PROCESSES, 0)
     lanes = lanes[:MOST_PROCESSES]
     margin = 16 + int(_LETTER * max((len(lane.name) for lane in lanes), default=0))
@@ -101,7 +101,8 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
 
 
 def _lanes(events: list[dict[str, Any]]) -> tuple[list[_Lane], dict[int, tuple[int, str]]]:
-    """The processes in the order of their beginning, and which operations had not ended, by lane."""
+    """The processes in the order in which they began; and by lane the operations that had not
+    ended."""
     lanes: list[_Lane] = []
     of: dict[int, int] = {}
     begun: dict[int, tuple[int, str]] = {}
@@ -144,7 +145,7 @@ _Meeting = tuple[_Operation, _Operation, int, int]
 
 
 def _meetings(lanes: list[_Lane]) -> Iterator[_Meeting]:
-    """Of each value: its write, its read, and where the arrow begins and ends."""
+    """For each value its write, its read, and where the arrow begins and ends."""
     by: dict[str, tuple[list[_Operation], list[_Operation]]] = defaultdict(lambda: ([], []))
     for operation in sorted((o for lane in lanes for o in lane.operations), key=lambda o: o.end):
         if operation.channel is not None:
@@ -181,8 +182,8 @@ def _drawn(
     margin: int,
     events: int,
 ) -> Iterator[str]:
-    """Names, and what each process does from its beginning to its end."""
-    woken = {}  # where an operation was decided, which its process hears later
+    """Draws the names, and what each process does from its beginning to its end."""
+    woken = {}  # where an operation was decided; its process was told later
     for write, read, since, until in met:
         woken[id(write)], woken[id(read)] = since, until
     for number, lane in enumerate(lanes):

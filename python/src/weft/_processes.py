@@ -1,4 +1,4 @@
-"""OS processes: what weft.processes makes itself."""
+"""OS processes: what weft.processes adds to weft.threads."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _ELSEWHERE = ("coroutines", "greenlets", "threads")
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that holds the ends in its arguments,
-    not started.
+    """Makes a function a process: when called, it returns a Process, not started, that holds the
+    ends in its arguments.
 
-    It runs in an interpreter of its own, in a process of the operating system; an `async def` as a
-    coroutine process there. The ends among its arguments go with it, the other arguments, its
-    result and what it raises by pickle.
+    It runs in an interpreter of its own, in a process of the operating system; an `async def` runs
+    as a coroutine process there. The ends among its arguments go with it; the other arguments, its
+    result and what it raises are pickled.
 
     Raises:
-        BadUse: it is no function, a generator, or a process already.
+        BadUse: it is not a function, or it is a generator, or a process already.
     """
-    process_of(function, "threads")  # whatever is no function for a process is refused
+    process_of(function, "threads")  # refuses what cannot be the function of a process
     return process_of(_away(function, _host.run_away), "threads")
 
 
@@ -44,8 +44,8 @@ def _away(function: Any, call: Any) -> Any:
 
 
 def away_to(function: Any, where: Any) -> Any:
-    """The function, called in another OS process: one of its own ("processes", weft.processes), or
-    one of `where`, which may be on another machine.
+    """A function that calls this one in another OS process: in one of its own ("processes",
+    weft.processes), or in one of `where`, which may be on another machine.
 
     Raises:
         BadUse: there are no such hosts.
@@ -69,10 +69,11 @@ def away_to(function: Any, where: Any) -> Any:
 
 
 def moved(function: Any, where: Any, name: str) -> Any:
-    """A process's function on `where`: to another OS process, or back from there (rule 15.3).
+    """The function of a process, to run on `where`: in another OS process, or here again (rule
+    15.3).
 
     Raises:
-        BadUse: there is no such backend, or it cannot run there.
+        BadUse: there is no such backend, or the function cannot run there.
     """
     backend = _name_of(where)
     if backend not in _ELSEWHERE:
@@ -93,7 +94,7 @@ def _name_of(where: Any) -> str:
 
 
 def _reduced(function: Any) -> Any:
-    """By its name where that can be imported, else by the function in it."""
+    """Pickles it by its name if that can be imported, else by the function in it."""
     name = _pickling.name_of(function)
     if name is not None:
         return _named, name

@@ -1,8 +1,9 @@
 """A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven.
 
-Told once a run for the same places, as a warning of the logger ``weft``. From the facts of one
-moment (python/native/partial.cpp); who notices it is said in cpp/include/weft/runtime/run.hpp. Of
-ordinary code that waits outside any run (python/native/caller.cpp): once for each of its lines.
+It is reported once in a run for the same places, as a warning of the logger ``weft``. The report is
+made from the facts of one moment (python/native/partial.cpp); cpp/include/weft/runtime/run.hpp says
+how a standstill is noticed. For ordinary code that waits outside any run (python/native/caller.cpp)
+it is reported once for each line.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any
 from weft._deadlocks import Place, Waiter
 from weft._leaving import caller
 
-_LINES = 40  #: of processes, in a text
+_LINES = 40  #: the most processes that a report lists
 
 _logger = logging.getLogger("weft")
 
 
 def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], seconds: float) -> str:
-    """What is told: who waits where, and what might still wake it. `others`: threads that are no
-    processes.
+    """The report: which processes wait where, and what might still wake them. `others`: threads
+    that are not processes.
     """
     paths = {w.id: w.path for w in waiters}
     waiting = sorted(
@@ -81,12 +82,12 @@ def tell(facts: tuple[Any, Any], idents: Iterable[int], seconds: float) -> None:
     )
 
 
-_alone: set[tuple[str, str, int]] = set()  #: operations and lines that were told of
+_alone: set[tuple[str, str, int]] = set()  #: operations and lines that were reported
 
 
 def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
-    """Ordinary code waits outside any run, on the thread that calls. True: it is too early to say;
-    ask again.
+    """Ordinary code waits outside any run, on the thread that calls. True: it is too early to say
+    anything, so ask again.
 
     Args:
         places: the names of what it waits at, each with a space before it.
@@ -94,7 +95,7 @@ def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds
     """
     loops = getattr(sys.modules.get("weft._asyncio"), "running_loops", None)
     if loops is not None and loops():
-        return True  # what waits for its sockets is no standstill
+        return True  # a loop that waits for its sockets is not a standstill
     file, line = caller()
     if (verb, file, line) in _alone:
         return False

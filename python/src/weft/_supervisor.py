@@ -4,11 +4,11 @@
             └─its OS process dies──► back-off ──► the next attempt … the last: its death is raised
 
 Invariants
-- Who supervises holds the call's ends during all attempts but the last, and an attempt's death is
-  none of theirs: see SupervisedPort in native/far.hpp. The last attempt has the ends alone, as a
-  call that nobody supervises.
-- A value that was in hand has gone back, or is in the attempt's list, before the attempt's death is
-  known here.
+- The supervisor holds the call's ends during all attempts except the last, so that they survive the
+  death of an attempt: see SupervisedPort in native/far.hpp. The last attempt has the ends to
+  itself, as a call without a supervisor.
+- Before the death of an attempt is known here, any value that it had in hand has gone back or is in
+  the attempt's list.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ LONGEST = 10.0  #: seconds between two attempts, at most
 def _unpacked(value: Any) -> Any:
     try:
         return _native._unpacked(value)
-    except Exception as error:  # the death and the other values are to be reported
+    except Exception as error:  # the death and the other values must still be reported
         return error
 
 
 class Supervisor:
-    """Where processes run that are started again when their OS process dies:
+    """A place for processes that are started again when their OS process dies:
     `worker.on(Supervisor(restarts=3))(…)`.
 
     A process there has an OS process of its own, or runs on `hosts`. Its ends stay open until it
-    has ended for good, so nobody on the other side of a channel learns of a death before that. It
-    begins anew each time, with the same arguments.
+    has ended for good, so that the other sides of its channels learn of no death before that. Each
+    time it starts from the beginning, with the same arguments.
 
-    A value in whose block (`with reader.extended() as value:`) the worker died is the next to be
-    read, before what was written later; or it is reported. A plain read has taken its value: that
-    is lost with the worker. So a job may be done twice, if the worker died between its work and the
-    end of the block, and none is lost.
+    If the worker dies inside a block `with reader.extended() as value:`, that value is the next to
+    be read, before those written later; or it is reported. A plain read has taken its value, which
+    is lost with the worker. So with such blocks no job is lost; but one may be done twice, if the
+    worker dies between its work and the end of the block.
 
     Args:
         hosts: Hosts, or one of them; None: an OS process of its own for each attempt.
         restarts: how often a process is started again; None: always.
-        backoff: seconds before the first of them; doubled each time, at most 10.
-        report: called with the ProcessDied and the list of values that were in hand, in place of
-            giving them back; also for the last death. A value that cannot be unpickled here is in
-            the list as the error that says why. What it raises ends the supervision.
+        backoff: seconds before the first restart; doubled each time, at most 10.
+        report: called with the ProcessDied and the list of values that were in hand, instead of
+            giving them back; also for the last death. For a value that cannot be unpickled here
+            the list has the error that says why. An exception that it raises ends the supervision.
     Raises:
-        BadUse: an argument that makes no sense.
+        BadUse: an argument makes no sense.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Supervisor:
             try:
                 return self._run(function, args, keywords, attempt)
             except ProcessDied as error:
-                if not attempt.died:  # of a process that this one started
+                if not attempt.died:  # it is the death of a process that this one started
                     raise
                 if self._report is not None:
                     self._report(error, [_unpacked(value) for value in in_hand or ()])

@@ -1,10 +1,10 @@
-"""A run written to a file, and what such a file says: see docs/observing.md for the lines.
+"""Writes a run to a trace file, and reads such files: docs/observing.md describes the lines.
 
 Invariants
 - One line is one JSON object; the first says which version of the schema it is.
-- Lines are written in whole blocks. What is not written yet is written when the trace ends, however
-  it ends, and at the interpreter's exit; a killed program loses at most the last block.
-- Reading takes a file whose last line is cut off.
+- Lines are written in whole blocks. The rest is written when the trace ends, however it ends, and
+  when the interpreter exits. A killed program loses at most the last block.
+- A file whose last line is cut off can be read.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Trace:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
             raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
-        from json import JSONEncoder  # here: who does not trace imports nothing for it
+        from json import JSONEncoder  # imported here, so that only programs that trace pay for it
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
         self._lock = threading.Lock()
-        self._begun: dict[int, int] = {}  # of operations that wait: since when
+        self._begun: dict[int, int] = {}  # process → since when its operation waits
         self._names: dict[int, str] = {}
         self._start = _native._steady_ns()
         self._pid = os.getpid()
@@ -51,7 +51,7 @@ class Trace:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Writes what is left and ends the trace; again: no effect."""
+        """Writes what is left and ends the trace. A second call does nothing."""
         _observers.remove(self._event)
         atexit.unregister(self.close)
         self._flush()
@@ -82,7 +82,8 @@ class Trace:
             self._begun[key] = now
             return
         if what in ("start", "end", "left") or key not in self._names:
-            # A path gets its index when a second process of that name is started: it is asked for again at the end.
+            # Asked for again at the end: a path gets its index only when a second process of that
+            # name is started.
             self._names[key] = (
                 process.path if process is not None else threading.current_thread().name
             )
@@ -110,7 +111,8 @@ class Trace:
             since = self._begun.pop(key, None)
             fields["waited"] = 0 if since is None else now - since
             if what == "raise":
-                # An iteration's end is the channel's: the thread's has no exception at all.
+                # The end of an iteration is the end of its channel. (In a thread there is no
+                # exception for it.)
                 loop_is_over = detail is None or isinstance(detail, StopAsyncIteration)
                 why = "Retired" if loop_is_over else type(detail).__name__
                 fields["e"] = "withdraw" if why == "Cancelled" else "ended"
@@ -158,10 +160,10 @@ def _place_of_outcome(operation: str | None, target: Any, detail: Any, what: str
 
 @contextlib.contextmanager
 def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What happens in the block is written to the file `path`, as JSON lines (rule 14.6;
+    """Writes what happens in the block to the file `path`, as JSON lines (rule 14.6;
     docs/observing.md).
 
-    The file is complete when the block is left, however it is left.
+    The file is complete when the block is left, in whatever way.
 
     Raises:
         BadUse: the file cannot be written.
@@ -181,9 +183,9 @@ class Totals(NamedTuple):
     """What one process did, or what happened at one channel."""
 
     name: str
-    operations: int  #: committed
-    withdrawn: int  #: withdrawn by a cancellation
-    ended: int  #: that met the end of their channel, or bad use
+    operations: int  #: operations that committed
+    withdrawn: int  #: operations that a cancellation withdrew
+    ended: int  #: operations that met the end of their channel, or bad use
     waited_reading: float  #: seconds
     waited_writing: float  #: seconds
     waited: float  #: seconds, in all
@@ -202,7 +204,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
     """The events of a trace in order, and whether its last line is cut off.
 
     Raises:
-        BadUse: it cannot be read or is no trace.
+        BadUse: it cannot be read, or is not a trace.
     """
     import json
     from pathlib import Path
@@ -242,7 +244,7 @@ def _direction(event: dict[str, Any]) -> str:
 
 
 def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summary:
-    """Counts and waiting times by process and by channel, each most waited first."""
+    """Counts and waiting times by process and by channel, both with the longest waits first."""
     paths: dict[int, str] = {}
     ended: set[int] = set()
     by: dict[str, dict[Any, dict[str, float]]] = {
@@ -293,8 +295,8 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
 
 
 def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The trace in the Trace Event Format (a "JSON object", complete events), as Perfetto and
-    chrome://tracing read it.
+    """The trace in the Trace Event Format (a "JSON object" with complete events), which Perfetto
+    and chrome://tracing read.
     """
     out: list[dict[str, Any]] = []
     paths: dict[int, str] = {}
