@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "weft/weft.hpp"
+#include "weft/wire/meeting.hpp"
 #include "weft/wire/program.hpp"
 #include "weft/wire/rounds.hpp"
 #include "weft/wire/shm.hpp"
@@ -24,6 +25,15 @@ Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
 }
 Process meets(w::FarBarrier b) { co_await b.sync(); }
+// The same with an end of this program's own.
+Process passes_on(Reader<int> in, w::FarWriter<int> out) { co_await out.write(co_await in.read()); }
+// So many that what they say needs several frames.
+constexpr int kMany = 1200;
+Process many(w::FarReader<int> in, w::FarWriter<int> out) {
+  std::vector<Process> all;
+  for (int i = 0; i < kMany; ++i) all.push_back(passes(in, out).named("passes"));
+  co_await par(std::move(all));
+}
 // Waits for something that no program knows, first.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
@@ -40,7 +50,16 @@ int part(const std::string& which, int socket, int fd) {
   if (which != "silent") rounds.emplace(space);
   L link(space, socket);
   try {
-    if (which == "barrier")
+    if (which == "home") {
+      Channel<int> own{named("own")};
+      const Reader<int> in = own.reader();
+      link.give(own.writer(), "own");
+      run(passes_on(in, link.template writer<int>("out")).named("passes"));
+    } else if (which == "many") {
+      const auto in = link.template reader<int>("in");
+      const auto out = link.template writer<int>("out");
+      run(many(in, out).named("many"));
+    } else if (which == "barrier")
       run(meets(link.barrier("b")).named("meets"));
     else if (which == "person")
       run(asks_a_person(fd, link.template writer<int>("out")).named("asks"));
@@ -51,6 +70,8 @@ int part(const std::string& which, int socket, int fd) {
   } catch (const Deadlock& e) {
     const std::string text = e.what();
     return text.find("main/passes: read 'in'") != std::string::npos ||
+                   text.find("main/passes: read 'own'") != std::string::npos ||
+                   text.find("main/many/passes[") != std::string::npos ||
                    text.find("main/meets: sync 'b'") != std::string::npos
                ? deadlock
                : otherwise;
@@ -149,6 +170,114 @@ void three_programs() {
         "three programs: two that are strangers to each other", text);
   check(status_of(second.wait()) == deadlock, "three programs: the second");
   check(status_of(third.wait()) == deadlock, "three programs: the third");
+}
+
+// All three have sessions with each other: an end of the third has gone to the second.
+template <class L>
+void a_circle() {
+  Starter<L> s;
+  Channel<int> to{named("to")}, back{named("back")};
+  auto &second = s.start("second"), &third = s.start("home");
+  third.link().give(back.writer(), "out");
+  second.link().give(to.reader(), "in");
+  second.link().give(third.link().template writer_end<int>("own"), "out");
+  int got = 0;
+  std::vector<std::string> knot;
+  const std::string text =
+      report_of(reads_then_writes(back.reader(), to.writer(), got).named("waits"), &knot);
+  check(has(text, "deadlock: 3 processes are") && knot.size() == 3, "a circle: the knot", text);
+  check(has(text, "main/passes in home waits for main/passes in second"),
+        "a circle: an end that has moved", text);
+  check(status_of(second.wait()) == deadlock, "a circle: the second");
+  check(status_of(third.wait()) == deadlock, "a circle: the third");
+}
+
+template <class L>
+void many_processes() {
+  Starter<L> s;
+  Channel<int> to{named("to")}, back{named("back")};
+  auto& p = s.start("many");
+  p.link().give(to.reader(), "in");
+  p.link().give(back.writer(), "out");
+  int got = 0;
+  const std::string text =
+      report_of(reads_then_writes(back.reader(), to.writer(), got).named("waits"));
+  check(has(text, ("deadlock: " + std::to_string(kMany + 1) + " processes are").c_str()),
+        "many processes: all are counted", text);
+  check(has(text, "  … and "), "many processes: not all are told", text);
+  check(status_of(p.wait()) == deadlock, "many processes: the other");
+}
+
+// Two runs of one program wake each other, and the other program waits: at no moment do all wait,
+// however often each by itself is found at rest.
+Process plays(Reader<int> in, Writer<int> out, bool begins, std::atomic<int>& times) {
+  try {
+    if (begins) co_await out.write(0);
+    for (;; ++times) co_await out.write(co_await in.read());
+  } catch (const Poisoned&) {
+  }
+}
+template <class L>
+void two_runs() {
+  Starter<L> s;
+  Channel<int> to{named("to")}, back{named("back")}, ping, pong;
+  auto& p = s.start("second");
+  p.link().give(to.reader(), "in");
+  p.link().give(back.writer(), "out");
+  std::atomic<int> times{0};
+  std::thread one([&, in = ping.reader(), out = pong.writer(), token = Outside(Outside::link)] {
+    run(plays(in, out, true, times));
+  });
+  std::thread two([&, in = pong.reader(), out = ping.writer(), token = Outside(Outside::link)] {
+    run(plays(in, out, false, times));
+  });
+  bool concluded = false;
+  for (int i = 0; i < 300 || times < 1000; ++i) {
+    const w::Everywhere first = s.rounds.everywhere(std::chrono::seconds(60));
+    const w::Everywhere second = s.rounds.everywhere(std::chrono::seconds(60));
+    concluded = concluded ||
+                (first.stands_still() && second.stands_still() && !second.has_moved_since(first));
+  }
+  check(!concluded, "two runs that wake each other are never at rest");
+  ping.poison();
+  pong.poison();
+  one.join();
+  two.join();
+  p.kill();
+}
+
+template <class L>
+void a_meeting_point() {
+  char path[] = "/tmp/weft-test-XXXXXX";
+  if (!::mkdtemp(path)) return check(false, "no directory");
+  {
+    Starter<L> s;
+    Channel<int> to{named("to")}, back{named("back")};
+    auto& p = s.start("second");
+    p.link().give(to.reader(), "in");
+    p.link().give(back.writer(), "out");
+    std::optional<w::Meeting> point(std::in_place, s.space, "rounds",
+                                    w::MeetingOptions{path, false});
+    bool early = false;
+    std::thread closes([&, token = Outside(Outside::link)] {
+      for (;;) {  // until the other one waits
+        const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
+        early = early || e.stands_still();
+        bool waits = false;
+        for (const w::InProgram& x : e.programs) waits = waits || (x.name == "second" && x.waits);
+        if (waits && e.programs.size() == 2) break;
+      }
+      point.reset();
+    });
+    int got = 0;
+    const std::string text =
+        report_of(reads_then_writes(back.reader(), to.writer(), got).named("waits"));
+    closes.join();
+    check(!early, "a meeting point that is open: somebody may come");
+    check(has(text, "they are in 2 programs"), "once it is closed: a deadlock", text);
+    check(status_of(p.wait()) == deadlock, "once it is closed: the other");
+  }
+  check(::rmdir(path) == 0, "the directory is empty");
 }
 
 template <class L>
@@ -253,6 +382,10 @@ template <class L>
 void all() {
   two_programs<L>();
   three_programs<L>();
+  a_circle<L>();
+  many_processes<L>();
+  two_runs<L>();
+  a_meeting_point<L>();
   barrier<L>();
   a_person<L>();
   somebody_unknown<L>("silent");

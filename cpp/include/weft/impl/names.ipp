@@ -6,25 +6,26 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_IMPL std::string path_of(const ProcessBase& process) {
+WEFT_IMPL std::string path_while_still(const ProcessBase& process) {
   constexpr int kPathLevels = 64;
   std::string r;
-  const auto walk = [&] {
-    int level = 0;
-    for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
-      if (++level > kPathLevels) {
-        r.insert(0, "…/");
-        return;
-      }
-      std::string step =
-          p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
-      step += p->function ? p->function : "process";
-      if (p->group && p->group->started(p->function) > 1)
-        step.append("[").append(std::to_string(p->index)).append("]");
-      if (level > 1) step.append("/").append(r);
-      r = std::move(step);
-    }
-  };
+  int level = 0;
+  for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
+    if (++level > kPathLevels) return "…/" + r;
+    std::string step =
+        p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
+    step += p->function ? p->function : "process";
+    if (p->group && p->group->started(p->function) > 1)
+      step.append("[").append(std::to_string(p->index)).append("]");
+    if (level > 1) step.append("/").append(r);
+    r = std::move(step);
+  }
+  return r;
+}
+
+WEFT_IMPL std::string path_of(const ProcessBase& process) {
+  std::string r;
+  const auto walk = [&] { r = path_while_still(process); };
   if (process.group)
     process.group->run.still(walk);
   else

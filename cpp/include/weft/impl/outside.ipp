@@ -17,8 +17,20 @@ WEFT_IMPL void Outsiders::join(Run& r) {
 }
 
 WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
-  const std::lock_guard g(mutex_);
+  std::unique_lock g(mutex_);
   std::erase(runs_, &r);
+  unpinned_.wait(g, [&] { return pins_ == 0; });
+}
+
+WEFT_IMPL std::vector<Run*> Outsiders::pin() {
+  const std::lock_guard g(mutex_);
+  ++pins_;
+  return runs_;
+}
+
+WEFT_IMPL void Outsiders::unpin() noexcept {
+  const std::lock_guard g(mutex_);
+  if (--pins_ == 0) unpinned_.notify_all();
 }
 
 WEFT_IMPL void Outsiders::enter(bool due, bool link) noexcept {

@@ -67,19 +67,26 @@ WEFT_IMPL bool Run::waits_for_links() noexcept {
          outside_.load(std::memory_order_seq_cst) == unsure();
 }
 
-WEFT_IMPL bool Run::declare(std::string report, std::vector<std::string> knot) {
-  {
-    const std::lock_guard g(mutex_);
-    if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
-    activated();  // so that nobody else concludes meanwhile
-    report_ = std::move(report);
-    knot_ = std::move(knot);
-    deadlocked_.store(true, std::memory_order_release);
-  }
+WEFT_IMPL bool Run::condemn(std::string report, std::vector<std::string> knot) {
+  const std::lock_guard g(mutex_);
+  if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
+  activated();  // so that nobody else concludes meanwhile
+  report_ = std::move(report);
+  knot_ = std::move(knot);
+  deadlocked_.store(true, std::memory_order_release);
+  return true;
+}
+
+WEFT_IMPL void Run::carry_out() noexcept {
   if (on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   cancel_everybody();
   gone();
-  return true;
+}
+
+WEFT_IMPL bool Run::declare(std::string report, std::vector<std::string> knot) {
+  const bool so = condemn(std::move(report), std::move(knot));
+  if (so) carry_out();
+  return so;
 }
 
 WEFT_IMPL bool Run::is_standstill(std::uint32_t number) noexcept {

@@ -165,9 +165,18 @@ void Run::still(F&& f) {
   f();
 }
 template <class F>
-void Run::each_process(F&& f) {
-  const std::lock_guard lock(groups_mutex_);
+bool Run::try_still(F&& f) {
+  const std::unique_lock lock(groups_mutex_, std::try_to_lock);
+  if (lock) f();
+  return lock.owns_lock();
+}
+template <class F>
+void Run::each_process_still(F&& f) {
   for (Group* g = groups_; g; g = g->next_) g->each_child(f);
+}
+template <class F>
+void Run::each_process(F&& f) {
+  still([&] { each_process_still(f); });
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -10,6 +10,7 @@
 // State under the registry's lock: the runs that are going on, the number of tokens. A run looks at
 // the number when it is quiescent; the last token that goes lets every run look again.
 #pragma once
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -28,15 +29,29 @@ class Outsiders {
   void enter(bool due, bool link = false) noexcept;
   void exit(bool due, bool link = false) noexcept;
   unsigned strangers() noexcept;
-  // f(run) for each that goes on, which none ends meanwhile.
-  template <class F>
-  void each_run(F&& f) {
-    const std::lock_guard g(mutex_);
-    for (Run* r : runs_) f(*r);
-  }
+  // The runs that go on now, none of which ends while this lives.
+  class Pinned {
+   public:
+    Pinned() : runs_(all().pin()) {}
+    Pinned(Pinned&& o) noexcept : runs_(std::move(o.runs_)), here_(std::exchange(o.here_, false)) {}
+    Pinned& operator=(Pinned&&) = delete;
+    ~Pinned() {
+      if (here_) all().unpin();
+    }
+    const std::vector<Run*>& runs() const noexcept { return runs_; }
+
+   private:
+    std::vector<Run*> runs_;
+    bool here_ = true;
+  };
 
  private:
+  std::vector<Run*> pin();
+  void unpin() noexcept;
+
   std::mutex mutex_;
+  std::condition_variable unpinned_;
+  unsigned pins_ = 0;  // who leaves waits for these
   std::vector<Run*> runs_;
   unsigned tokens_ = 0;     // whose threads wait for something that is due
   unsigned strangers_ = 0;  // of whose threads nobody knows

@@ -106,6 +106,10 @@ class Run final : public Activity {
   // It is known from elsewhere that nothing will ever wake it: a deadlock, told so. False:
   // something runs.
   bool declare(std::string report, std::vector<std::string> knot);
+  // The same in two parts: from the first on it ends with Deadlock; the second, which is to come,
+  // cancels its processes.
+  bool condemn(std::string report, std::vector<std::string> knot);
+  void carry_out() noexcept;
   bool stands_still() noexcept;  // nothing of it can run, and nothing is due
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; who is woken meanwhile goes on after it.
@@ -191,6 +195,13 @@ class Run final : public Activity {
   // No group comes, goes or changes its owner meanwhile: those above a live process can be walked.
   template <class F>
   void still(F&& f);
+  // The same, unless somebody is at the groups now: false. For who has a lock that others take
+  // there.
+  template <class F>
+  bool try_still(F&& f);
+  // Within one of these.
+  template <class F>
+  void each_process_still(F&& f);
 
   // --- threads of thread processes ---------------------------------------------------------------
   // Joined before the run ends; those that are done, when the next is made: a run that makes them

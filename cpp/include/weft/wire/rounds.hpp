@@ -17,8 +17,9 @@
 //          └──again──► SAID, empty
 //
 // Invariants
-//  1 What is gathered is under the space's lock; `told_`, `stands_` and `found_` under `lock_`,
-//    which is a leaf.
+//  1 What is gathered is under the space's lock; `found_`, `condemned_`, `stands_` and `stop_`
+//    under `lock_`, which is a leaf. Runs are condemned in the step that hears of it, before what
+//    others do who were told; processes are cancelled by the thread, which has no lock then.
 //  2 What a program says is of one moment: it is in a step of its space, so no frame is taken in
 //    meanwhile, and `rests` shows in the second round whether a run has gone on between.
 //  3 Frames of rounds move no counter of a session.
@@ -78,7 +79,7 @@ class Rounds final : private Inquirer {
   void tell_all(std::uint64_t asker, std::uint32_t round, Bytes what, const Peer* but);
   static void send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
                    std::uint32_t last);
-  static void declare(Bytes what);
+  void condemn(Bytes what);
   static Everywhere read(Bytes all, bool whole);
   static void stand() noexcept;
 
@@ -92,6 +93,7 @@ class Rounds final : private Inquirer {
   std::mutex lock_;
   std::condition_variable news_;
   std::optional<Everywhere> found_;
+  std::vector<std::pair<runtime::Outsiders::Pinned, std::vector<runtime::Run*>>> condemned_;
   bool stands_ = false, stop_ = false;
   std::thread thread_;
 

@@ -47,11 +47,16 @@ WEFT_IMPL void Rounds::stand() noexcept {
 WEFT_IMPL void Rounds::serve() {
   std::unique_lock g(lock_);
   for (;;) {
-    news_.wait(g, [&] { return stop_ || stands_; });
-    if (stop_) return;
-    stands_ = false;
+    news_.wait(g, [&] { return stop_ || stands_ || !condemned_.empty(); });
+    auto condemned = std::exchange(condemned_, {});
+    const bool looks = std::exchange(stands_, false) && condemned.empty();
+    const bool ends = stop_ && condemned.empty();
     g.unlock();
-    look();
+    for (const auto& [pinned, runs] : condemned)
+      for (runtime::Run* r : runs) r->carry_out();
+    condemned.clear();
+    if (ends) return;
+    if (looks) look();
     g.lock();
   }
 }
@@ -71,7 +76,7 @@ WEFT_IMPL void Rounds::look() {
     detail::put_all(what, k.paths, [&](const std::string& s) { detail::put_text(what, s); });
     const Space::Step step(*space_);
     tell_all(me_, round_, what, nullptr);
-    declare(what);
+    condemn(what);
     return;
   }
 }
@@ -194,7 +199,7 @@ WEFT_IMPL const char* Rounds::told(Peer& from, const Frame& f) {
   if (heard_of_.size() == kAskers) heard_of_.clear();
   if (std::exchange(heard_of_[f.op], f.txn) == f.txn || f.op == me_) return nullptr;
   tell_all(f.op, f.txn, whole.mapped(), &from);
-  declare(whole.mapped());
+  condemn(whole.mapped());
   return nullptr;
 }
 WEFT_IMPL void Rounds::tell_all(std::uint64_t asker, std::uint32_t round, Bytes what,
@@ -211,16 +216,22 @@ WEFT_IMPL void Rounds::gone(Peer& p) noexcept {
     finish_if_done(asker, g);
   }
 }
-// What was proven elsewhere; where nobody waits for links it is passed over.
-WEFT_IMPL void Rounds::declare(Bytes what) {
+// What was proven, here or elsewhere; where nobody waits for links it is passed over. In a step.
+WEFT_IMPL void Rounds::condemn(Bytes what) {
   detail::Reading r(what);
   const std::string text = r.text();
   std::vector<std::string> paths(r.count(4));
   for (std::string& p : paths) p = r.text();
   if (r.bad()) return;
-  runtime::Outsiders::all().each_run([&](runtime::Run& run) {
-    if (run.detect_deadlock && run.waits_for_links()) static_cast<void>(run.declare(text, paths));
-  });
+  runtime::Outsiders::Pinned pinned;
+  std::vector<runtime::Run*> those;
+  for (runtime::Run* run : pinned.runs())
+    if (run->detect_deadlock && run->waits_for_links() && run->condemn(text, paths))
+      those.push_back(run);
+  if (those.empty()) return;
+  const std::lock_guard g(lock_);
+  condemned_.emplace_back(std::move(pinned), std::move(those));
+  news_.notify_all();
 }
 
 // --- what this program says ----------------------------------------------------------------------
@@ -233,22 +244,25 @@ class WhoWaits final : public runtime::WaitVisitor {
   using FarPlaces = std::map<const core::SyncObject*, const FarEnd*>;
   WhoWaits(const FarPlaces& far, std::uint32_t run, std::vector<InProgram::Process>& to) noexcept
       : far_(far), run_(run), to_(to) {}
-  void of(runtime::Run& run) {
-    std::vector<runtime::ProcessBase*> all;  // paths take their groups' locks
-    run.each_process([&](runtime::ProcessBase& p) { all.push_back(&p); });
-    for (runtime::ProcessBase* p : all) {
-      if (!p->op) continue;
-      const runtime::ProcessBase* const parent = p->group->owner();
-      to_.push_back({run_,
-                     p->id,
-                     parent ? std::uint32_t{parent->id} : 0u,
-                     !p->op->visit,
-                     runtime::path_of(*p),
-                     p->op->verb,
-                     runtime::where(*p),
-                     {}});
-      if (p->op->visit) p->op->visit(*p, *this);
-    }
+  // False: somebody is at its groups, so it does not rest.
+  bool of(runtime::Run& run) {
+    return run.try_still([&] {
+      std::vector<runtime::ProcessBase*> all;  // paths take their groups' locks
+      run.each_process_still([&](runtime::ProcessBase& p) { all.push_back(&p); });
+      for (runtime::ProcessBase* p : all) {
+        if (!p->op) continue;
+        const runtime::ProcessBase* const parent = p->group->owner();
+        to_.push_back({run_,
+                       p->id,
+                       parent ? std::uint32_t{parent->id} : 0u,
+                       !p->op->visit,
+                       runtime::path_while_still(*p),
+                       p->op->verb,
+                       runtime::where(*p),
+                       {}});
+        if (p->op->visit) p->op->visit(*p, *this);
+      }
+    });
   }
 
  private:
@@ -290,12 +304,16 @@ WEFT_IMPL InProgram Rounds::mine() {
   detail::WhoWaits::FarPlaces far;
   for (const FarEnd* e : space_->far_ends) far.emplace(&e->place, e);
   std::uint32_t runs = 0;
-  runtime::Outsiders::all().each_run([&](runtime::Run& run) {
+  const runtime::Outsiders::Pinned pinned;
+  for (runtime::Run* const run : pinned.runs()) {
     ++runs;
-    me.standstills.push_back(run.rests());
-    me.waits = me.waits && run.waits_for_links() &&
-               run.while_all_sleep([&] { detail::WhoWaits(far, runs, me.processes).of(run); });
-  });
+    me.standstills.push_back(run->rests());
+    me.waits = me.waits && run->waits_for_links();
+    bool listed = false;
+    if (me.waits)
+      run->while_all_sleep([&] { listed = detail::WhoWaits(far, runs, me.processes).of(*run); });
+    me.waits = me.waits && listed;
+  }
   me.waits = me.waits && runs > 0;
   for (const Peer* p : space_->peers())
     p->home.each_end([&](std::uint32_t number, const Port& port) {
