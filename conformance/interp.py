@@ -1,13 +1,13 @@
 """Processes over `model.World`: runs a network given as data, one step at a time, under any scheduler.
 
 A network is plain JSON (see README.md, "Networks as data").  `Sim.steps()` lists every step that
-could happen next, `Sim.apply(step)` does one and returns the record it makes, if any.  Three drive
-it: `explore.run` (a seeded scheduler), `explore.outcomes` (all of them), `checker.check` (the one
-that a recorded history tells).
+could happen next, `Sim.apply(step)` does one and returns the record it makes, if any.  It is driven
+by `explore.run` (a seeded scheduler), `explore.outcomes` (all schedules) and `checker.check` (the
+schedule of a recorded history).
 
 Two grains.  `atomic` (one scheduler): an operation arrives in one step.  `cores` (threads): a
-select takes its guards one by one, in any order, with other processes' steps between them, since no
-lock covers two channels.
+select looks at its guards one by one, in any order, with steps of other processes in between, since
+no lock covers two channels.
 
 Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
 
@@ -42,12 +42,12 @@ INSTANT = (
     "reschedule",
     "leave",
 )  # have an effect, never wait
-LEFT = {"ext": "release", "limit": "leave"}  # blocks whose end is an operation
+LEFT = {"ext": "release", "limit": "leave"}  # blocks, and the operation that ends each
 
 
 class Sim(Composing):
-    """A network in progress. All its state is immutable values in lists and dictionaries, so that a search
-    can copy it.
+    """A network in progress. Its state is immutable values in lists and dictionaries, so that a
+    search can copy it.
     """
 
     def __init__(
@@ -162,7 +162,8 @@ class Sim(Composing):
             yield ("finish", p.pid)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """It goes on with Cancelled. On threads something more may be asked between that and its record."""
+        """The process goes on with Cancelled. On threads another request may come between that and
+        its record."""
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
 
     def _arrivals(self, p: Proc) -> Iterator[Any]:
@@ -208,7 +209,8 @@ class Sim(Composing):
             idle = self.idle_in_turn(op)
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
-                # The end of the whole competes in one place only, which may be after the skip (5.6).
+                # The end of the whole select counts at one place only, which may be after the skip
+                # (5.6).
                 if max(self.ended_by(op), default=-1) > idle[0] and not any(
                     self.ready(op, i) for i in unseen
                 ):
@@ -217,8 +219,9 @@ class Sim(Composing):
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
-        """How a select that must wait may enrol its guards: in their order (None), and unless it has priorities in any
-        other. That can be told only where several of its guards are at one channel.
+        """The orders in which a select that must wait may enrol its guards: their own (None) and,
+        unless it has priorities, any other. The order matters only if several of its guards are at
+        one channel.
         """
         yield None
         lines = [(g.kind, g.on) for g in op.guards if g.pre and g.kind in ("in", "out")]
@@ -234,7 +237,7 @@ class Sim(Composing):
     # ------------------------------------------------------------------------------------------------ one step
 
     def apply(self, step: Step) -> Record | None:
-        """Do one step of `steps()`; the record it makes, if any."""
+        """Does one step of `steps()`; gives the record that it makes, if any."""
         kind = step[0]
         record: Record | None = None
         if kind == "fire":
@@ -274,7 +277,7 @@ class Sim(Composing):
         return record
 
     def _go(self, p: Proc) -> Record:
-        """Run the process up to its next operation, or to its end."""
+        """Runs the process up to its next operation, or to its end."""
         p.started = True
         while p.frames:
             kind, body, pc, extra = p.frames[-1]
@@ -386,13 +389,14 @@ class Sim(Composing):
 
     @staticmethod
     def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
-        """7.11; to ask for one's own end is bad use, also where the guard is off."""
+        """The end of a process as a guard (7.11). To ask for one's own end is bad use, even if the
+        guard is off."""
         if pid == p.pid:
             raise BadUse("the end of the process itself")
         return Guard("ended", pid, pre=pre)
 
     def _watches(self, p: Proc, op: Op) -> None:
-        """Who asks for an end is a watcher from then on (7.11)."""
+        """A process that asks for the end of another is its watcher from then on (7.11)."""
         for g in op.guards:
             if g.kind == "ended" and g.on in self.procs:
                 q = self.procs[g.on]
@@ -483,7 +487,7 @@ class Sim(Composing):
             q = self.procs.get(s[1])
             if q is not None and q is not p:
                 self._request_cancel(q)
-        elif kind == "yield" and self.fairness:  # 7.7, for those that are certainly runnable
+        elif kind == "yield" and self.fairness:  # 7.7, for processes that are certainly runnable
             p.yielding = tuple(
                 q.pid
                 for q in self.procs.values()
@@ -550,7 +554,8 @@ class Sim(Composing):
         else:
             if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
-            # An end that comes out of a composition was asked for, there or further in (2.5); an operation met the others.
+            # The end of a channel that a composition raises came from asking for a new end, there
+            # or further inside (2.5); any other was met by an operation.
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
             p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)
@@ -558,7 +563,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """What it waited for was given up."""
+        """What the process waited for was given up."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)
@@ -566,7 +571,7 @@ class Sim(Composing):
 
     @staticmethod
     def _ended_at(p: Proc, kind: str, s: list[Any], out: tuple) -> int:
-        """The process whose end this outcome is; -1: it is none."""
+        """If this outcome is the end of a process, that process; else -1."""
         if out[0] != "ok":
             return -1
         if kind == "ended":
@@ -575,7 +580,8 @@ class Sim(Composing):
         return int(g["p"]) if g.get("g") == "ended" else -1
 
     def _unwind(self, p: Proc) -> None:
-        """An exception goes outwards until something catches it; blocks of extended reads are left on the way (1.6)."""
+        """An exception goes outwards until something catches it; on its way it leaves blocks of
+        extended reads (1.6)."""
         assert p.exc is not None
         while p.frames:
             kind, body, _, extra = p.frames[-1]

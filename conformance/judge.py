@@ -1,7 +1,8 @@
-"""What is judged about a network in progress: deadlock with its knots (rule 10), the verdict, fairness (rule 5.4).
+"""Judges a network in progress: deadlock with its knots (rule 10), the verdict, fairness (rule
+5.4).
 
-`Judge` is the part of `interp.Sim` that looks at the state; of it, only `_deadlock` and the starvation counts change
-anything.
+`Judge` is the part of `interp.Sim` that looks at the state. Only `_deadlock` and the starvation
+counts change anything.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ QUIET = (
 
 
 class Judge(World):
-    """See `interp.Sim`, whose base this is and which has the fields named here."""
+    """A base of `interp.Sim`, which has the fields named here."""
 
     code: Code
     procs: dict[int, Proc]
@@ -29,8 +30,8 @@ class Judge(World):
     dead: tuple | None
 
     def blocked(self) -> dict[int, tuple[int, ...]]:
-        """Each process that is blocked in an operation or waits for children → the processes for which it
-        waits (10.2).
+        """For each process that is blocked in an operation, or waits for children: the processes
+        for which it waits (10.2).
         """
         found: dict[int, tuple[int, ...]] = {}
         for p in self.procs.values():
@@ -39,8 +40,8 @@ class Judge(World):
             elif p.st == "parked":
                 op = self.ops[p.pid]
                 for_whom: set[int] = set()
-                # A held writer (1.6) waits at its channel, for whoever holds the other side: who of them holds it is not
-                # recorded.
+                # A held writer (1.6) waits at its channel for all that hold the other side: which
+                # of them holds it up is not recorded.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
                 # A guard that is off takes no part (5.2); for one that is silent nobody can come (5.6).
                 waits = [g for i, g in enumerate(op.guards) if g.pre and i not in op.silent]
@@ -63,8 +64,8 @@ class Judge(World):
         return found
 
     def knots(self) -> list[tuple[int, ...]]:
-        """The smallest sets of processes each of which waits only for processes in the set (10.2). A process that has
-        not been started holds ends, but it is not blocked: it is in no knot.
+        """The smallest sets of processes that wait only for processes in the set (10.2). A process
+        that has not been started holds ends but is not blocked, so it is in no knot.
         """
         graph = self.blocked()
         closures = set()
@@ -80,7 +81,7 @@ class Judge(World):
         return sorted(c for c in closures if len(c) == least)
 
     def _deadlock(self) -> None:
-        if self.dead is None:  # else somebody who was cancelled for it waits once more
+        if self.dead is None:  # else a process that was cancelled because of it waits again
             blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
             self.dead = (blocked, tuple(self.knots()))
         for p in self.procs.values():
@@ -94,7 +95,7 @@ class Judge(World):
         return p.exc is not None and not p.excused and (p.exc[0] not in QUIET or not p.exc[2])
 
     def how(self, pid: int) -> str:
-        """7.11: how a process that is gone ended."""
+        """7.11: how a process ended, which has."""
         p = self.procs[pid]
         if p.exc is None:
             return "returned"
@@ -124,9 +125,10 @@ class Judge(World):
 
     # ------------------------------------------------------------------------------------------------ fairness (5.4)
     #
-    # For the select at which a process stands: for how many selects each guard stayed ready and was not chosen, and
-    # after the guards the same of its end as a whole (5.6). A silent guard is not counted in N; when one falls silent
-    # all counts start again.
+    # Kept for the select at which a process is: for each guard, how many selects in a row it was
+    # ready and not chosen; and, after those of the guards, the same for the end of the select as a
+    # whole (5.6). A silent guard does not count in N. When a guard falls silent all counts start
+    # again.
 
     def _silent(self, op: Op) -> tuple[int, ...]:
         return tuple(
@@ -160,7 +162,7 @@ class Judge(World):
         p.starve = (p.at, new, self._silent(op)) if any(new) else ()
 
     def _watch_readiness(self) -> None:
-        """A guard that stopped being ready, be it for a moment, starts its count again."""
+        """If a guard is not ready, even for a moment, its count starts again."""
         for p in self.procs.values():
             if not p.starve or p.st in ("finishing", "ended"):
                 continue
@@ -173,7 +175,7 @@ class Judge(World):
             p.starve = (at, kept, silent) if any(kept) and self._silent(probe) == silent else ()
 
     def _probe(self, p: Proc, at: tuple[int, int]) -> Iterator[Guard]:
-        """The guards of a select of the process, to ask which are ready."""
+        """The guards of a select of the process, for asking which of them are ready."""
         for g in self.code.bodies[at[0]][at[1]][2]:
             kind, pre, ends = g["g"], g.get("pre", True), g.get("ends", False)
             if kind in ("in", "out"):

@@ -1,4 +1,5 @@
-"""What a process is asked to give up, and by whom (rules 6.1, 7.12): cancellations from outside, and limits on blocks of its own.
+"""Requests to a process to end what it does (rules 6.1, 7.12): cancellations from outside, and
+limits on blocks of its own.
 
   limit:   _open ─▶ open ──its time: fire──▶ asked ──_meet, and it is the one──▶ met
                      ▲  └──_move──┘  ▲          └──_meet: another's Cancelled, _move, _close: taken back
@@ -7,9 +8,12 @@
            _meet: the process goes on with one Cancelled, for all that was asked until then
 
 Invariants
-  * A process is asked (`_asked`) from the request until it meets it, or all that asked have been taken back.
-  * A limit's timer is among the world's, with its place in the nest, from the outermost on, as `~place` for a guard.
-  * While a process unwinds by a Cancelled, `Proc.by` is the place of the limit that asked for it; -1: it was asked from outside.
+  * A process is asked (`_asked`) from a request until it meets it, or until all requests have been
+    taken back.
+  * A limit's timer is among the timers of the world, with `~place` instead of a guard; `place`
+    counts the limits of the process from the outermost on.
+  * While a Cancelled unwinds a process, `Proc.by` is the place of the limit that asked for it; -1:
+    the request was from outside.
 """
 
 from __future__ import annotations
@@ -20,14 +24,15 @@ from .program import Proc
 
 
 class Limiting(Judge):
-    """The part of `interp.Sim` that knows who asked whom."""
+    """The part of `interp.Sim` that knows which requests a process has."""
 
     @staticmethod
     def _asked(p: Proc) -> bool:
         return p.cancel or "asked" in p.limits
 
     def _meet(self, p: Proc) -> None:
-        """6.1, 7.12: one Cancelled for all that was asked: it is the outermost's who did."""
+        """6.1, 7.12: the process meets all requests with one Cancelled, which is that of the
+        outermost."""
         p.by = -1 if p.cancel else p.limits.index("asked")
         p.cancel = False
         p.limits = tuple(
@@ -43,7 +48,7 @@ class Limiting(Judge):
     def _pursue(self, p: Proc) -> None:
         if p.st != "join":
             self.cancel(p.pid)
-        elif not p.passed:  # its children are asked once, whoever else asks
+        elif not p.passed:  # its children are asked only once
             p.passed = True
             self._doom(p.kids)
 
@@ -51,7 +56,8 @@ class Limiting(Judge):
         raise NotImplementedError
 
     def fire(self, which: int = 0) -> None:
-        """A timer goes off: a guard's, or a limit's, which asks (7.12)."""
+        """A timer goes off: that of a guard, or that of a limit, which then asks its process to end
+        (7.12)."""
         _, pid, i = self.timers[which]
         if i >= 0:
             super().fire(which)
@@ -68,7 +74,7 @@ class Limiting(Judge):
         self._set(p, t if how == "deadline" else self.now + t)
 
     def _move(self, p: Proc, t: int) -> None:
-        """The innermost one gets another time, from now."""
+        """The innermost limit gets another time, from now on."""
         if p.limits[-1:] in ((), ("met",)):
             raise BadUse("reschedule of a limit that is not there, or whose request was met")
         self._disarm(p)
@@ -76,7 +82,8 @@ class Limiting(Judge):
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
-        """The innermost block ends → what leaving it raises, or whether it was ended by its limit."""
+        """The innermost block with a limit ends → what leaving it raises, or whether its limit has
+        ended it."""
         own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1
         self._disarm(p)
         p.limits = p.limits[:-1]

@@ -1,9 +1,9 @@
 """Random networks from a seed, as data that any runtime can interpret, and their readable form.
 
-`generate(seed)` gives the same network for the same seed on every Python: only
-`random.Random(seed).random()`-based choices are used. What a network may contain is told by
-`features`; a driver names those that its runtime has.  Every network ends under the model: by
-itself, by a deadlock that the run reports, or by a failure.
+`generate(seed)` gives the same network for the same seed on every Python, since all its choices
+come from `random.Random(seed).random()`.  `features` says what a network may contain; a driver
+names those that its runtime has.  Every network ends under the model: by itself, by a deadlock that
+the run reports, or by a failure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ FEATURES = frozenset(
         "limit",
     }
 )
-# A process that cancels another one by its number, asks for its end (7.11), or has limits (7.12): not every runtime offers it.
+# Not every runtime lets a process cancel another one by its number, ask for its end (7.11), or have
+# limits (7.12).
 DEFAULT = FEATURES - {"cancel", "ended", "watched", "limit"}
 LIMITS = ("timeout", "deadline", "move_on")
 
@@ -107,7 +108,7 @@ class Maker:
 
     @staticmethod
     def once(body: list[Any]) -> bool:
-        """No process is made inside a loop (each process of a network exists once)."""
+        """Is no process made inside a loop? (Each process of a network exists once.)"""
 
         def makes(b: list[Any]) -> bool:
             return any(
@@ -120,7 +121,8 @@ class Maker:
         return not any(s[0] in ("loop", "iter") and makes(s[2]) for s in body)
 
     def limit(self, body: list[Any]) -> list[Any]:
-        """A block with a limit (7.12); who fails by it is mostly caught, what gives something up goes on now and then."""
+        """A block with a limit (7.12). Its Timeout is mostly caught; now and then its Cancelled is
+        caught inside the block, which goes on."""
         how = self.pick([*LIMITS])
         if self.rng.random() < 0.25:
             body = [["try", body, ["Cancelled"], [["yield"]] if self.rng.random() < 0.5 else []]]
@@ -270,7 +272,7 @@ def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
 
 
 def readable(net: Net) -> str:
-    """The network as a program that a person reads, with its seed."""
+    """The network as a program for people to read, with its seed."""
     lines = [f"# network of seed {net.get('seed', '–')}"]
     for k, c in enumerate(net["channels"]):
         args = ", ".join(f"{n}={v!r}" for n, v in c.items())

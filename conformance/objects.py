@@ -1,9 +1,11 @@
-"""What the model's world is made of: guards, operations, ends, channels, barriers. Each knows itself alone.
+"""The parts of the model's world: guards, operations, ends, channels, barriers. Each knows only
+itself.
 
-All of them are plain values behind `clone` and `key`, for searches. What happens between them is `model.World`'s.
+All of them are plain values with `clone` and `key`, for searches. `model.World` does what happens
+between them.
 
-Invariants: a closed end says how (`End.how`); a channel counts every end that it ever had (2.5), and those open; a
-barrier's line holds parties of this phase alone.
+Invariants: a closed end says how it was closed (`End.how`). A channel counts all ends that it ever
+had (2.5), and those that are open. A barrier's line has only parties of this phase.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ class BadUse(Exception):
 class Guard(NamedTuple):
     """One guard of a select; a plain operation is a select of one guard.
 
-    kind: "in", "out", "time", "skip", "barrier", "ended" (7.11).  on: number of the channel, barrier or process.
-    end: number of the end.
-    value: what is sent (int, str, or ("end", number)); for "time" the absolute deadline.
-    made: a function makes the value; raises: it raises instead (5.8).  pre: the precondition (5.2).
-    ends: its retirement is ready at once, ended="raise" (5.6).
+    kind: "in", "out", "time", "skip", "barrier", "ended" (7.11).  on: number of the channel,
+    barrier or process. end: number of the end. value: what is sent (int, str, or ("end", number));
+    for "time" the absolute deadline. made: a function makes the value; raises: the function raises
+    (5.8).  pre: the precondition (5.2). ends: the retirement of its channel makes it ready,
+    ended="raise" (5.6).
     """
 
     kind: str
@@ -40,8 +42,8 @@ class Guard(NamedTuple):
 
 
 class Op:
-    """An operation in progress. Its outcome `out` is ("ok", …) or (exception name, guard, …); where any of several guards
-    may be named (5.6) `guard` is the tuple of them.
+    """An operation in progress. Its outcome `out` is ("ok", …) or (exception name, guard, …). If
+    any of several guards may be named (5.6), `guard` is a tuple of them.
     """
 
     __slots__ = (
@@ -65,11 +67,11 @@ class Op:
         self.out: Outcome | None = None
         self.seen: tuple[
             int, ...
-        ] = ()  # guards that were examined or enrolled so far (a select on threads takes them one by one)
-        self.silent: tuple[
-            int, ...
-        ] = ()  # of these, those that fell silent: for this operation for good (5.6)
-        self.holding: tuple[int, ...] = ()  # guards that are off and were open when it began (5.6)
+        ] = ()  # guards examined or enrolled so far (on threads a select looks at them one by one)
+        # those of them that fell silent, which is for the rest of this operation (5.6)
+        self.silent: tuple[int, ...] = ()
+        # guards that are off, whose channels were open when it began (5.6)
+        self.holding: tuple[int, ...] = ()
 
     def clone(self) -> Op:
         new = Op(self.pid, self.kind, self.guards, self.mode, self.ext)
@@ -220,6 +222,6 @@ def side_of(g: Guard) -> int:
 
 
 def any_of(guards: tuple[int, ...]) -> Any:
-    """One guard, or the tuple of those of which any may be named."""
+    """One guard; or the tuple of several, of which any may be named."""
     found = tuple(dict.fromkeys(guards))
     return found[0] if len(found) == 1 else found

@@ -1,10 +1,11 @@
-"""How a value gets from its writer to its reader (rules 1.3 to 1.6, 2.4, 5.1, 5.8): the steps by which a guard that is
-ready commits.
+"""How a value gets from its writer to its reader (rules 1.3 to 1.6, 2.4, 5.1, 5.8): the steps in
+which a ready guard commits.
 
   _take ──▶ from the buffer, else _hand_over from the first writer      _give ──▶ _hand_over to the first reader, else _buffer
   a value from a function:  _feed, _give ──▶ making, fed ──make──▶ done
 
-Invariant: a value is taken from one place and put into one other in the same step, or counted as dropped.
+Invariant: in one step a value is taken from one place and put into another one, or counted as
+dropped.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Passing(Choosing):
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """The value leaves its writer: a sent end moves (2.4): the sender's is closed, a new one, held by
-        nobody yet, travels.
+        """The value leaves its writer. If it is an end it moves (2.4): the sender's end is closed,
+        and a new one, which nobody holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]
@@ -73,8 +74,9 @@ class Passing(Choosing):
             self._hand_over(op, i, self.ops[wpid], wi, c)
 
     def _give(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an output, gives: to the first reader, else into the buffer as its overflow says (1.3–1.5). A value
-        from a function is not there yet: it gets a slot, and takes its place in the order when it is made (5.8).
+        """Guard i, an output, gives its value to the first reader, else to the buffer, as its
+        overflow says (1.3–1.5). A value from a function does not exist yet: it gets a slot, and its
+        place in the order once it is made (5.8).
         """
         g = op.guards[i]
         if c.capacity and self._made(g):
@@ -97,7 +99,7 @@ class Passing(Choosing):
         elif c.overflow == "drop_oldest" and c.buf:
             c.buf.append(value)
             self._drop(c, c.buf.pop(0))
-        else:  # drop_newest, and drop_oldest where nothing old is in the buffer (1.4)
+        else:  # drop_newest; or drop_oldest, and nothing older is in the buffer (1.4)
             self._drop(c, value)
 
     def make(self, pid: int) -> None:

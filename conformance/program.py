@@ -1,7 +1,6 @@
 """A network's code, numbered, and the state of one of its processes.
 
-Invariant: a `Proc` holds immutable values only, so that a shallow copy of its fields is a copy of
-it.
+Invariant: a `Proc` has only immutable values, so that copying its fields copies it.
 """
 
 from __future__ import annotations
@@ -83,10 +82,10 @@ class Proc:
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = self.late = False
         self.limits: tuple[str, ...] = ()  # of the blocks it is in (7.12): open, asked, met
-        self.by = -1  # whose its last Cancelled was: a place in `limits`; -1: it came from outside
-        self.passed = False  # the group for which it waits was told that it is asked
-        self.watchers: tuple[int, ...] = ()  # who asked for its end (7.11)
-        self.excused = False  # it failed, and that is its watchers' (7.11)
+        self.by = -1  # which of `limits` asked for its last Cancelled; -1: it was from outside
+        self.passed = False  # the request to end was passed on to the group for which it waits
+        self.watchers: tuple[int, ...] = ()  # the processes that asked for its end (7.11)
+        self.excused = False  # it failed, but the failure is its watchers', not its group's (7.11)
         self.n = 0  # values made so far
         self.todo: tuple = ()
         self.exc: tuple | None = None  # what unwinds it, or left it: (name, strength, met)

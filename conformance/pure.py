@@ -1,7 +1,8 @@
-"""The scenarios on `weft._pure`, what `weft` is without its extension module: `WEFT_PURE=1 python -m conformance.pure BACKEND`.
+"""Runs the scenarios on `weft._pure`, which is `weft` without its extension module: `WEFT_PURE=1
+python -m conformance.pure BACKEND`.
 
-Prints a JSON object: what became of each scenario that is not left out, "ok" or why not. LACKS says what the pure package
-has not, and why; LEFT_OUT the scenarios that ask for it.
+Prints a JSON object with the outcome of each scenario that is not left out: "ok", or what went
+wrong. LACKS says what the pure package lacks, and why; LEFT_OUT names the scenarios that need it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from .scenarios import collect
 
 BACKENDS = ("coroutines", "threads")
 
-# Most of it MicroPython's package lacks too. It keeps holders of ends without finalisers on CPython as well.
+# MicroPython's package lacks most of this too. On CPython as well the holders of ends are known
+# without finalisers.
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],

@@ -1,7 +1,9 @@
-"""Plays the statements of one process of a network on a Python backend: an operation is started, and its two records are made.
+"""Plays the statements of one process of a network on a Python backend: starts each operation, and
+makes its two records.
 
-A player is one generator for every kind of process: it yields a function that starts an operation; who drives it
-(python_driver.py, task_driver.py) awaits what the function returns, or takes it as the result.
+A player is one generator for every kind of process. It yields a function that starts an operation;
+its driver (python_driver.py, task_driver.py) awaits what the function returns, or takes that as the
+result.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ Thunk = Callable[[], Any]
 
 
 class Fail(Exception):
-    """What the statement `fail`, and an output function that raises, raise."""
+    """Raised by the statement `fail`, and by the function of an output that is to raise."""
 
 
 class Player:
@@ -34,7 +36,7 @@ class Player:
             _Slots(play.names.m.BadUse, slots),
         )
         self.made = 0
-        self.limits: list[Any] = []  # those of the blocks it is in (7.12)
+        self.limits: list[Any] = []  # the limits of the blocks that it is in (7.12)
 
     def value(self) -> str:
         self.made += 1
@@ -57,7 +59,7 @@ class Player:
         made: tuple[str, ...] = (),
         shown: Callable[[Any], list[Any]] = lambda _: [],
     ) -> Generator[Thunk, Any, Any]:
-        """One operation between its two records."""
+        """One operation, with the records before and after it."""
         self.record("call", op=[kind, *made])
         try:
             if self.names.tasks and kind in ("par", "seq", "spawn"):
@@ -164,14 +166,15 @@ class Player:
             raise ValueError(f"a statement of unknown kind {kind!r}")
 
     def written(self, end: Any, value: Any) -> Any:
-        """A write whose value, or end, is at its channel when it is recorded as over."""
+        """A write that is recorded as over only once its value is at the channel, or has failed."""
         return self.play.written(end.write(value), self.names.awaits)
 
     def arrived(self, done: Any) -> Any:
         return self.play.has_arrived(done, self.names.awaits)
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
-        # In no variable: the traceback of a failure would keep a process that was never started, and its ends.
+        # Not kept in a variable: the traceback of a failure would keep a process that was never
+        # started alive, with its ends.
         try:
             composed = how(*[self.play.make(p, self.slots) for p in processes])
         except BaseException:
@@ -189,7 +192,8 @@ class Player:
             raise
 
     def forget(self, processes: list[Any]) -> None:
-        """After a failure there may be some that were never started, and that nobody must keep."""
+        """After a failure some processes may never have been started: forgets them, so that nothing
+        keeps them alive."""
         for p in processes if self.play.made is not None else ():
             self.play.made.pop(p["id"], None)
 
@@ -198,7 +202,7 @@ class Player:
         raise Fail
 
     def iterate(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """`for value in reader`, by the iterator's own protocol (3.4)."""
+        """`for value in reader`, step by step through the iterator protocol (3.4)."""
         turns = 0
         it = None
         while len(s) < 4 or turns < s[3]:
@@ -275,7 +279,7 @@ class Player:
             )
             if error is not None and not swallowed:
                 raise error
-        finally:  # kept here it would keep this frame, and with it what the process holds
+        finally:  # the exception would keep this frame alive, and with it what the process holds
             error = None
 
     def reschedule(self, t: int) -> None:
@@ -339,7 +343,7 @@ class Player:
 
 
 class _Slots(list[Any]):
-    """The ends of a process by number; one that is not there is bad use, as in the model."""
+    """The ends of a process by number. A number without an end is bad use, as in the model."""
 
     def __init__(self, bad_use: type[Exception], ends: list[Any]):
         super().__init__(ends)

@@ -3,19 +3,19 @@
     sources ──▶ a few channels ──▶ selectors ──▶ a few channels ──▶ sinks
        └───────────────▶ stop channels ───▶┘
 
-Sources write a few values and leave, each at its own time; sinks read a few and leave, or read all;
-selectors stand between them and select over what they hold, turn after turn, until the select says
-that it is over: merges (inputs alone), dispatchers (outputs alone), buffers (both), joins and
-processes with a stop channel (`ended="raise"`).  Guards are off now and then, so that a silent guard,
-a guard that holds the select open and one that ends it meet in all ways.  A selector that is told of
-an end goes on with what is left, or asks once more.
+Sources write a few values and end, each at its own time.  Sinks read a few values and end, or read
+all.  Between them selectors select over their ends, turn after turn, until the select is over:
+merges (only inputs), dispatchers (only outputs), buffers (both), joins, and processes with a stop
+channel (`ended="raise"`).  Guards are off now and then, so that silent guards, guards that hold the
+select open and guards that end it occur in all combinations.  When a selector meets an end it goes
+on with what is left, or selects once more.
 
-Nothing is random but the network: what a run of it may do is the model's to say (`checker.py`): each
-value that was taken is delivered once, each end is told of the guards that decided it, a silent guard
-is never chosen, and an output that was not taken stays with its writer.
+Only the network is random; the model says what a run of it may do (`checker.py`): each value that
+was taken is delivered once, each end is reported with the guards that decided it, a silent guard is
+never chosen, and an output that was not taken stays with its writer.
 
-Invariants: the same seed gives the same network on every Python; every network ends, for each loop has
-a number of turns; no process is made inside a loop.
+Invariants: the same seed gives the same network on every Python; every network ends, since each
+loop has a fixed number of turns; no process is made inside a loop.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from typing import Any
 
 from .networks import DEFAULT, Maker, Net
 
-TURNS = 9  # of a selector: more than its sources have values, so that its end is the channels'
+TURNS = 9  # of a selector: more than its sources have values, so that the channels end it
 Side = tuple[int, str]
 
 
 class _Retiring(Maker):
-    """The pieces of such a network; `Maker` has the dice, the channels and the numbers of the processes."""
+    """Makes the pieces of such a network. `Maker` has the random choices, the channels and the
+    process numbers."""
 
     def some(self, chans: list[int], side: str, most: int) -> list[Side]:
         """One to `most` ends, each of its own channel."""
@@ -46,7 +47,7 @@ class _Retiring(Maker):
         return {"id": pid, "ends": [list(s) for s in sides], "body": body}
 
     def pause(self) -> list[Any]:
-        """Now and then something that moves this end before or after another's."""
+        """Now and then a pause, so that the end comes before or after that of another process."""
         if self.has("time", 0.25):
             return [["sleep", self.upto(3)]]
         return [["yield"]] if self.has("yield", 0.2) else []

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 
 def curves(ns: Mapping[str, float | None]) -> dict[str, dict[int, float]]:
-    """ns by curve and N; nothing if a name says no N, or if there are fewer than three N to draw a line through."""
+    """ns by curve and N. Empty if a name has no N, or if there are fewer than three N, too few for
+    a line."""
     found: dict[str, dict[int, float]] = {}
     for name, value in ns.items():
         parts = re.fullmatch(r"(.+), (\d+)", name)

@@ -1,10 +1,13 @@
-"""Curves over one variable: measured in interleaved rounds, drawn on logarithmic axes, and as a table.
+"""Curves over one variable: measured in interleaved rounds, drawn on logarithmic axes, and printed
+as a table.
 
-For the experiments of papers (bench/cppcsp.py, bench/pycsp.py), whose whole grid is drawn; ./run bench judges ratios.
+For the experiments of papers (bench/cppcsp.py, bench/pycsp.py), whose whole grid is drawn; ./run
+bench judges ratios instead.
 
 Invariants
 - Each point is the least of its samples over all rounds.
-- A curve ends where its program fails: larger values of the variable are not tried, and why is kept.
+- A curve ends where its program fails: larger values of the variable are not tried, and the reason
+  is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ COLOURS = ("#1b6ca8", "#d1495b", "#2a9d5c", "#8a5fbf", "#e08e0b", "#444444")
 
 @dataclass(frozen=True)
 class Experiment:
-    """Curves over one variable: `curves[name]` are the words of the program for a point, {x} in them the variable."""
+    """Curves over one variable. `curves[name]` are the arguments of the program for a point, with
+    {x} for the variable."""
 
     name: str
     title: str
@@ -34,7 +38,7 @@ class Experiment:
     points: Sequence[int]
     curves: Mapping[str, Sequence[str]]
     scale: float = 1.0  # from the program's ns to y
-    largest: Mapping[str, int] = field(default_factory=dict)  # of a curve: beyond it is not tried
+    largest: Mapping[str, int] = field(default_factory=dict)  # by curve: the last value tried
 
     def tried(self, curve: str) -> list[int]:
         return [x for x in self.points if x <= self.largest.get(curve, x)]
@@ -42,7 +46,8 @@ class Experiment:
 
 @dataclass
 class Found:
-    """What was measured: y by curve and point, bytes a process where a program says so, and why a curve ended early."""
+    """What was measured: y by curve and point; the bytes for each process, if a program says so;
+    why a curve ended early."""
 
     values: dict[str, dict[int, float]] = field(default_factory=dict)
     bytes: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -57,7 +62,8 @@ def measure(
     may_end: bool = False,
     timeout: float = 900.0,
 ) -> Found:
-    """`program(curve, x)`, round by round. Raises RunError; with `may_end` a failure ends its curve instead."""
+    """Runs `program(curve, x)` for all points, round by round. Raises RunError; with `may_end` a
+    failure only ends its curve."""
     found = Found({c: {} for c in e.curves}, {c: {} for c in e.curves})
     total, done = rounds * sum(len(e.tried(c)) for c in e.curves), 0
     if not sys.stderr.isatty():
@@ -95,7 +101,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
-    """Both axes logarithmic."""
+    """The curves as an SVG; both axes are logarithmic."""
     width, height, left, right, top, bottom = 640, 400, 70, 120, 40, 50
     values = [v for curve in found.values() for v in curve.values()]
     if not values:

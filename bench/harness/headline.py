@@ -17,7 +17,8 @@ OURS, RULE, INK = "#1b6ca8", "#999999", "#222222"
 def lines(
     all_: Targets, results: Mapping[str, Result]
 ) -> list[tuple[Headline, float, float, float]]:
-    """Those that were measured: ours, the other's, ours ÷ the other's."""
+    """The headlines that were measured, each with our figure, the other's, and ours ÷ the
+    other's."""
     found = []
     for h in all_.headlines:
         if h.bench in results:
@@ -29,7 +30,7 @@ def lines(
 
 
 def picture(all_: Targets, results: Mapping[str, Result]) -> str | None:
-    """An SVG of the ratios, a bar each, on a logarithmic scale; None if there is none."""
+    """An SVG with a bar for each ratio, on a logarithmic scale; None: there are no ratios."""
     rows = lines(all_, results)
     if not rows:
         return None

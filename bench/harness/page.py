@@ -1,4 +1,4 @@
-"""What a run writes into a page that people wrote: the lines between two marks, and nothing else.
+"""Writes results into a page that people wrote: only the lines between two marks.
 
 <!-- ring: begin -->
 …
@@ -17,7 +17,8 @@ def filled(text: str, name: str, body: str) -> str:
     """The page with `body` between the marks of this name.
 
     Raises:
-        ValueError: the page does not have the two marks, once each and in order; or `body` has marks itself.
+        ValueError: the page does not have the two marks once each, in this order; or `body`
+            contains marks.
     """
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
@@ -31,7 +32,7 @@ def filled(text: str, name: str, body: str) -> str:
 
 
 def provenance(command: str) -> str:
-    """By which command it was measured, at which commit, on what machine."""
+    """A line that says by which command it was measured, at which commit, and on what machine."""
     facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
     root = Path(__file__).resolve().parents[2]
     return f"`{command}` at commit {commit(root)}; Python {sys.version.split()[0]}; {facts}."

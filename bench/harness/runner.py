@@ -2,9 +2,9 @@
 
 Invariants
 - Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine falls on all of them.
-- One program runs at a time, in a process group of its own, pinned from its first instruction. Whatever ends the run
-  (its end, the time-out, Ctrl-C), no process of that group is left.
-- A candidate that failed once is not run again; the others go on.
+- One program runs at a time, in a process group of its own, pinned from its first instruction.
+  However the run ends (by itself, by the time-out, by Ctrl-C), no process of that group is left.
+- A candidate that has failed once is not run again; the others go on.
 
 A program's output: lines "ns V V …", "bytes V V …" and "create V V …"; anything else on stdout is an error, stderr is for messages.
 """
@@ -23,12 +23,12 @@ from .targets import MEASURES
 
 
 class RunError(Exception):
-    """A program failed, hung or said something else than samples; the message says which."""
+    """A program failed, hung or printed something other than samples; the message says which."""
 
 
 @dataclasses.dataclass
 class Samples:
-    """All samples of one candidate, by measure, and why there are none if there are none."""
+    """All samples of one candidate, by measure; if there are none, `error` says why."""
 
     values: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     runs: list[list[float]] = dataclasses.field(default_factory=list)  # ns, by run
@@ -46,7 +46,8 @@ def choose_cpus(available: Sequence[int], count: int) -> list[int]:
 
 @contextmanager
 def _pinned(cpus: Sequence[int]) -> Iterator[None]:
-    """The calling thread on `cpus` while the block runs: a child started in it inherits them."""
+    """Pins the calling thread to `cpus` while the block runs; a child that is started in it
+    inherits that."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -56,7 +57,8 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Ends a child's whole process group, which is ours: it was started as its own session."""
+    """Ends the whole process group of a child. The child was started in a session of its own, so
+    the group is ours to end."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -126,10 +128,10 @@ def interleave(
     before: Callable[[str, int], None] = lambda name, round_: None,
     run: Callable[[Program, Sequence[int], float], dict[str, list[float]]] = run_once,
 ) -> dict[str, Samples]:
-    """All programs, round by round, in the order of `programs`.
+    """Runs all programs, round by round, in the order of `programs`.
 
-    `before(name, round)` is called ahead of each run, also of one that is left out because it failed earlier.
-    KeyboardInterrupt passes through, after the running program was ended."""
+    `before(name, round)` is called before each run, also before one that is left out because it
+    failed earlier. KeyboardInterrupt passes through, after the running program was ended."""
     samples = {name: Samples() for name in programs}
     for round_ in range(rounds):
         for name, program in programs.items():

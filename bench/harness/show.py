@@ -1,4 +1,5 @@
-"""What a person reads: the table of a bench, the progress bar, and RESULTS.md. Without rich all of it is plain text."""
+"""Output for people: the table of a bench, the progress bar, and RESULTS.md. Without the package
+rich it is plain text."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Rows = list[list[str]]
 
 
 def number(value: float | None) -> str:
-    """A figure as it is shown: three digits that mean something, thousands apart."""
+    """A figure as it is shown: three significant digits, with thousands separated."""
     if value is None:
         return "–"
     return (
@@ -125,9 +126,10 @@ def plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar on stderr; the function given to the block says what is run next and counts it.
+    """A progress bar on stderr. The block gets a function, which shows what runs next and counts
+    it.
 
-    Where stderr is no terminal: plain text, one line a bench."""
+    If stderr is not a terminal: plain text, one line for each bench."""
     if RICH and sys.stderr.isatty():
         console = rich.console.Console(stderr=True)
         columns = (
@@ -136,7 +138,8 @@ def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
         )
-        # Four redraws a second, by a thread that stands on another CPU than the programs where there is one.
+        # Four redraws a second, by a thread that runs on another CPU than the programs, if there is
+        # one.
         with rich.progress.Progress(
             *columns, console=console, transient=True, refresh_per_second=4
         ) as bar:

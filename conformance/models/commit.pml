@@ -7,9 +7,10 @@
  *                      ├──claimed by another (claim1; claim2, second word)──▶ DONE+c
  *                      └──cancel──▶ CANCELLED
  *
- * Invariants of the algorithm, which the assertions watch from outside:
+ * Invariants of the algorithm, which the assertions check from outside:
  *   one channel lock at a time; a holder of a LOCKED word takes no channel lock; words are taken in ascending order;
- *   who is DONE has exactly one partner, on the same channel, in the opposite direction, and is that one's partner;
+ *   a select that is DONE has exactly one partner, at the same channel, in the opposite direction,
+ *   and is the partner of that one;
  *   at rest no two complementary parties wait, nothing is locked.
  *
  * TOPO 1: an input-only, an output-only and a mixed select.  TOPO 2: every process holds an input AND an output guard.

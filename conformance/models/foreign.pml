@@ -1,17 +1,19 @@
-/* The take of a foreign reader: a task of another event loop (SEMANTICS 6.6).
+/* How a foreign reader takes a value: a task of another event loop (SEMANTICS 6.6).
  *
- * It may be cancelled by its own loop at any moment, even in the turn in which it was woken; so it is never handed a value while it
- * sleeps. A foreign party at the head of the line:
+ * Its own loop may cancel it at any moment, even in the turn in which it was woken. So it is never
+ * handed a value while it sleeps. A foreign party at the head of the line:
  *
  *   asleep ──a writer is there: notify──▶ notified ──it runs: take──▶ gone; move_on
  *     └──────────its loop cancels it──────────┴──▶ withdraw──▶ gone; move_on
  *
- * move_on, under the channel's lock: while readers and writers both wait, a plain reader at the head is given the first writer's value;
- * a foreign one at the head is notified, and everybody behind waits for its decision.
+ * move_on, under the channel's lock: while readers and writers both wait, a plain reader at the
+ * head gets the first writer's value; a foreign one at the head is notified, and all behind it wait
+ * until it has decided.
  *
  * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT 7: a withdrawal does not move the line on.
  *
- * Watched: every write that completes was taken exactly once, and no reader but a cancelled one goes without a value that is there.
+ * Checked: every write that completes was taken exactly once, and no reader except a cancelled one
+ * is left without a value that is there.
  */
 #ifndef MUT
 #define MUT 0

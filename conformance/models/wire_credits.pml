@@ -11,8 +11,8 @@
  * MUT 41: B's value enters while the home lends. 42: A puts without a credit. 43: a slot comes back when its value enters. 44: what is still
  * lent at the RECALLED is forgotten. 45: A goes on putting after its RECALLED. 46: A says no WANT. 47: a CREDIT that crossed the RECALLED counts.
  *
- * Watched: the buffer never overflows; what B writes after A's word comes after what A wrote before it; A's values come in order; everything
- * is read; a PUT always has a credit.
+ * Checked: the buffer never overflows; what B writes after A's word comes after what A wrote before
+ * it; A's values come in order; everything is read; a PUT always has a credit.
  */
 #ifndef MUT
 #define MUT 0

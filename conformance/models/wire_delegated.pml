@@ -7,10 +7,12 @@
  *                       └────────────the session ends: a writer in doubt, a reader dead────────────┘
  *
  * MUT 31: the writer's DONE is sent before the reader's. 32: a withdrawal does not wait for its answer. 33: a writer whose session ends is told that
- * nothing happened. 34: offers outlive their session. 36: RETIRE drops the waiting write. 37: poison answers only those who wait at that moment.
+ * nothing happened. 34: offers outlive their session. 36: RETIRE drops the waiting write. 37:
+ * poison answers only the parties that wait at that moment.
  *
- * Watched: a value is taken once, and never if its writer was told that it was not; what a writer was told is taken has been, unless its reader
- * was lost; nobody who could be served is left waiting.
+ * Checked: a value is taken once, and never if its writer was told that it was not; what a writer
+ * was told is taken has been, unless its reader was lost; no party that could be served is left
+ * waiting.
  */
 #ifndef MUT
 #define MUT 0

@@ -11,8 +11,9 @@
  *
  * The bit of a space stands for its key. A space is `sure` once the home has said ADOPTED to it; until then the end that it sends on has the key of space 0 too.
  *
- * Watched: the home never says "retired" while a living space holds the end or it is on its way to one; "died" only if a space was killed; and at rest
- * somebody alive holds the end or the home has said that its side has ended.
+ * Checked: the home never says "retired" while a living space holds the end, or while the end is on
+ * its way to one; it says "died" only if a space was killed; and at rest a living space holds the
+ * end or the home has said that its side has ended.
  */
 #ifndef MUT
 #define MUT 0

@@ -11,8 +11,9 @@
  * 104: the home takes a read whose session is cut for one that has been used. 105: a value that came back goes behind those written later.
  * KEEPS: the readers have asked for it.
  *
- * Watched: a writer is told once, and not while a block is on that nobody has cut; a value is used (its block ended) once, and at
- * least once if a session is cut and KEEPS; the second value is not read for the first time before a first one that came back is.
+ * Checked: a writer is told once, and not during a block whose session was not cut; a value is used
+ * (its block ended) once, or at least once if a session is cut and KEEPS is set; if the first value
+ * came back, the second is not read before it.
  */
 #ifndef MUT
 #define MUT 0

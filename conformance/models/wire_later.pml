@@ -11,8 +11,8 @@
  * MUT 106: the cut of a writer that makes is not told to the reader. 107: what has committed is withdrawn. 108: a writer that is cut after MADE is
  * told that nothing was taken. 109: a withdrawal that crosses COMMIT counts as granted at the place.
  *
- * Watched: the reader has a value that was made, once, or is told of a death; a writer that was told that its value was not taken is right, and one
- * that was told that it was, too; nobody waits for ever.
+ * Checked: the reader gets a value that was made, once, or is told of a death; a writer that was
+ * told that its value was taken, or that it was not, was told the truth; no party waits for ever.
  */
 #ifndef MUT
 #define MUT 0

@@ -8,14 +8,17 @@
  *
  * A receiver may die at any step (KILL): what it had a share of, or was on its way to it, keeps its count for ever, and is not used again.
  *
- * MUT 91: a segment is used again though somebody has a share. 92: who lets go keeps nothing for what is under way. 93: who lets go leaves its
- * name in. 95: who lets go looks at the shares, then takes its name out. 96: who lends takes no share for the receiver.
+ * MUT 91: a segment is used again although there is a share in it. 92: a space that lets go keeps
+ * nothing for what is under way. 93: a space that lets go leaves its name in. 95: a space that lets
+ * go looks at the shares, and then takes its name out. 96: a lender takes no share for the
+ * receiver.
  *
- * That a share is taken before the name is looked for needs no mutant: who lends has a share himself until the frame is on its way, so who
- * lets go meanwhile keeps the mapping.
+ * That a share is taken before the name is looked for needs no mutant: a lender has a share itself
+ * until the frame is on its way, so a space that lets go meanwhile keeps the mapping.
  *
- * Watched: what a view shows is what was sent, from its first look to its last; a LEASE without a descriptor names what its receiver has
- * mapped; at the end all values were sent, whoever died, and without a death all shares are back.
+ * Checked: a view shows what was sent, from its first look to its last; a LEASE without a
+ * descriptor names what its receiver has mapped; at the end all values were sent, whichever space
+ * died, and without a death all shares are back.
  */
 #ifndef MUT
 #define MUT 0

@@ -1,5 +1,6 @@
-/* A choice whose guards live at several homes (WIRE.md 5). Each home decides its own channel, as ever; the place of the choice tries the homes
- * one after the other, and a home that cannot commit keeps a watch and says READY once it might.
+/* A choice whose guards live at several homes (WIRE.md 5). Each home decides its own channel, as
+ * always. The place of the choice tries the homes one after the other; a home that cannot commit
+ * keeps a watch, and says READY once it might.
  *
  *   place:  OFFER to all ──► asks: TRY each in order ──NOTREADY──► the next … ──► waits ──READY──► TRY ──► …      DONE, ENDED: over, GONE to the others
  *   home:   OFFER ──► watches ──somebody came──► READY      TRY ──► in line: DONE │ nobody: NOTREADY, it watches again
@@ -11,7 +12,8 @@
  * plain reader who takes from either. 5: as 1 with outputs, plain readers come.
  * FAULT 1: a session is cut. 2: a home dies. 3: withdrawals. 4: channels retire. 5: a channel is poisoned.
  *
- * MUT 71: nobody is held. 72: everybody is held, whatever the order. 73: GONE frees nobody who is held. 74: it does not watch again after a TRY.
+ * MUT 71: no choice is held. 72: every choice is held, whatever the order. 73: GONE frees no choice
+ * that is held. 74: it does not watch again after a TRY.
  * 75: a watch does not look first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait for the TRY's answer. 78: a
  * writer whose home is lost during a TRY is told that nothing happened. 79: the first channel that retires ends the choice. 80: it does not ask
  * in order.

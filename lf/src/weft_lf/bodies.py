@@ -1,8 +1,10 @@
-"""The C of one class: its self struct, methods and reaction functions, with the names that upstream's bodies use.
+"""The C code of one class: its self struct, methods and reaction functions, with the names that
+bodies use upstream.
 
 Invariants
-- A body stands as it was written, under a `#line` of its file; after it a `#line` of the generated file, so that a debugger
-  is right in both. `HERE` marks the latter until the text is whole.
+- A body is copied as it was written, after a `#line` for its own file and before a `#line` for the
+  generated one, so that a debugger is right in both. `HERE` stands for the latter until the text is
+  complete.
 - Names visible in a body: `self`, ports, actions and contained reactors that the reaction names, `x_width`, methods, modes.
 """
 
@@ -19,7 +21,7 @@ HERE = "#line @HERE@"
 
 
 def code_lines(code: tree.Code) -> list[str]:
-    """The code of the program with its place, and back."""
+    """Code of the program between two `#line`s: one to its own file, one back."""
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
     return [f'#line {code.span.line} "{file}"', code.text, HERE]
 
@@ -35,7 +37,7 @@ class Bodies:
     # --- the struct ---------------------------------------------------------------------------------
 
     def aliases(self) -> list[str]:
-        """Upstream's names of port and action types: count_out_t, and _count_out_t."""
+        """Upstream's names for the types of ports and actions: count_out_t, and _count_out_t."""
         lines, cls = [], self.cls
         for name, port in cls.ports.items():
             kind = self.layout.type_of(port.type, cls)
@@ -123,7 +125,7 @@ class Bodies:
         return declared(kind, decl.name, self.cls, decl.init)
 
     def refs(self) -> list[str]:
-        """What a body sees of each contained reactor that its reactions name."""
+        """What bodies see of each contained reactor that a reaction names."""
         lines = []
         for child, ports in self.uses.children.items():
             inside = self.uses.child_class[child]
@@ -208,7 +210,8 @@ class Bodies:
             lines += [check] * bool(check)
             lines += [*names.lines, *code_lines(code), "}"]
             return lines
-        # The body may return: so it is a function of its own, and what is released is released behind it.
+        # The body may return. So it becomes a function of its own, and tokens are released after
+        # the call.
         kinds = [self.layout.type_of(p.type, self.cls) for p in tokens]
         given = "".join(
             f", {k.port} **{p.name}" if p.width is not None else f", {k.port} *{p.name}"
@@ -243,7 +246,8 @@ class Bodies:
         return lines
 
     def bodyless(self, name: str, decl: tree.Reaction, names: Names, check: str) -> list[str]:
-        """A reaction without a body calls a C function of its name, which the program brings."""
+        """A reaction without a body calls a C function of its name, which the program must
+        provide."""
         if not decl.name:
             return [f"static void {name}(void *instance) {{ (void)instance; }}"]
         arguments, kinds = ["self"], [f"{self.self_t} *self"]

@@ -1,8 +1,10 @@
-"""A program to an executable: src-gen/NAME/ with the C, bin/NAME with what it builds to.
+"""Builds a program: src-gen/NAME/ gets the C, bin/NAME the executable.
 
 Invariants
-- Nothing outside of src-gen/ and bin/ of the project is written. The project is the folder above the nearest `src`, or the file's own.
-- A host program is one compiler call, unless the program brings CMake code (`cmake-include`).
+- Only src-gen/ and bin/ of the project are written to. The project is the folder above the nearest
+  `src`, or else the folder of the file.
+- A program for the host takes one call of the compiler, unless it has CMake code of its own
+  (`cmake-include`).
 - Messages of the C compiler name the `.lf` file and its lines.
 """
 
@@ -26,12 +28,12 @@ TARGETS = ("host", "rp2040", "an521")
 
 @dataclass
 class Wanted:
-    target: str = ""  # one of TARGETS; the program's platform or host if empty
+    target: str = ""  # one of TARGETS; empty: the program's platform, or host
     trace: bool = False
     flash: bool = False
     compile: bool = True
-    table: bool = True  # a static schedule, where the program's timing is known
-    quick: bool = False  # without optimising: for tests that build many programs
+    table: bool = True  # use a static schedule, if the program's timing is known
+    quick: bool = False  # without optimisation, for tests that build many programs
 
 
 @dataclass
@@ -76,7 +78,7 @@ def find(name: str, span: Span, root: Path) -> Path:
 
 
 def target_of(model: Model, wanted: str) -> str:
-    """What to build for: what is asked for, else the program's platform, else this machine."""
+    """The target: what is asked for, else the program's platform, else this machine."""
     return wanted or model.program.config.platform or "host"
 
 
@@ -187,7 +189,8 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
 
 
 def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
-    """A program with CMake code of its own: LF_MAIN_TARGET is its target, as upstream has it."""
+    """Builds a program that has CMake code of its own. As upstream, LF_MAIN_TARGET is its
+    target."""
     name, config = model.program.name, model.program.config
     lines = [
         "cmake_minimum_required(VERSION 3.13)",

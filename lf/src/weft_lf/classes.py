@@ -1,8 +1,9 @@
 """Reactor classes: a definition with its type arguments, and what it inherits.
 
 Invariants
-- One `Class` for each definition and list of type arguments; its `key` names it in C.
-- Members of super-classes come first, in the order in which they are named; a diamond is taken once.
+- There is one `Class` for each definition and list of type arguments; its `key` is its name in C.
+- Members of super-classes come first, in the order in which these are named; a class inherited
+  twice counts once.
 - A member that a reactor inherits uses the names of the file it was written in.
 """
 
@@ -139,7 +140,8 @@ class Classes:
                 cls.ports[member.name] = member
 
     def check(self, cls: Class) -> None:
-        """Names that stand twice, types that lack, modes that are not one initial."""
+        """Finds names that are used twice, missing types, and modes of which not exactly one is
+        initial."""
         names: dict[tuple[str, str], Span] = {}
         spaces = (tree.State, tree.Port, tree.Timer, tree.Action, tree.Instance, tree.Watchdog)
         for placed in cls.members:

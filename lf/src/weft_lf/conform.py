@@ -4,9 +4,9 @@ A test passes if it builds, ends with status 0, and agrees with its reference wh
 output), FILE.trace or `//= TIME MICROSTEP NAME` lines in it (what fired at each tag, in order within each reactor).
 
 Invariants
-- What a test writes goes to its own folder under a temporary one; the folder of tests is only read.
+- A test writes only to its own folder under a temporary one; the folder of tests is only read.
 - A test that gives no sign of life for LIMIT seconds is ended and has failed.
-- The tier of a test is what its text uses, by the list in lf/README.md.
+- The tier of a test follows from what its text uses; lf/README.md has the list.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def has_main(path: Path) -> bool:
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
-    """What a trace promises: for each reactor its sequence of (tag, reaction)."""
+    """The part of a trace that is guaranteed: for each reactor its sequence of (tag, reaction)."""
     found: dict[str, list[str]] = {}
     for line in trace:
         reactor = line.split()[-1].rpartition(".")[0]

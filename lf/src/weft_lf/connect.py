@@ -1,10 +1,12 @@
 """Connections: which channel feeds which, one by one, in row-major order.
 
 Invariants
-- Left and right of a connection are lists of channels: banks by member then channel, `interleaved` by channel then member.
-- `(…)+` repeats the left until the right is served; otherwise what is left over stays unconnected, with a warning.
-- A channel gets one source. Where connections in different modes feed one channel, or a connection in a mode and a reaction
-  do, those connections become reactions of their modes (`Forward`).
+- Both sides of a connection are lists of channels: of a bank by member, then by channel;
+  `interleaved`: by channel, then by member.
+- `(…)+` repeats the left side until the right side is connected. Otherwise what is left over stays
+  unconnected, with a warning.
+- A channel gets one source. If connections in different modes feed one channel, or a connection in
+  a mode and a reaction do, those connections become reactions of their modes (`Forward`).
 """
 
 from __future__ import annotations
@@ -170,7 +172,8 @@ class Wiring:
             self.say(decl.span, text, "make the two types the same")
 
     def check_writers(self, instances: list[Instance]) -> None:
-        """A channel that reactions write has no other source; modes may take turns."""
+        """Checks that a channel that reactions write has no other source, except in another
+        mode."""
         for made in instances:
             for one in [r for r in made.reactions if r.forward is None]:
                 for channel in one.writes:

@@ -1,8 +1,10 @@
 """Images for devices: the RP2040 bare or on the pico-sdk, and the MPS2 board with AN521 (in QEMU).
 
 Invariants
-- A program stands on the pico-sdk if its code includes a header of it (`hardware/…`, `pico/…`); its libraries are those of these headers.
-- What is built lies in the program's folder of src-gen/; bin/ gets NAME.elf, and for an RP2040 NAME.uf2 and NAME.bin.
+- A program uses the pico-sdk if its code includes one of its headers (`hardware/…`, `pico/…`); it
+  is linked with the libraries of these headers.
+- It is built in the program's folder of src-gen/; bin/ gets NAME.elf, and for an RP2040 also
+  NAME.uf2 and NAME.bin.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def _codes(model: Model) -> Iterator[str]:
 
 
 def sdk_libraries(model: Model) -> list[str]:
-    """The SDK's libraries by the headers that preambles include: hardware/gpio.h is hardware_gpio's."""
+    """The SDK's libraries for the headers that preambles include: hardware/gpio.h belongs to
+    hardware_gpio."""
     found = (f"{a}_{b}" for code in _codes(model) for a, b in SDK_HEADER.findall(code))
     return list(dict.fromkeys(found))
 
@@ -67,7 +70,8 @@ def sdk_folder() -> Path:
 
 @dataclass
 class Image:
-    """What an image is built from. `place` is the folder of the generated C, `run` runs a tool there or says what is wrong."""
+    """What an image is built from. `place` is the folder of the generated C; `run` runs a tool
+    there, and reports what is wrong."""
 
     model: Model
     place: Path
@@ -95,7 +99,7 @@ class Image:
         return self.bin / f"{self.name}.elf"
 
     def bare(self, flash: bool) -> Path:
-        """An RP2040 without an SDK: weft_mcu's own make rules."""
+        """For an RP2040 without an SDK: uses weft_mcu's own make rules."""
         lines = [
             f"PROGRAM = {self.name}",
             f"SOURCES = {self.name}.c",
@@ -107,7 +111,7 @@ class Image:
         return self.keep(self.place / "build" / ("rp2040-flash" if flash else "rp2040"))
 
     def with_sdk(self) -> Path:
-        """An RP2040 on the pico-sdk, in flash; what is printed goes where the SDK's stdio does, UART 0."""
+        """For an RP2040 with the pico-sdk, in flash; output goes to the SDK's stdio, UART 0."""
         name = self.name
         libraries = " ".join(f"{one}" for one in sdk_libraries(self.model))
         lines = [
@@ -133,7 +137,7 @@ class Image:
         return self.keep(made)
 
     def for_an521(self) -> Path:
-        """Two Cortex-M33, for QEMU: one call of the compiler."""
+        """For two Cortex-M33 in QEMU: one call of the compiler."""
         port, program = self.mcu / "ports" / "an521", self.bin / f"{self.name}.elf"
         sources = [f"{self.name}.c", str(port / "port.c")]
         sources.append(str(self.mcu / "ports" / "freestanding" / "memory.c"))
@@ -145,7 +149,7 @@ class Image:
 
 
 def quoted(text: str) -> str:
-    """For CMake."""
+    """The text as a quoted argument of CMake."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,8 +1,11 @@
-"""A program to its model: instances with their parameters and banks, then connections, reactions and their order.
+"""Makes the model of a program: instances with their parameters and banks, then connections,
+reactions and their order.
 
 Invariants
-- The outcome is a whole `Model` or an `LfError`; what is only doubtful is a warning in `Program.warnings`.
-- No more than LIMIT instances or channels: a width that is a slip of the pen is an error, not a full memory.
+- The outcome is a complete `Model` or an `LfError`; what is only doubtful is a warning in
+  `Program.warnings`.
+- There are no more than LIMIT instances or channels: a width with a typing error gives an error,
+  and does not fill the memory.
 """
 
 from __future__ import annotations
@@ -113,7 +116,7 @@ class _Elaborator:
             made.values[name] = value
 
     def names_in(self, expr: tree.Expr, scope: Instance | None) -> None:
-        """Whether every name in `expr` is a parameter of `scope`."""
+        """Checks that every name in `expr` is a parameter of `scope`."""
         if isinstance(expr, tree.Name):
             if scope is None or expr.name not in scope.values:
                 known = list(scope.values) if scope else []

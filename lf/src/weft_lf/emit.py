@@ -1,8 +1,9 @@
-"""A model to one C file over weft_mcu/lf.h, as mcu/REACTORS.md describes it.
+"""Turns a model into one C file over weft_mcu/lf.h, as described in mcu/REACTORS.md.
 
 Invariants
 - The same model gives the same text.
-- Small programs are static: const tables, nothing to do at the start. Above STATIC entries, `weft_rx_wire` fills them in loops.
+- Small programs have const tables, and nothing to do when they start. With more than STATIC entries
+  `weft_rx_wire` fills the tables, in loops.
 - What must be computed (`{= … =}`) is computed in `lf_start`, parents before children, in the order of declaration.
 """
 
@@ -46,13 +47,13 @@ POLICIES = {
 
 @dataclass
 class Options:
-    """How to build, apart from what the program says."""
+    """How to build, besides what the program says."""
 
     device: bool = False
     trace: bool = False
     tick: Tick = HOST
-    table: bool = True  # a static schedule, where the program's timing is known
-    sdk: bool = False  # a device's program stands on the pico-sdk
+    table: bool = True  # use a static schedule, if the program's timing is known
+    sdk: bool = False  # the program is for a device and uses the pico-sdk
 
 
 class Emitter:
@@ -186,7 +187,8 @@ class Emitter:
                 )
 
     def levels(self) -> None:
-        """Where each level begins: its reactions may run together. The delays are the last one."""
+        """Writes where each level begins, whose reactions may run in parallel. The delays are the
+        last level."""
         begins = [
             r.order
             for r, before in self.with_earlier()
@@ -206,7 +208,7 @@ class Emitter:
         return list(zip(reactions, [None, *reactions], strict=False))
 
     def forward(self, order: int, source: Channel, sink: Channel) -> None:
-        """The reaction that a connection in a mode became."""
+        """Writes the reaction that stands for a connection in a mode."""
         (left, n), (right, m) = self.layout.address(sink), self.layout.address(source)
         kind = self.layout.port_type(sink)
         call = "weft_rx_set_token" if kind.token else "weft_rx_set"
@@ -258,7 +260,7 @@ class Emitter:
     def value(
         self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance
     ) -> None:
-        """`array[slot].name` begins as `value`."""
+        """Sets the initial value of `array[slot].name`."""
         value = resolved(value.expr, value.scope, value.index)
         expr = value.expr
         cls = made.cls
@@ -303,7 +305,7 @@ class Emitter:
             self.fills.put(array, slot, f".{name}", _braced(text), cast=c_type(kind, cls.types))
 
     def constant(self, base: str, text: str, count: int) -> str:
-        """The name of an array with these contents, made once."""
+        """The name of an array with these contents, which is made only once."""
         line = f"{base} @[{max(count, 1)}] = {text};"
         for at, helper in enumerate(self.helpers):
             if (
@@ -329,7 +331,8 @@ class Emitter:
     def computed(
         self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance
     ) -> None:
-        """Code runs at the start, with `self` and the parameters of where it was written."""
+        """Adds code that runs at the start, with `self` and the parameters of the place where it
+        was written."""
         scope = value.scope or made
         text = c_expr(value)
         key = scope.cls.key
@@ -391,7 +394,8 @@ class Emitter:
             )
 
     def references(self, made: Instance) -> None:
-        """What the bodies of an instance see: its own ports and those of contained reactors."""
+        """Sets what the bodies of an instance see: its own ports and those of contained
+        reactors."""
         cls, layout, fills = made.cls, self.layout, self.fills
         uses, array, slot = layout.uses[cls], f"lf_s_{cls.key}", layout.slot[made]
         for name, port in uses.ports.items():
@@ -474,7 +478,8 @@ class Emitter:
             self.start.append(f"  {array}[{at}].delay.mode = {self.mode_pointer(around)};")
 
     def hold(self, delay: Delay, number: int, capacity: int) -> None:
-        """A delay of a static schedule: its ring, and two reactions, what sends and what arrives."""
+        """Writes a delay of a static schedule: its ring, and two reactions, one that sends and one
+        that receives."""
         layout, fills = self.layout, self.fills
         kind = layout.port_type(delay.sinks[0])
         at = layout.delay_slot[delay]
@@ -500,7 +505,7 @@ class Emitter:
     # --- the text -----------------------------------------------------------------------------------
 
     def text(self, header: str = "") -> tuple[str, str]:
-        """The C file, and a header for the C files of the program (or nothing)."""
+        """The C file, and a header for the program's own C files (or an empty text)."""
         self.fill()
         static = self.fills.count <= STATIC
         types, bodies, externs = self.types()
@@ -563,7 +568,7 @@ class Emitter:
         return lines if static else [*lines, "#define WEFT_RX_TABLE"]
 
     def types(self) -> tuple[list[str], list[str], list[str]]:
-        """Types and preambles, functions, prototypes of C functions that the program brings."""
+        """Types and preambles; functions; prototypes of C functions that the program provides."""
         types: list[str] = []
         functions: list[str] = []
         externs: list[str] = []
@@ -615,7 +620,7 @@ class Emitter:
 
     @property
     def workers(self) -> int:
-        """Threads that share a level; enclaves have one each."""
+        """How many threads share a level; if there are enclaves, each has one."""
         return 1 if self.layout.enclaves.count > 1 else self.model.program.config.threads
 
 
@@ -628,7 +633,7 @@ def _braced(text: str) -> str:
 
 
 def _numbered(lines: list[str], name: str) -> str:
-    """The text, with the marks replaced by the lines that they stand on."""
+    """The text, with each mark `HERE` replaced by a `#line` with the number of its line."""
     text = "\n".join(lines) + "\n"
     out = []
     for number, line in enumerate(text.split("\n"), 1):

@@ -1,9 +1,11 @@
-"""A program: the main file, what it imports, and which name means which reactor where.
+"""Loads a program: the main file, what it imports, and which reactor each name means in each file.
 
 Invariants
-- A file is parsed once, however often it is imported; a cycle of imports is an error that shows the cycle.
-- `Program.files` is in the order in which preambles must be emitted: what is imported comes before what imports it.
-- Every error of every file is reported, not the first alone.
+- A file is parsed once, however often it is imported. A cycle of imports is an error that shows the
+  cycle.
+- `Program.files` is in the order in which preambles must be emitted: a file comes after those that
+  it imports.
+- All errors of all files are reported, not only the first.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from weft_lf.tree import File, Reactor
 
 @dataclass
 class Loaded:
-    """One file with the reactors that its names mean: its own and those it imports."""
+    """One file, with the reactors that its names mean: its own and those that it imports."""
 
     tree: File
     scope: dict[str, tuple[Loaded, Reactor]] = field(default_factory=dict)

@@ -1,11 +1,14 @@
-"""A little C: enough to run the reaction bodies of tests by hand. The oracle's other half.
+"""An interpreter for a small subset of C, enough for the reaction bodies of tests. The oracle
+(oracle.py) uses it.
 
-Whole numbers, `self->x`, ports and actions (`p->value`, `p[i]->is_present`, `c.p->value`, `c[i].p[j]->value`, widths),
-local `int`s, arithmetic, assignment, if, for, while, return, and calls, which the caller provides. What else a body says is an
-`Unsupported`, by name: the oracle never guesses.
+It knows whole numbers, `self->x`, ports and actions (`p->value`, `p[i]->is_present`, `c.p->value`,
+`c[i].p[j]->value`, widths), local `int`s, arithmetic, assignment, if, for, while, return, and calls
+of functions that the caller provides. Anything else in a body raises `Unsupported`, which names it:
+the oracle never guesses.
 
 Invariants
-- Division and remainder are C's; everything else is exact, and wrapped to 32 bits where an `int` is stored.
+- Division and remainder are C's. Everything else is exact, and is wrapped to 32 bits when it is
+  stored in an `int`.
 - Values are Python ints and strs; a place is a pair (get, set).
 """
 
@@ -67,7 +70,7 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
 
 
 class Unsupported(Exception):
-    """The body says something that this interpreter does not know."""
+    """The body uses something that this interpreter does not know."""
 
 
 class _Return(Exception):
@@ -267,7 +270,7 @@ def parse(text: str) -> Node:
     """The statements of a body.
 
     Raises:
-        Unsupported: it says something else than the little C above.
+        Unsupported: it uses more than the subset of C described above.
     """
     parser = _Parser(text)
     body = parser.block()
@@ -281,8 +284,8 @@ def wrapped(value: Any) -> Any:
 
 
 class Frame:
-    """Runs one body. `names` gives what a name means: a value, a dict of fields, a list, or a function of values; assignments
-    to fields go to the dict that `self` is."""
+    """Runs one body. `names` gives the meaning of a name: a value, a dict of fields, a list, or a
+    function of values. Assignments to fields go to the dict that `self` means."""
 
     def __init__(self, names: Callable[[str], Any]) -> None:
         self.names = names

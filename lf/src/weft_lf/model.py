@@ -1,8 +1,10 @@
-"""An elaborated program: every reactor instance, its ports channel by channel, and who is connected to whom.
+"""An elaborated program: every reactor instance, its ports channel by channel, and how they are
+connected.
 
 Invariants
 - A `Channel` has at most one source: a channel that it copies (`source`), a `Delay` (`delay`), or reactions that write it.
-- `driver(c)` is the channel at the start of c's chain of undelayed connections: what reactions write, or a Delay sets.
+- `driver(c)` is the channel at the start of c's chain of undelayed connections, which reactions
+  write or a Delay sets.
 - Parameters are resolved: a `Value` holds no top-level `tree.Name`.
 - Everything is in the order of instantiation, depth first, banks by index; so are all lists here.
 """
@@ -18,7 +20,8 @@ from weft_lf.load import Loaded, Program
 
 @dataclass
 class Placed:
-    """A member of a class: the file whose names it uses, and the mode that it stands in ("" for none)."""
+    """A member of a class, with the file whose names it uses, and the mode that it is in ("" for
+    none)."""
 
     decl: tree.Member
     file: Loaded
@@ -27,7 +30,7 @@ class Placed:
 
 @dataclass(eq=False)
 class Class:
-    """A reactor definition for particular type arguments, with what it inherits."""
+    """A reactor definition with certain type arguments, and with what it inherits."""
 
     name: str  # as in the source
     key: str  # its name in C, unique in the program, in lower case
@@ -45,8 +48,8 @@ class Class:
 
 @dataclass
 class Value:
-    """An expression whose names belong to `scope` (the instance, or None: there are none). Code that was given to a member of
-    a bank has that member's `index` as bank_index."""
+    """An expression whose names belong to `scope` (an instance; None: it has no names). In code
+    that was given to a member of a bank, bank_index is that member's `index`."""
 
     expr: tree.Expr
     scope: Instance | None = None
@@ -69,7 +72,7 @@ class Channel:
 
 @dataclass(eq=False)
 class PortOf:
-    """A port of an instance: one channel, or a multiport's."""
+    """A port of an instance: one channel, or those of a multiport."""
 
     instance: Instance
     decl: tree.Port
@@ -79,7 +82,8 @@ class PortOf:
 
 @dataclass(eq=False)
 class Delay:
-    """One channel of a connection with `after`, or of a physical one: what arrives leaves it `ns` later."""
+    """One channel of a connection with `after`, or of a physical one: what enters it comes out `ns`
+    later."""
 
     source: Channel
     ns: int | None  # None: physical without a delay
@@ -125,7 +129,8 @@ Trigger = Channel | TimerOf | ActionOf | str  # str: startup, shutdown, reset
 
 @dataclass(eq=False)
 class Forward:
-    """What a connection inside a mode does where another mode feeds the same port: one channel copied by a reaction."""
+    """A connection inside a mode whose target another mode feeds too: a reaction copies one
+    channel."""
 
     source: Channel
     sink: Channel
@@ -180,7 +185,7 @@ class Instance:
         return f"{self.parent.path}.{self.local_name}" if self.parent else self.local_name
 
     def within(self) -> ModeOf | None:
-        """The innermost mode that it is in: its own place's, or an ancestor's."""
+        """The innermost mode that it is in: its own, or that of an ancestor."""
         at: Instance | None = self
         while at is not None:
             if at.mode is not None:

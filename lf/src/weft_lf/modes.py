@@ -1,4 +1,5 @@
-"""The tables of a program with modes: every modal reactor, every mode, and the mode that each reaction lies in.
+"""The tables of a program with modes: every modal reactor, every mode, and the mode that each
+reaction is in.
 
 Invariant: outer modal reactors come before inner ones, as instances do.
 """

@@ -1,12 +1,13 @@
-"""The semantic model of reactors in its plainest form: what a program does, tag by tag. Small and slow on purpose.
+"""The semantic model of reactors in its simplest form: what a program does, tag by tag. It is small
+and slow on purpose.
 
-It follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime: no levels but the order of reactions, a
-list for a queue. Time is logical (`fast`): physical time stands still, so physical actions and connections are not its
-business, a deadline of 0 is missed and no other is.
+It follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime: no levels,
+only the order of reactions; a list as its queue. Time is logical (`fast`): physical time stands
+still. So it does not do physical actions and connections, and only a deadline of 0 is missed.
 
 Invariants
 - `Oracle.run` gives the trace [(time since start, microstep, name, missed)] and what the bodies print.
-- A body must be of the little C of minic.py; anything else raises `Unsupported`.
+- A body must be in the subset of C of minic.py; anything else raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -53,14 +54,15 @@ class Event:
 
 @dataclass
 class Frozen:
-    """What a mode that is not active keeps: events with the time that remained."""
+    """What a mode keeps while it is not active: its events, with the time that was left."""
 
     events: list[Event] = field(default_factory=list)
     left: Tag = (0, 0)
 
 
 def name_of(one: ReactionOf) -> str:
-    """How traces call a reaction: its reactor's path, then its name or its number from 1."""
+    """The name of a reaction in traces: the path of its reactor, then its name, or its number from
+    1 on."""
     return f"{one.instance.path}.{one.decl.name or one.number + 1}"
 
 
@@ -79,8 +81,8 @@ class Oracle:
         self.states: dict[Instance, dict[str, Any]] = {}
         self.shown: dict[Channel, dict[str, Any]] = {}
         self.carried: dict[ActionOf, dict[str, Any]] = {}
-        self.last: dict[ActionOf, int] = {}  # the time of its event scheduled last
-        self.newest: dict[ActionOf, Event] = {}  # that event
+        self.last: dict[ActionOf, int] = {}  # the time of the event that was scheduled last
+        self.newest: dict[ActionOf, Event] = {}  # the event that was scheduled last
         self.readers: dict[object, list[ReactionOf]] = {}
         self.delayed: dict[Channel, list[Delay]] = {}
         self.active: dict[Instance, ModeOf] = {}
@@ -114,7 +116,7 @@ class Oracle:
             self.delayed.setdefault(driver(delay.source), []).append(delay)
 
     def first_state(self, made: Instance, only: set[str] | None) -> dict[str, Any]:
-        """Parameters and the first values of state variables (`only` these, if given)."""
+        """Parameters, and the initial values of state variables (`only`: of these alone)."""
         state: dict[str, Any] = {}
         if only is None:
             for name, value in made.values.items():
@@ -149,7 +151,8 @@ class Oracle:
     # --- modes ------------------------------------------------------------------------------------------
 
     def is_active(self, mode: ModeOf | None) -> bool:
-        """R16: a mode is active if its reactor is in it and the mode around that is active."""
+        """R16: a mode is active if its reactor is in it, and the mode around the reactor is
+        active."""
         while mode is not None:
             if self.active[mode.instance] is not mode:
                 return False
@@ -160,7 +163,7 @@ class Oracle:
         return what.mode if what.mode is not None else what.instance.within()
 
     def inside(self, what: Any, mode: ModeOf) -> bool:
-        """Whether it lies in the mode, however deep."""
+        """Is it inside the mode, at any depth?"""
         at = self.mode_around(what)
         while at is not None:
             if at is mode:
@@ -169,7 +172,8 @@ class Oracle:
         return False
 
     def enter_tag_modes(self) -> list[ReactionOf]:
-        """R16 to R18 at the beginning of a tag: takes the changes; the reactions that startup and reset trigger by it."""
+        """R16 to R18, at the beginning of a tag: makes the changes of mode. Gives the reactions
+        that startup and reset trigger by that."""
         triggered: list[ReactionOf] = []
         changes, self.changes = self.changes, {}
         for made in self.model.instances:
@@ -177,7 +181,7 @@ class Oracle:
                 continue
             mode, how = changes[made]
             old = self.active[made]
-            if not self.is_active(old):  # the mode around is gone, or begins anew
+            if not self.is_active(old):  # the mode around it was left, or begins anew
                 continue
             kept = Frozen(left=self.now)
             for event in [
@@ -273,7 +277,8 @@ class Oracle:
     # --- running ----------------------------------------------------------------------------------------
 
     def run(self, tags: int = 100_000) -> list[Fired]:
-        """The trace; at most so many tags (a program that goes on forever is cut off there)."""
+        """Runs the program for at most so many tags (one that never ends is cut off there). Gives
+        the trace."""
         first = [
             r
             for r in self.model.reactions
@@ -304,7 +309,7 @@ class Oracle:
         return self.trace
 
     def tag(self, triggered: list[ReactionOf]) -> None:
-        """R2 to R4: one tag, from what is present at its beginning to its end."""
+        """R2 to R4: runs one tag, which begins with these reactions and the events that are due."""
         pending = {r.order: r for r in triggered}
         due = [e for e in self.queue if e.tag <= self.now]
         self.queue = [e for e in self.queue if e.tag > self.now]
@@ -417,7 +422,7 @@ class Oracle:
 
 
 class _Names:
-    """What the names in a body of one reaction mean."""
+    """The meaning of the names in the body of one reaction."""
 
     def __init__(self, oracle: Oracle, one: ReactionOf, show: Any) -> None:
         self.oracle, self.one, self.show = oracle, one, show

@@ -1,11 +1,13 @@
 """The order of reactions: levels, and the causality loops that make one impossible.
 
 Invariants
-- r before s if r writes a channel that s reads, or both are of one reactor and r is declared before s.
+- r comes before s if r writes a channel that s reads, or if both are of one reactor and r is
+  declared first.
 - `level` is the length of the longest chain before a reaction; reactions of one level do not depend on each other.
-- The order of the whole program is by level, then by instance, then by declaration. If there are deadlines, what has or
-  feeds the tightest comes first, as far as dependencies let it.
-- Delayed and physical connections are no dependency.
+- The order of the whole program is by level, then by instance, then by declaration. If there are
+  deadlines, the reactions that have or feed the tightest one come first, as far as dependencies
+  allow.
+- Delayed and physical connections are not dependencies.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ def _by_deadline(
 def _find_loop(
     left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> Problem:
-    """A shortest loop among reactions that could not be ordered, for the message."""
+    """The error for reactions that could not be ordered: it shows a shortest loop among them."""
     remaining = set(left)
     best: list[ReactionOf] = []
     for start in left[:200]:
@@ -130,7 +132,7 @@ def _find_loop(
                 break
         if best and len(best) <= 2:
             break
-    if not best:  # only what waits for a loop further away was looked at
+    if not best:  # only reactions that depend on a loop further away were looked at
         best = left[:1]
     ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
     return _loop(best, ways)

@@ -1,4 +1,4 @@
-"""Text to tree.py, by lark's LALR parser over grammar.lark.
+"""Parses text into the objects of tree.py, by lark's LALR parser over grammar.lark.
 
 Invariants
 - Whatever the text, the outcome is a `tree.File` or an `LfError` that names a line and a column.
@@ -39,7 +39,7 @@ UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
     **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
 }
-NAMES = {  # how an error calls a terminal
+NAMES = {  # the names of terminals in error messages
     "ID": "a name",
     "KEBAB": "a property's name",
     "PATH": "a path",
@@ -98,7 +98,7 @@ def _tokens(children: list[Any], *kinds: str) -> list[Token]:
 
 
 def _token(children: list[Any], *kinds: str) -> str:
-    """The text of the first token of that kind, or nothing."""
+    """The text of the first token of these kinds; empty if there is none."""
     found = _tokens(children, *kinds)
     return str(found[0]) if found else ""
 
@@ -113,7 +113,7 @@ def _first(children: list[Any], kind: Any) -> Any:
 
 
 class _Tagged(tuple):  # type: ignore[type-arg]
-    """(tag, value): a part of a rule that is told by its tag."""
+    """(tag, value): a part of a rule; the tag says which."""
 
 
 def _tagged(children: list[Any], tag: str, default: Any = None) -> Any:
@@ -154,7 +154,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         return tree.Code(str(token)[2:-2], Span(at.file, at.line, at.column + 2, 1))
 
     def named(self, children: list[Any], span: Span) -> Span:
-        """Where the name is, if there is one."""
+        """The place of the name, if there is one; else the span."""
         names = _tokens(children, "ID")
         return self.at(names[0]) if names else span
 
@@ -499,7 +499,7 @@ def _unquoted(text: str) -> str:
 
 
 def parse(text: str, file: str) -> tree.File:
-    """What `text`, the contents of `file`, says.
+    """The syntax tree of `text`, the contents of `file`.
 
     Raises:
         LfError: it is not Lingua Franca.

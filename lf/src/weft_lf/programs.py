@@ -1,4 +1,5 @@
-"""The end of the C file: the programs, one for each enclave, what they do at their start, and `main`."""
+"""The end of the C file: the programs (one for each enclave), what they do when they start, and
+`main`."""
 
 from __future__ import annotations
 
