@@ -1,4 +1,5 @@
-// Value: what may be None, bool, int, float, str, bytes, a list or a dict of such, as it came.
+// Value: any of None, bool, int, float, str, bytes, and lists and dicts of these, as Python wrote
+// it.
 //
 //   Reader<Value> in;   Value v = in.read();
 //   if (const Value* limit = v.find("limit")) use(limit->as<double>());
@@ -36,7 +37,7 @@ class Value {
 
       const Any& any() const noexcept { return any_; }
       Any& any() noexcept { return any_; }
-      // As Python names its type.
+      // Python's name of its type.
       const char* type() const noexcept {
         constexpr const char* names[] = {"None", "bool",  "int",  "float",
                                          "str",  "bytes", "list", "dict"};
@@ -61,7 +62,7 @@ class Value {
       }
       const List& list() const { return of<List>("list"); }
       const Dict& dict() const { return of<Dict>("dict"); }
-      // Of a dict: null, there is no such key.
+      // The value of a key in a dict; null: there is no such key.
       const Value* find(const Value& key) const {
         for (const auto& [k, v] : dict())
           if (k == key) return &v;
@@ -73,7 +74,7 @@ class Value {
         throw BadUse(text ? "a Value is a dict without the key \"" + *text + "\""
                           : "a Value is a dict without that key");
       }
-      // Not of what is alike: 1 is not 1.0.
+      // Values of different types are not equal: 1 is not 1.0.
       friend bool operator==(const Value& a, const Value& b) { return a.any_ == b.any_; }
 
      private:
@@ -90,7 +91,7 @@ namespace detail {
 template <>
 struct Codec<Value> {
   static constexpr bool kInline = false;
-  static constexpr int kDeepest = 100;  // as Python's side has it
+  static constexpr int kDeepest = 100;  // as on Python's side
   static std::string name() { return "v"; }
   static void put(Out& to, const Value& v) { put_at(to, v, 0); }
   static Value get(In& from) { return get_at(from, 0); }

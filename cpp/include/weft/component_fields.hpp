@@ -1,15 +1,16 @@
-// Aggregates: a struct of C++ is a dataclass or a NamedTuple of Python's, if its fields are named:
+// Aggregates: a struct of C++ becomes a dataclass or a NamedTuple of Python, if its fields are
+// named:
 //
 //   struct Sample { double time; std::int64_t value; };
 //   WEFT_FIELDS(Sample, time, value)
 //
-// in the namespace of the struct. From then on it crosses as any type does: Reader<Sample>,
-// std::vector<Sample>, a field of another. Python gets objects of a dataclass of that name, which
-// the loaded component has; what it writes is one of those, or any dataclass or NamedTuple with the
-// same fields.
+// in the namespace of the struct. From then on it can be used as any type: Reader<Sample>,
+// std::vector<Sample>, a field of another struct. Python gets objects of a dataclass of that name,
+// which the loaded component has. Python may write one of those, or any dataclass or NamedTuple
+// with the same fields.
 //
-// Invariant: what is told of a struct is told once, by weft_fields(), which is found by its
-// namespace.
+// Invariant: a struct is described in one place, by weft_fields(), which is found through the
+// struct's namespace.
 #pragma once
 #include "component_values.hpp"
 

@@ -1,14 +1,14 @@
-// Where an exception of a component was thrown: in a debug build (`weft build --debug`,
-// weft_add_component in Debug), which has WEFT_COMPONENT_STACKS and the linker's
+// Remembers where an exception of a component was thrown. In debug builds only (`weft build
+// --debug`, weft_add_component in Debug), which define WEFT_COMPONENT_STACKS and use the linker's
 // --wrap=__cxa_throw.
 //
 //   throw ──__wrap___cxa_throw: the addresses on the stack are kept──► the runtime's own ──caught: thrown_at()──► text for weft.native
 //
-// What the standard library throws itself, from its own library, is not seen: such an exception has
-// no stack.
+// An exception that the standard library throws from its own library is not seen, so it has no
+// stack.
 //
-// Invariant: what is kept is of the last exception that this thread threw; it counts only for that
-// exception.
+// Invariant: the stack that is kept belongs to the last exception that this thread threw, and is
+// used only for that one.
 #pragma once
 #include <exception>
 #include <string>
@@ -47,17 +47,17 @@ extern "C" {
 
 namespace weft::native::detail {
 
-// For the exception that is being handled: a line for each frame, innermost first: a library's
-// file, a space, where in it, in hex.
+// The stack of the exception that is being handled: a line for each frame, innermost first, with
+// the file of a library, a space, and the address in it in hex.
 inline std::string thrown_at() {
   std::string text;
 #ifdef WEFT_COMPONENT_STACKS
   const std::exception_ptr now = std::current_exception();
   void* exception = nullptr;
-  // an exception_ptr is that pointer, in libstdc++
+  // in libstdc++ an exception_ptr is just that pointer
   std::memcpy(&exception, &now, sizeof exception);
   if (exception != thrown.exception) return text;
-  for (int i = 1; i < thrown.count; ++i) {  // but for our own
+  for (int i = 1; i < thrown.count; ++i) {  // except our own frame
     Dl_info info;
     if (!::dladdr(thrown.frames[i], &info) || !info.dli_fname) continue;
     char line[32];

@@ -1,5 +1,6 @@
 // Processes of components that are written as coroutines, so that many of them share the few native
-// threads of the pool (rule 16.10): what waits is co_awaited, and all else is as in component.hpp.
+// threads of the pool (rule 16.10). Operations that wait are co_awaited; all else is as in
+// component.hpp.
 //
 //   #include <weft/component_tasks.hpp>
 //   using namespace weft::native::tasks;
@@ -14,10 +15,10 @@
 //      └──────────────the host, when it is decided: finish()──────────────────┘
 //
 // Invariants
-//  1 A coroutine is resumed by step() alone, one after another in a loop: neither the call of a Task
-//    nor its end resumes another from within, so that the stack does not grow.
-//  2 Only what is of this file can be awaited: whatever else would suspend a process that nobody
-//    goes on with.
+//  1 Only step() resumes coroutines, one after another in a loop. Neither the call of a Task nor
+//    its end resumes another one directly, so that the stack does not grow.
+//  2 Only operations of this file can be awaited: any other would suspend a process that nothing
+//    resumes.
 #pragma once
 #include <coroutine>
 
@@ -27,7 +28,7 @@ namespace weft::native {
 
 namespace detail {
 
-// Of the process that this thread steps.
+// The state of the process that this thread steps.
 struct Stepped {
   std::coroutine_handle<> innermost;
   bool waits = false;
@@ -88,7 +89,7 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// `V`: T, or T& for what has arrays in it, which is empty when it was written and there yet if not.
+// `V` is T; or T& if T has arrays in it: these are moved out if it was written, and stay if not.
 template <class T, class V>
 class TaskWrite : public TaskOperation {
  public:
@@ -195,7 +196,7 @@ struct TaskPromise {
   };
   Ended final_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { failed = std::current_exception(); }
-  // By what refers to it: g++ 12 would move, or copy, what is awaited.
+  // Awaits by a reference: g++ 12 would move, or copy, what is awaited.
   template <class A>
   struct Of {
     A& awaited;
@@ -236,8 +237,8 @@ struct TaskPromiseOf<void> : TaskPromise {
 
 namespace tasks {
 
-// What a coroutine returns: a process, or a part of one that it awaits, auto x = co_await part(…).
-// It begins when it is awaited, and is awaited once.
+// The return type of a coroutine that is a process, or a part of one that is awaited, auto x =
+// co_await part(…). It begins when it is awaited, and can be awaited once.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
@@ -279,8 +280,8 @@ class Reader {
                            int line = __builtin_LINE()) noexcept {
     return {end_.number(), detail::place(file, line)};
   }
-  // co_await: the next value, or std::nullopt when the other side has retired. Throws as read() does
-  // else.
+  // co_await: the next value, or std::nullopt once the other side has retired. Otherwise throws as
+  // read() does.
   detail::TaskNext<T> next(const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) noexcept {
     return {end_.number(), detail::place(file, line)};
@@ -289,7 +290,7 @@ class Reader {
   void poison(std::uint8_t strength = 1) { end_.poison(strength); }
   std::uint32_t number() const noexcept { return end_.number(); }
 
-  // As a guard of select().
+  // For use as a guard of select().
   using chosen_type = T;
   weft_guard guard(std::int64_t now) const noexcept { return end_.guard(now); }
   T chosen(weft_guard& g) const { return end_.chosen(g); }
@@ -309,7 +310,7 @@ class Writer {
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     return detail::TaskWrite<T, T>(end_.number(), std::move(v), detail::place(file, line));
   }
-  // The arrays in it go to the reader; what was not written is there yet.
+  // The arrays in the value go to the reader; if the write fails they are still here.
   auto write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     return detail::TaskWrite<T, T&>(end_.number(), v, detail::place(file, line));
@@ -325,7 +326,7 @@ class Writer {
 class Barrier {
  public:
   explicit Barrier(detail::End e) noexcept : number_(e.number), barrier_(e) {}
-  // co_await: until every enrolled party has come. Throws Cancelled, BadUse.
+  // co_await: waits until every enrolled party has come. Throws Cancelled, BadUse.
   detail::TaskSync sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept {
     return {number_, detail::place(file, line)};
   }
@@ -351,8 +352,8 @@ template <class T>
     return {w.number(), v};
   }
 
-// co_await select(…): as that of component.hpp. (Constrained, so that it is preferred to that one,
-// which is found too where a guard is of weft::native.)
+// co_await select(…): like select() of component.hpp. (Constrained, so that it is preferred to that
+// one, which is found too if a guard is of weft::native.)
 template <class... G>
   requires detail::Guarding<G...>
 auto select(const G&... g) { return detail::TaskSelect<G...>(true, {"", 0}, g...); }
@@ -365,7 +366,7 @@ inline detail::TaskSleep sleep(std::chrono::nanoseconds span, const char* file =
   return {span, detail::place(file, line)};
 }
 
-// What is the same, so that `using namespace weft::native::tasks` is enough.
+// Names that are the same here, so that `using namespace weft::native::tasks` is enough.
 using native::after, native::skip, native::when, native::loud, native::now;
 using native::Array, native::Bytes, native::Value, native::Written;
 using native::BadUse, native::Cancelled, native::ChannelEnd, native::PeerDied, native::Poisoned,

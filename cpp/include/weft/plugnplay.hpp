@@ -5,7 +5,7 @@
 //   mult multiplex nand nor numbers or_ pairs paraplex plex plus prefix printer regular regulate
 //   sequential_delta sign substitute successor tail times transform xor_
 //
-// The set is JCSP's (jcsp.plugNplay; Welch and others), as C++CSP has it.
+// The set is that of JCSP (jcsp.plugNplay; Welch and others), which C++CSP has too.
 #pragma once
 #include "plugnplay/ends.hpp"
 #include "plugnplay/plexing.hpp"

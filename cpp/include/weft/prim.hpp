@@ -1,13 +1,13 @@
-// The primitives on which everything stands: atomics, pausing, parking.
+// The primitives on which everything is built: atomics, pausing, parking.
 //
-// This is the only header that touches the machine. A checker takes its place by
-// -DWEFT_PRIM_HEADER='"…"': a header that defines the same names, so that the production code
-// itself runs under schedule exploration (as tokio's code does under loom).
+// This is the only header that depends on the machine. With -DWEFT_PRIM_HEADER='"…"' a checker
+// replaces it by a header that defines the same names. So the production code itself runs under
+// schedule exploration (as tokio's code does under loom).
 //
-// -DWEFT_NO_FUTEX takes the standard library's condition variables where Linux has its futex, as on
-// every other system.
+// With -DWEFT_NO_FUTEX the standard library's condition variables are used in place of Linux's
+// futex, as on every other system.
 //
-// Names to supply, in weft::prim:
+// The names to supply, in weft::prim:
 //   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
 //   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
 //   yield()                      let another thread of this CPU run
@@ -25,8 +25,10 @@
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
 //   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns no lock
-//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so that whoever has it does several
-//   operations bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
+//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so
+//                                that its holder can do several operations
+//   bias_allowed()               may a new lock be biased?
+//   bias_revoked()               called when a bias had to be taken back
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -130,10 +132,10 @@ inline bool asymmetric() noexcept {
   return works;
 }
 inline void heavy_fence() noexcept {
-  // the system call is a full fence for its caller too
+  // the system call is a full fence for the caller too
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
-  // A child of a fork may have to register anew; it worked in the parent.
+  // It worked in the parent, but a child of a fork may have to register again.
   if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ||
       !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
     fatal("membarrier worked at first and then failed");
@@ -142,9 +144,9 @@ inline void heavy_fence() noexcept {
 inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
-// The stand-in, of the standard library alone: condition variables that words share by their
-// address, since std::atomic::wait knows no time limit. Who shares one may wake early. Never
-// destroyed: threads may park while the program ends.
+// The replacement, made of the standard library only: condition variables, which words share by
+// their address, since std::atomic::wait has no time limit. Words that share one may wake early.
+// Never destroyed: threads may park while the program ends.
 struct ParkingPlace {
   std::mutex mutex;
   std::condition_variable changed;
@@ -182,7 +184,7 @@ inline constexpr std::uint32_t own_fences =
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
-// to be biased again: so many locks cost what taking it back costs
+// uses in a row before a lock is biased again: so many cost as much as taking a bias back
 inline constexpr std::uint8_t bias_streak = 240;
 
 namespace detail {
@@ -190,8 +192,9 @@ inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
-// Every look at a lock that another CPU works with costs that CPU a cache miss; two that take turns
-// operation by operation cost each other several per operation. 7 us in all before the first yield.
+// Each look at a lock that another CPU is using costs that CPU a cache miss. Two CPUs that take
+// turns at every operation cost each other several misses per operation. 7 µs in all before the
+// first yield.
 inline void back_off(unsigned round) noexcept {
   if (round >= 4) return std::this_thread::yield();
   for (unsigned i = 8u << round; i > 0; --i) relax();
@@ -199,8 +202,8 @@ inline void back_off(unsigned round) noexcept {
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
-// From now on locks may be biased to the calling thread: for one that runs many processes. No
-// effect where the system has no membarrier.
+// From now on locks may be biased to the calling thread. For threads that run many processes. No
+// effect if the system has no membarrier.
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
   const std::uint32_t id =
@@ -208,8 +211,8 @@ inline void bias_to_this_thread() noexcept {
   if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
-// A revocation costs a system call: no more biases where more than one in eight is taken back
-// (after the first 64).
+// A revocation costs a system call. So after the first 64 biases no more are given while more than
+// one in eight is taken back.
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
   return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;

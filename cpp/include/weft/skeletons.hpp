@@ -7,14 +7,14 @@
 //   auto net = pipeline(each(parse), farm(workers(4, OnThreads()), each(work)), each(format));
 //   std::vector<std::string> r = weft::run(apply(net, lines));         or wire it up: weft::par{ source(a), net(a, b), sink(b) }()
 //
-// How a worker is started is a parameter: a function from a process to what par takes. Here{}
-// leaves it on the scheduler, OnThreads{} gives it a thread, OnExecutor(e) starts it on a
-// weft::Cores or weft::Core; any function object with that shape will do. Functions given to
-// workers are copied into each, and run at the same time.
+// How a worker is started is a parameter: a function that turns a process into something that par
+// takes. Here{} leaves it on the scheduler, OnThreads{} gives it a thread, OnExecutor(e) starts it
+// on a weft::Cores or weft::Core; any function object of that form will do. Functions for workers
+// are copied into each of them, and run at the same time.
 //
-// A function that throws fails the whole, which cancels the rest and throws it (rule 7.2).
-// Retirement and poison of the ends outside go through a stage as through any process. When the
-// reader of its output goes, a stage ends.
+// If a function throws, the whole skeleton fails: the rest is cancelled, and the exception is
+// thrown (rule 7.2). Retirement and poison of the outer ends pass through a stage as through any
+// process. A stage ends when the reader of its output is gone.
 #pragma once
 #include <deque>
 
@@ -48,9 +48,10 @@ class OnExecutor {
   Executor executor_;
 };
 
-// Called with how many are done, and of how many; in one process, one call at a time.
+// Called with the number of items that are done, and of all items. It is called by one process, so
+// one call at a time.
 using Progress = std::function<void(std::size_t done, std::size_t total)>;
-// The same where nobody knows how many there will be: a farm.
+// The same for a farm, where the number of all items is not known.
 using Count = std::function<void(std::size_t done)>;
 
 struct Untold {};
@@ -61,7 +62,7 @@ struct Workers {
   Start start;
   Hook hook = {};
 
-  // f(done, total), after each result; f(done) will do, and is what a farm takes.
+  // Has f(done, total) called after each result. f(done) will do too; a farm needs that form.
   template <class F>
   Workers<Start, F> told(F f) && {
     static_assert(
@@ -70,7 +71,7 @@ struct Workers {
     return {n, std::move(start), std::move(f)};
   }
 };
-// n workers. None is BadUse.
+// n workers; 0 is BadUse.
 template <class Start = Here>
 Workers<Start> workers(unsigned n, Start start = {}) {
   if (n == 0) weft::detail::bad_use("workers: at least one");
@@ -79,7 +80,7 @@ Workers<Start> workers(unsigned n, Start start = {}) {
 
 // --- stages --------------------------------------------------------------------------------------
 
-// Makes a process between a reader of I and a writer of O, any number of times.
+// A stage makes a process between a reader of I and a writer of O, any number of times.
 template <class I, class O, class Make = std::function<Process(Reader<I>, Writer<O>)>>
 class Stage {
  public:
@@ -155,7 +156,7 @@ Process started(Start start, S s, Reader<In<S>> in, Writer<Out<S>> out) {
   co_await par(start(s(std::move(in), std::move(out))));
 }
 
-// The next value to whichever worker takes it first; who took it, in `order`.
+// Gives each value to the worker that takes it first, and writes to `order` which one took it.
 template <class T>
 Process dealing(Reader<T> in, std::vector<Writer<T>> to, Writer<std::size_t> order) {
   while (auto v = co_await in.next()) {
@@ -211,7 +212,7 @@ Process unordered_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Ou
   out.retire();
   co_await par(std::move(crew));
 }
-// The workers write to one place, so that there is one who counts.
+// The workers write to one process, which counts the results.
 template <class Start, class Hook, class S>
 Process counted_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<S>> out) {
   Channel<Out<S>> results;
@@ -220,7 +221,7 @@ Process counted_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<
   co_await par(std::move(crew), std::move(collect));
 }
 
-// Keeps at most `width` values in the loop, and in itself.
+// Keeps at most `width` values in the loop, counting those in itself.
 template <class T, class Again>
 Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, Reader<T> back,
                     Writer<T> out) {
@@ -288,7 +289,7 @@ ProcessOf<std::vector<Out<S>>> applied(S s, std::vector<In<S>> items) {
 
 }  // namespace detail
 
-// Each value through f. I is f's parameter, or named: each<int>(f).
+// Applies f to each value. I is the type of f's parameter, or is given: each<int>(f).
 template <class I = void, class F>
 auto each(F f) {
   using A = typename std::conditional_t<std::is_void_v<I>, detail::Argument<F>,
@@ -298,7 +299,7 @@ auto each(F f) {
     return detail::applying<A, O, F>(std::move(r), std::move(w), f);
   });
 }
-// One after another.
+// Stages one after another.
 template <class S>
 S pipeline(S s) {
   return s;
@@ -313,7 +314,7 @@ auto pipeline(S s, T t, More... more) {
       });
   return pipeline(std::move(both), std::move(more)...);
 }
-// The stage, started so.
+// The stage, whose processes are started by `start`.
 template <class Start, class S>
 auto on(Start start, S s) {
   return detail::stage<detail::In<S>, detail::Out<S>>(
@@ -324,10 +325,10 @@ auto on(Start start, S s) {
 
 enum class Order { kept, any };
 
-// Several of one stage side by side; each value goes to one that is free. With Order::kept (the
-// default) results come in the order of their values, if each value gives one result and the stage
-// keeps order itself; with Order::any as they are ready. It tells of its results, once they have
-// been taken from it.
+// Several copies of one stage side by side; each value goes to one that is free. With Order::kept
+// (the default) results come in the order of their values, if each value gives one result and the
+// stage itself keeps the order; with Order::any they come as they are ready. It reports a result
+// once that has been taken from it.
 template <class Start, class Hook, class S>
 auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
   static constexpr bool counts = !std::is_same_v<Hook, Untold>;
@@ -344,8 +345,9 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
                    : unordered(ws, s, std::move(r), std::move(w));
       });
 }
-// Through the stage, again and again as long as again(result); at most `width` values are in it at
-// a time. The order is that of being done. The stage gives one result for each value.
+// Sends each value through the stage again and again, as long as again(result) is true; at most
+// `width` values are in the loop at a time. Results come in the order in which they are done. The
+// stage must give one result for each value.
 template <class S, class Again>
 auto feedback(unsigned width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
@@ -356,7 +358,7 @@ auto feedback(unsigned width, S s, Again again) {
         return detail::feeding_back<S, Again>(width, s, again, std::move(r), std::move(w));
       });
 }
-// A process whose result is what the stage makes of these.
+// A process whose result is what the stage makes of these items.
 template <class S>
 auto apply(S s, std::vector<detail::In<S>> items) {
   return detail::applied<S>(std::move(s), std::move(items));
@@ -385,7 +387,7 @@ Process numbering(std::vector<T> items, Writer<Numbered<T>> out) {
     co_await out.write(std::move(n));
   }
 }
-// Ends, and with it all the others, when `enough` says so.
+// When `enough` says so it ends, and with it all the others.
 template <class O, class Enough>
 ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total,
                                                  Progress progress, Enough enough) {
@@ -447,8 +449,8 @@ auto searched(std::vector<T> items, F f, Workers<Start, Hook> ws)
 }
 template <class Start, class Hook, class T, class F, class R, class Op>
 ProcessOf<R> map_reduced(std::vector<T> items, F f, R init, Op op, Workers<Start, Hook> ws) {
-  // Runs of neighbours, so that op need not be commutative; a few for each worker, so that uneven
-  // ones do not make the others wait.
+  // The items are cut into runs of neighbours, so that op need not be commutative; into a few runs
+  // for each worker, so that uneven ones do not make the others wait.
   const std::size_t n = items.size(), parts = std::min<std::size_t>(n, std::size_t{4} * ws.n);
   std::vector<std::vector<T>> runs(parts);
   for (std::size_t i = 0; i < n; ++i) runs[i * parts / n].push_back(std::move(items[i]));

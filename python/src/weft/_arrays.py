@@ -1,4 +1,4 @@
-"""`process * n` and `Channel() * n`: several of the same, as PyCSP has them."""
+"""`process * n` and `Channel() * n`: several of the same, as in PyCSP."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["ChannelArray"]
 
 
 class ChannelArray(list[Any]):
-    """Channels made by `Channel(…) * n`: a list, with the ends of all of them at once."""
+    """Channels made by `Channel(…) * n`: a list, with methods for the ends of all of them."""
 
     def readers(self) -> list[Any]:
-        """A new reader end of each; `+array`."""
+        """A list with a new reader end of each channel; `+array`."""
         return [c.reader() for c in self]
 
     def writers(self) -> list[Any]:
-        """A new writer end of each; `-array`."""
+        """A list with a new writer end of each channel; `-array`."""
         return [c.writer() for c in self]
 
     __pos__ = readers
     __neg__ = writers
 
     def poison(self, strength: int = 1) -> None:
-        """Poisons each (rule 4)."""
+        """Poisons each channel (rule 4)."""
         for c in self:
             c.poison(strength)
 
@@ -40,7 +40,7 @@ def _count(what: str, n: int) -> int:
 
 
 def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> ChannelArray:
-    """`n` channels like one that is called `name`."""
+    """`n` channels, like one that is called `name`."""
     return ChannelArray(
         _native.Channel(f"{name}[{i}]", capacity=capacity, overflow=overflow, immunity=immunity)
         for i in range(_count(f"Channel {name!r}", n))
@@ -53,9 +53,9 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
 
     Args:
         body: what the process will run: a coroutine that has not begun, whose frame has the
-            arguments; of a thread process (function, arguments, keywords).
+            arguments; for a thread process (function, arguments, keywords).
     Raises:
-        BadUse: the arguments cannot be told.
+        BadUse: the arguments cannot be found out.
     """
     _count(f"process {process.name}", n)
     if isinstance(body, tuple):
@@ -76,8 +76,8 @@ def _own_code(coroutine: Any) -> Any:
 
 
 def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dict[str, Any]]:
-    """What a coroutine function was called with: its parameters are the variables of a frame that
-    has not begun.
+    """The arguments with which a coroutine function was called: in a frame that has not begun, the
+    variables are the parameters.
     """
     code: types.CodeType = coroutine.cr_code
     if getattr(function, "__code__", None) != code:

@@ -16,7 +16,7 @@ _VALUES = "its values are None, bool, int, float, str, bytes, and lists, tuples 
 
 
 def _culprit(value: Any, depth: int = 0) -> str | None:
-    """The type in the value that is none of those; None: it is something else."""
+    """The name of a type in the value that cannot be packed; None: something else is wrong."""
     if isinstance(value, (list, tuple, dict)) and depth < 20:
         for part in (*value, *value.values()) if isinstance(value, dict) else value:
             if found := _culprit(part, depth + 1):

@@ -1,8 +1,8 @@
 """The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft net`, `weft --version`.
 
 Invariants
-- What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything
-  runs.
+- If the user did something wrong, one line on stderr says what to do, with exit status 2, before
+  anything runs.
 - The exit status says how it ended: see EXIT. A program's own `sys.exit(n)` is passed on.
 - A program's stdout is its own: everything that `weft` says goes to stderr.
 - The backend is chosen before the program's first line runs, so `import weft` gets it.
@@ -92,7 +92,7 @@ def _read_program(name: str) -> bytes:
 
 
 def _compile_program(name: str, backend: str) -> tuple[CodeType, bool]:
-    """Its code, and whether `async` and `await` were left out."""
+    """The code of the program, and whether its `async` and `await` were left out."""
     source = _read_program(name)
     from weft import styles
 
@@ -116,7 +116,8 @@ def run_program(
 ) -> int:
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
-    What happens is written to the file `trace`, if it is given. `verbose`: stderr names what ended quietly.
+    If `trace` is given, what happens is written to that file. `verbose`: stderr names what ended
+    quietly.
 
     Raises:
         BadUse: there is no such file or backend, the file is not Python, or the trace cannot be written.
@@ -201,10 +202,11 @@ def _need_greenlets() -> None:
 
 
 class _InterruptWatch:
-    """Remembers whether Ctrl-C came, whatever the program makes of it: click, for one, makes an exit status of its
-    own of it.
+    """Remembers whether Ctrl-C came, whatever the program does with it. (Click, for example, turns
+    it into an exit
+    status of its own.)
 
-    It does not take the place of anybody's handler: Python itself writes each signal's number to a pipe.
+    It does not replace any handler: Python itself writes the number of each signal to a pipe.
     """
 
     def __init__(self) -> None:
@@ -244,7 +246,7 @@ def _status_of(end: SystemExit) -> int:
 
 
 class _Commands(click.Group):
-    """A group that says which command was meant."""
+    """A group of commands that, for a wrong name, says which command was probably meant."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -342,7 +344,8 @@ _NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a fi
 
 
 def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[str, ...]:
-    """Takes our own options, `--on BACKEND` and `--on=BACKEND`, out of what stands after FILE, into `given`."""
+    """Moves our own options, `--on BACKEND` and `--on=BACKEND`, from the arguments after FILE into
+    `given`."""
     rest: list[str] = []
     left = iter(args)
     for word in left:
@@ -548,7 +551,7 @@ def build_command(
         parameters = [
             f"{p.name}: {p.annotation}" + ("" if p.default is p.empty else f" = {p.default!r}")
             for p in inspect.signature(process).parameters.values()
-            if p.kind is not p.KEYWORD_ONLY  # which each has: on, cpu
+            if p.kind is not p.KEYWORD_ONLY  # each process has these: on, cpu
         ]
         return f"({', '.join(parameters)})"
 
@@ -574,7 +577,8 @@ def build_command(
 
 
 class _Net(_Commands):
-    """`weft net`, whose commands are in _commands_net.py: they need more than the others."""
+    """`weft net`. Its commands are in _commands_net.py, since they need more packages than the
+    others."""
 
     def _load(self) -> None:
         if not self.commands:
@@ -608,7 +612,8 @@ def net_group() -> None:
 
 
 def _pass_on(command: Sequence[str]) -> int:
-    """Runs a command to its end and returns its status. SIGINT and SIGTERM are passed on: it ends what it has started."""
+    """Runs a command to its end and returns its status. Passes on SIGINT and SIGTERM, so that the
+    command can end what it has started."""
     came: list[int] = []
     process: subprocess.Popen[bytes] | None = None
 
@@ -620,7 +625,7 @@ def _pass_on(command: Sequence[str]) -> int:
     kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command)
-        for number in came[:1]:  # it came before there was anybody to tell
+        for number in came[:1]:  # it came before the command was started
             process.send_signal(number)
         status = process.wait()
     finally:
@@ -657,7 +662,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _see_help(error: click.ClickException) -> str:
-    """Click's own messages say what is wrong; where to read what is right is ours to add."""
+    """Click's messages say what is wrong. This adds where to read what is right."""
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "weft"
         return f" See: {command} --help"

@@ -1,7 +1,7 @@
 """Weft without its extension module: coroutines and threads in pure Python.
 
-The build copies the package for MicroPython into the folder _pure; the folder _without has the
-modules `weft.coroutines`, `weft.threads` and `weft.errors` that stand on it. weft/__init__.py calls
+The build copies the package for MicroPython into the folder _pure. The folder _without has the
+modules `weft.coroutines`, `weft.threads` and `weft.errors` that use it. weft/__init__.py calls
 `take_over` if there is no extension module.
 
 Invariants
@@ -58,8 +58,8 @@ NAMES = (
 
 
 def take_over(path: list[str]) -> None:
-    """Makes the modules in _without those of the package, and says so in one line, unless WEFT_PURE
-    asked for it.
+    """Puts the modules in _without in place of the package's own. Says so in one line, unless
+    WEFT_PURE has asked for it.
     """
     path.insert(0, str(Path(__file__).with_name("_without")))
     if os.environ.get("WEFT_PURE", "") in ("", "0"):
@@ -74,7 +74,7 @@ def version() -> str:
 
 
 def pure(name: str = "") -> ModuleType:
-    """A module of _pure, after weft.errors."""
+    """Imports a module of _pure, after weft.errors."""
     import_module("weft.errors")
     return import_module(f"weft._pure.{name}" if name else "weft._pure")
 
@@ -82,8 +82,8 @@ def pure(name: str = "") -> ModuleType:
 def not_here(module: str, name: str) -> Any:
     """What `__getattr__` of a module in _without raises.
 
-    An ImportError for what the module has with the extension: `from … import` hides what an
-    AttributeError says.
+    For a name that the module has with the extension it is an ImportError, since `from … import`
+    hides the text of an AttributeError.
     """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Greenlet processes: what weft.greenlets makes itself."""
+"""Greenlet processes: what weft.greenlets adds to the other backends."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _native.need_greenlets()  # an ImportError that says what to install, if the pac
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that holds the ends in its arguments,
-    not started.
+    """Makes a function a process: when called, it returns a Process, not started, that holds the
+    ends in its arguments.
 
     A `def` runs as a greenlet on the scheduler of its network, an `async def` as a coroutine
     process there.
 
     Raises:
-        BadUse: it is no function, a generator, or a process already.
+        BadUse: it is not a function, or it is a generator, or a process already.
     """
     return process_of(function, "greenlets")

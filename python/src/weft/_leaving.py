@@ -1,5 +1,5 @@
-"""Who left by the end of a channel, and which guards fell silent: what ends quietly is named (rules
-3.5, 4.3, 5.6).
+"""Names what ends quietly: processes that the end of a channel left, and guards that fell silent
+(rules 3.5, 4.3, 5.6).
 
 A process that `Retired` or `Poisoned` leaves has ended quietly, and that may be a mistake: a single
 `read` where a loop was meant, a network that closes from the wrong side. A loop that ends with its
@@ -25,7 +25,7 @@ class Left(NamedTuple):
     how: str  #: "Retired" or "Poisoned"
     channel: str
     file: str
-    line: int  #: of the operation
+    line: int  #: the line of the operation
 
     def __str__(self) -> str:
         return (
@@ -35,7 +35,7 @@ class Left(NamedTuple):
 
 
 def is_quiet(error: BaseException) -> bool:
-    """Does it end a process quietly, as the end of a channel?"""
+    """Is it the end of a channel, by which a process ends quietly?"""
     return isinstance(error, ChannelEnd) and error.met and type(error).__name__ != "PeerDied"
 
 
@@ -53,8 +53,8 @@ def place_of(error: BaseException) -> tuple[str, int]:
 
 
 def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int]:
-    """Where a process is, or was when `error` was raised. A component's has no frames: it says itself
-    where its operation stands in the source.
+    """Where a process is, or was when `error` was raised. The process of a component has no frames;
+    it says itself where in the source its operation is.
     """
     there: tuple[str, int] | None = _native._component_place(process)
     if there is not None:
@@ -71,7 +71,7 @@ def caller() -> tuple[str, int]:
 
 
 def left_by(process: Any, error: BaseException) -> Left | None:
-    """None if the process was not left by the quiet end of a channel."""
+    """How the process was left; None: not by the quiet end of a channel."""
     if not is_quiet(error):
         return None
     channel = getattr(error, "channel", None)
@@ -80,7 +80,8 @@ def left_by(process: Any, error: BaseException) -> Left | None:
 
 
 class Naming:
-    """Says who left, and with `guards` which guards fell silent, each once for a process.
+    """Says which processes were left, and with `guards` which guards fell silent, each once for a
+    process.
 
     Args:
         say: called with a line of text.

@@ -1,4 +1,5 @@
-"""Processes of native components in OS processes of their own, where a crash of theirs ends nobody else (rules 16.7, 16.8).
+"""Runs processes of native components in OS processes of their own, so that a crash ends nothing
+else (rules 16.7, 16.8).
 
 filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
     its turn comes ──Call.away()──► a host (_host.py): run_component() ──the library, loaded once──► the component's code
@@ -18,7 +19,8 @@ __all__ = ["Call", "run_component"]
 
 
 class Call:
-    """A call of a component's process: what a process of Python's runs for it, here or in another OS process."""
+    """A call of a component's process: the body of the Python process that runs it, here or in
+    another OS process."""
 
     def __init__(
         self, here: Any, path: str, component: str, number: int, name: str, values: Any, cpu: int
@@ -31,10 +33,11 @@ class Call:
         return self._here()
 
     def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-        """The same where `call` runs it: the ends among the arguments are the process's, and go with it.
+        """The same call, to be run by `call` elsewhere. The ends among its arguments belong to the
+        process and go with it.
 
         Raises:
-            BadUse: a barrier is among them.
+            BadUse: one of the arguments is a barrier.
         """
         name = self.__name__
         there = self._there
@@ -65,10 +68,10 @@ def _loaded(path: str) -> Any:
 def run_component(
     path: str, number: int, name: str, component: str, values: tuple[Any, ...], cpu: int
 ) -> Any:
-    """What a host runs: the process of the component in that library, on the thread that calls this.
+    """Called in a host: runs the process of the component in that library, on the calling thread.
 
     Raises:
-        BadUse: the library has gone since.
+        BadUse: the library is no longer there.
     """
     try:
         capsule = _loaded(path)
@@ -77,7 +80,7 @@ def run_component(
     return _native._component_call(capsule, number, values, cpu)()
 
 
-# By what name its process is known there, and by what name its death is reported here.
+# The name of its process there, and the name by which its death is reported here.
 run_component._weft_name = lambda path, number, name, *_: name  # type: ignore[attr-defined]
 run_component._weft_called = (  # type: ignore[attr-defined]
     lambda path, number, name, component, *_: f"{name} of component {component}"

@@ -1,11 +1,12 @@
-"""The frames of C++ in the traceback of a component's failure, so that one stack says where it came from.
+"""Puts the C++ frames into the traceback of a component's failure, so that one stack shows where it
+came from.
 
     a debug build's addresses (weft/component_stack.hpp) ──addr2line──► functions, files, lines ──through()──► frames of the traceback
 
-Python prints the source's line of a frame by its file and number, whatever language that is in: so a frame of C++ is one whose code
-says that it is of that file.
+Python prints the source line of a frame by its file and line number, in whatever language that is.
+So a frame whose code says that it is of a C++ file serves as a frame of C++.
 
-Invariant: a failure is told without frames rather than not at all.
+Invariant: if frames cannot be made, the failure is still reported, without them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any, NamedTuple
 
 __all__ = ["Frame", "frames", "through"]
 
-# The functions of the header in which a process's own stack begins.
+# The functions of the header that call the process's own code: the outer end of its stack.
 _BEGINS = re.compile(r"(.* )?weft::native::detail::(Run|guarded)<")
 
 
 class Frame(NamedTuple):
-    """A place in a source of C++."""
+    """A place in a C++ source."""
 
     file: str
     line: int
@@ -37,15 +38,16 @@ def _tool() -> str | None:
 
 
 def frames(stack: str) -> list[Frame]:
-    """The component's own, outermost first; `stack`: a line for each, innermost first: library, a space, address in hex.
+    """The component's own frames, outermost first. `stack` has a line for each, innermost first:
+    library, a space, address in hex.
 
-    Nothing if they cannot be told: no addr2line (of binutils), no debug information.
+    Empty if they cannot be found: there is no addr2line (of binutils), or no debug information.
     """
     places = [line.rpartition(" ")[::2] for line in stack.splitlines()]
     tool = _tool()
     if not places or tool is None:
         return []
-    library = places[0][0]  # that threw
+    library = places[0][0]  # the one that threw
     addresses = [
         hex(int(at, 16) - 1) for of, at in places if of == library
     ]  # of calls, not of returns
@@ -75,12 +77,13 @@ def _read(lines: list[str]) -> list[Frame]:
 
 
 def _short(function: str) -> str:
-    """Without the parameters of the function and of anonymous namespaces, which are long."""
+    """The name of a function without its parameters and without anonymous namespaces, which are
+    long."""
     return re.sub(r"\(anonymous namespace\)::", "", function).partition("(")[0]
 
 
 def through(error: Any, stack: str) -> Any:
-    """The exception, with the frames of its stack in its traceback."""
+    """Gives the exception with the frames of `stack` in its traceback."""
     traceback: types.TracebackType | None = None
     for frame in reversed(frames(stack)):
         made = _python_frame(frame)
@@ -94,7 +97,7 @@ class _Here(Exception):
 
 
 def _python_frame(frame: Frame) -> types.TracebackType | None:
-    """A traceback of one frame of Python's whose code is of that file and function."""
+    """A traceback of one Python frame, whose code says that it is of that file and function."""
 
     def stop() -> None:
         raise _Here

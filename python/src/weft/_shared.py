@@ -1,4 +1,4 @@
-"""What both backends have in common: the extension module, @process, and what happens at a fork."""
+"""What the backends have in common: the extension module, @process, and what happens at a fork."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _debug._from_environment()
 
 
 def left_by(error: BaseException, processes: Any) -> None:
-    """For the processes that a Sequence did not reach. After a cancellation they have ended without
-    having run (rules 2.3, 6.5); after a failure they can still be started, and dropping them gives
-    no warning.
+    """Handles the processes that a Sequence did not reach. After a cancellation they have ended
+    without having run (rules 2.3, 6.5). After a failure they can still be started, and dropping
+    them gives no warning.
     """
     for p in processes:
         if isinstance(error, Cancelled):
@@ -67,7 +67,7 @@ def statistics(channel: Any) -> ChannelStats:
     """The figures of `channel` at this moment.
 
     Raises:
-        BadUse: it is no channel.
+        BadUse: it is not a channel.
     """
     if not isinstance(channel, _native.Channel):
         raise BadUse(f"statistics of {channel!r}: give a channel; an end has it as .channel")
@@ -79,7 +79,7 @@ _KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # as in native.hpp
 
 
 def process_of(function: Any, plain: str) -> Any:
-    """A function as a process; `plain`: the backend of one that is no `async def`."""
+    """A function as a process; `plain`: the backend if it is not an `async def`."""
     if isinstance(function, _native.ProcessFunction):
         raise BadUse(f"@process twice on {function!r}: once is enough")
     if isinstance(function, type) or not callable(function):
@@ -95,20 +95,20 @@ def process_of(function: Any, plain: str) -> Any:
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that holds the ends in its arguments,
-    not started.
+    """Makes a function a process: when called, it returns a Process, not started, that holds the
+    ends in its arguments.
 
     An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread
     of its own.
 
     Raises:
-        BadUse: it is no function, a generator, or a process already.
+        BadUse: it is not a function, or it is a generator, or a process already.
     """
     return process_of(function, "threads")
 
 
 def check_clock(clock: str) -> bool:
-    """True: the virtual clock."""
+    """Checks the name of a clock. True: it is the virtual clock."""
     if clock not in ("steady", "virtual"):
         raise BadUse(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
     if clock == "virtual" and linked():
@@ -120,25 +120,25 @@ def check_clock(clock: str) -> bool:
 
 
 def linked() -> bool:
-    """Whether there are other OS processes of this program; _rounds.py, which is imported with the
-    first, knows.
+    """Are there other OS processes of this program? _rounds.py, which is imported with the first
+    one, replaces this.
     """
     return False
 
 
-at_run: Any = (
-    None  # in a child of weft.processes that imports the main module: called in place of a run
-)
+# called in place of a run in a child of weft.processes, while it imports the main module
+at_run: Any = None
 
 
-# In a child of weft.processes the module that it imports for a function of a call; a network's processes see it too.
+# In a child of weft.processes: the module that it is importing for the function of a call. The
+# processes of a network see it.
 imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     "imported_for_call", default=None
 )
 
 
 def stop_at_run(*processes: Any) -> None:
-    """Called before a network of ordinary code starts: stops it in a main module that is only being
+    """Called before ordinary code starts a network: stops that if the main module is only being
     imported.
     """
     if at_run is not None and _native.where() == 0:
@@ -156,24 +156,24 @@ def run(
     watchdog: float | None = None,
     partial: Action | None = None,
 ) -> Any:
-    """Run a network to its end: the result of the one process, or the list of results if there are
-    several.
+    """Runs a network to its end. Gives the result of the process or, if there are several, the list
+    of results.
 
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule
             8.6).
-        host: "weft", its own scheduler; or "asyncio": inside `asyncio.run`, so that processes may
-            await what asyncio has (rule 13). For another loop, await `run_async` in it.
+        host: "weft": Weft's own scheduler; or "asyncio": inside `asyncio.run`, so that processes
+            may await what asyncio has (rule 13). For another loop, await `run_async` in it.
         trace: a file to which everything that happens is written (:func:`tracing`).
         watchdog: seconds after which a process that has not returned to its scheduler is named
             (:func:`watchdog`).
         partial: "warn" or "raise" when processes are stuck for ever while others go on
             (:func:`watching_deadlocks`).
     Raises:
-        what failed in it (several: an ExceptionGroup); of exactly one process also the Retired,
-        Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt once the
-        network was cancelled.
+        what failed in it (several failures: an ExceptionGroup); for exactly one process also the
+        Retired, Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt,
+        once the network was cancelled.
     """
     if host not in ("weft", "asyncio"):
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
@@ -202,17 +202,17 @@ def run(
 
 
 async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """Awaited in an asyncio task: runs a network inside the running loop (rule 13); what `run`
-    gives.
+    """Awaited in an asyncio task: runs a network inside the running loop (rule 13). Gives what
+    `run` does.
 
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing
             else is on the loop.
     Raises:
-        what failed in it (several: an ExceptionGroup); of exactly one process also what left it
-        quietly (rule 7.1); asyncio.CancelledError once all have ended, if the task was cancelled;
-        Deadlock, if nothing else on the loop could wake anybody; BadUse.
+        what failed in it (several failures: an ExceptionGroup); for exactly one process also what
+        left it quietly (rule 7.1); asyncio.CancelledError, once all processes have ended, if the
+        task was cancelled; Deadlock, if nothing else on the loop could wake any process; BadUse.
     """
     virtual = check_clock(clock)
     if _native.where() != 4:
@@ -225,11 +225,11 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
 
 
 def poison(*ends: Any, strength: int = 1) -> None:
-    """Poison every end or channel given (rule 4).
+    """Poisons every end or channel given (rule 4).
 
     Raises:
-        BadUse: one of them is neither; then none is poisoned. Or an end is closed, or the strength
-            not from 1 to 255.
+        BadUse: one of them is neither an end nor a channel; then none is poisoned. Or an end is
+            closed, or the strength is not from 1 to 255.
     """
     _check_each("poison", "channels and ends of channels", ends)
     for end in ends:
@@ -237,10 +237,10 @@ def poison(*ends: Any, strength: int = 1) -> None:
 
 
 def retire(*ends: Any) -> None:
-    """Retire every end given (rule 3).
+    """Retires every end given (rule 3).
 
     Raises:
-        BadUse: one of them is no end; then none is retired.
+        BadUse: one of them is not an end; then none is retired.
     """
     _check_each("retire", "ends of channels, reader() or writer()", ends, but=_native.Channel)
     for end in ends:

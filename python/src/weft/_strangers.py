@@ -1,10 +1,10 @@
-"""Waits until threads that are no processes have ended; then a run that stood still because of them
-looks again (rule 10.3).
+"""Waits until threads that are not processes have ended. Then a run that stood still because of
+them looks again (rule 10.3).
 
 Invariants
-- One at a time is waited for: while any of them lives, no run concludes anything.
-- The main thread is not, for the interpreter ends with it; nor are threads that `threading` has not
-  started, for nobody hears of their ends.
+- It waits for one at a time: while any of them lives, no run concludes anything.
+- It does not wait for the main thread, since the interpreter ends with that; nor for threads that
+  `threading` has not started, since nothing tells when they end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _wait() -> None:
     try:
         while _native._strangers_wanted():
             while (thread := _one()) is not None:
-                with contextlib.suppress(RuntimeError):  # it is being started yet
+                with contextlib.suppress(RuntimeError):  # it is still being started
                     thread.join()
                 if thread.is_alive():
                     time.sleep(0.001)
@@ -45,7 +45,7 @@ def _wait() -> None:
 
 
 def watch() -> None:
-    """What the extension module calls, on a thread of its own, when a run stands still for such a
-    thread.
+    """Called by the extension module, when a run stands still because of such a thread. Starts a
+    thread that waits.
     """
     threading.Thread(target=_wait, name="weft strangers", daemon=True).start()

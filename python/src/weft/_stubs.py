@@ -1,7 +1,7 @@
-"""Stub files of native components, for type checkers and editors: what a component declares, as
-Python's annotations say it.
+"""Stub files of native components, for type checkers and editors: the declarations of a component
+with Python's annotations.
 
-Invariant: a stub says what the component's module has, in the names of `weft.coroutines`; it is
+Invariant: a stub has what the component's module has, with the names of `weft.coroutines`. It is
 written from the module alone.
 """
 
@@ -21,13 +21,14 @@ _SIMPLE = (bool, int, float, str, bytes, type(None))
 
 
 def _default(value: Any) -> str:
-    """What has no literal, as inf and nan, is not said."""
+    """The default as source text; "..." for a value that has no literal, such as inf and nan."""
     said = math.isfinite(value) if isinstance(value, float) else isinstance(value, _SIMPLE)
     return repr(value) if said else "..."
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
-    """Who writes an array may write any that lends its memory, which no annotation says."""
+    """The annotation of a parameter. To a writer of arrays any object that lends its memory may be
+    written, for which there is no annotation: Any."""
     text = str(parameter.annotation)
     return re.sub(r"\bmemoryview\b", "Any", text) if not text.startswith("Writer[") else text
 
@@ -60,8 +61,8 @@ def _docstring(text: str, indent: str = "    ") -> list[str]:
 
 
 def _aggregate(cls: type) -> list[str]:
-    """It is imported if another module can; a class of the program itself, or within something, is
-    written out.
+    """The lines for an aggregate's class. It is imported if another module can import it; a class
+    of the main program, or a nested one, is written out.
     """
     if cls.__module__ not in ("weft.native", "__main__") and "." not in cls.__qualname__:
         return [f"from {cls.__module__} import {cls.__qualname__} as {cls.__name__}", ""]

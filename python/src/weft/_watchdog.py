@@ -1,8 +1,9 @@
 """The watchdog: it names a process that hogs its scheduler (rules 7.7, 14.1).
 
-A helper thread looks, twice within the limit, at what every scheduler runs. A process that began
-its present step (from one operation that parks to the next) longer than `limit` ago has kept all
-others of its scheduler waiting; it is reported once for that step.
+A helper thread looks, twice within the limit, at what every scheduler runs. A step is what a
+process does from one operation that parks to the next. If the present step has lasted longer than
+`limit`, the process has kept all others of its scheduler waiting; it is reported once for that
+step.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _lock = threading.Lock()
 class Hog(NamedTuple):
     """A process that has not returned to its scheduler."""
 
-    path: str  #: of the process
-    seconds: float  #: since it was resumed
+    path: str  #: the path of the process
+    seconds: float  #: the time since it was resumed
     file: str
     line: int  #: where it was; of a component's process its last operation
     stack: str  #: as of a traceback, innermost last; empty of a component's process
@@ -91,7 +92,7 @@ class Watchdog:
             _native._helper_thread(False)
 
     def look(self, now_ns: int | None = None) -> None:
-        """Looks once; `now_ns` is taken for the steady clock's time."""
+        """Looks once; `now_ns` is used as the time of the steady clock."""
         now = _native._steady_ns() if now_ns is None else now_ns
         running = _native._running_steps()
         self._told &= {step for _, _, step, _ in running}
@@ -128,9 +129,9 @@ def watchdog(limit: float = 0.1, report: Callable[[Hog], object] | None = None) 
 
     Args:
         limit: seconds from one return to the scheduler to the next.
-        report: called on the watchdog's thread with a :class:`Hog`, once for each incident; a
-            WeftWarning if None.
+        report: called on the watchdog's thread with a :class:`Hog`, once for each incident; None: a
+            WeftWarning.
     Raises:
-        BadUse: the limit is not longer than 0.
+        BadUse: the limit is not more than 0.
     """
     return Watchdog(limit, report)

@@ -1,8 +1,8 @@
 """The entry point of the command `weft` and of `python -m weft.cli`; the commands are in
 `_commands`.
 
-Invariant: nothing here needs more than the core of the package. What the command line needs besides
-is the extra `weft[cli]`; without it `weft` says so in one line and ends with the status of bad use.
+Invariant: this module needs only the core of the package. What the command line needs besides is in
+the extra `weft[cli]`; without it `weft` says so in one line and ends with the status of bad use.
 """
 
 from __future__ import annotations

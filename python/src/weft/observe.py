@@ -1,6 +1,4 @@
-"""What is there to see a network at work (docs/observing.md). All of it costs nothing while it is
-off.
-"""
+"""Tools that show what a network does (docs/observing.md). They cost nothing while they are off."""
 
 from __future__ import annotations
 

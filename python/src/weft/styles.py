@@ -1,8 +1,8 @@
-"""One source for both styles: a program written with `await` becomes the one that calls.
+"""One source for both styles: turns a program written with `await` into one that calls.
 
-Coroutine processes await what thread and greenlet processes call, and the names are the same. So
-the program for those is the coroutine program without `async` and `await`, and nobody needs to
-write both. `weft run FILE --on threads` does this to FILE if FILE can only mean that
+Coroutine processes await what thread and greenlet processes call, by the same names. So the program
+for those is the coroutine program without `async` and `await`, and need not be written twice. `weft
+run FILE --on threads` does this to FILE, if by `await` it can only mean Weft
 (`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
 
 Invariants
@@ -10,8 +10,8 @@ Invariants
   at the right place.
 - Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous
   comprehensions lose the word.
-- What was awaited is never dropped: if a call of a function that is not of this file gives a
-  coroutine, which now nobody awaits, that is BadUse (`called`).
+- Nothing that was awaited is dropped: if the call of a function of another file gives a coroutine,
+  which is not awaited now, that is BadUse (`called`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 
 __all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
-# Whoever imports these means one way of running: there `await` has a meaning of its own.
+# A program that imports these is for one way of running: with them `await` has another meaning.
 _OWN_STYLE = (
     "asyncio",
     "trio",
@@ -41,7 +41,7 @@ _OWN_STYLE = (
 )
 
 
-# What Weft's own objects are asked; their names need no look at what they give.
+# Names of Weft's own operations: what a call of one gives need not be checked.
 _OPERATIONS = {
     "Parallel",
     "Sequence",
@@ -117,7 +117,7 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
         backend: "coroutines", "greenlets", "processes" or "threads". `from weft import …` gives
             this backend's names.
         source: the text of a module.
-        filename: what errors and reports call it.
+        filename: its name in errors and reports.
     Raises:
         SyntaxError: `source` is not Python.
         ValueError: `source` contains a null byte.
@@ -129,10 +129,10 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
 
 
 def called(backend: str, value: Any) -> Any:
-    """What a call gave that was awaited in the program as written.
+    """Passes on what a call gave that was awaited in the program as it was written.
 
     Raises:
-        BadUse: it is a coroutine, which nobody awaits any more.
+        BadUse: it is a coroutine, which would not be awaited any more.
     """
     if not inspect.iscoroutine(value):
         return value
@@ -148,10 +148,10 @@ def called(backend: str, value: Any) -> Any:
 
 
 class Beside:
-    """Finds the modules in a program's folder, and compiles those that await as the program was
-    compiled.
+    """Finds the modules in a program's folder, and compiles those that await like the program
+    itself.
 
-    While it is on `sys.meta_path`, what `import` finds there means the backend too.
+    While it is on `sys.meta_path`, modules that `import` finds there are for the backend too.
     """
 
     def __init__(self, folder: Path, backend: str) -> None:
@@ -186,8 +186,8 @@ class Beside:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles for a backend, and keeps no bytecode, which would be found by those who run the
-    module as it is.
+    """Compiles for a backend. Does not write bytecode files, which programs that run the module
+    unchanged would find.
     """
 
     def __init__(self, name: str, path: str, backend: str) -> None:
@@ -199,8 +199,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def is_for_any_backend(source: str | bytes) -> bool:
-    """Whether a program awaits, and means by it nothing but Weft: it imports `weft` itself and no
-    event loop.
+    """Does a program await, and mean by it only Weft? It must import `weft` itself, and no event
+    loop.
 
     Raises:
         SyntaxError: `source` is not Python.

@@ -1,13 +1,13 @@
 """Files and commands as processes (docs/toolkit.md).
 
-All are thread processes: what blocks in the operating system blocks its own thread, so they may
-stand in a network of coroutines, on the same channels, and no scheduler waits for them.
+All are thread processes: a call that blocks in the operating system blocks only its own thread. So
+they may be part of a network of coroutines, on the same channels, and no scheduler waits for them.
 
 Invariants of :func:`command`
-- The child is reaped before the process ends, however it ends: terminated, and killed if it has not
-  gone in `grace` seconds.
-- Nothing waits in the system without being woken by `_Wake` when the process is to end: every wait
-  is a poll() of what is waited for and of the wake-up pipe.
+- The child is reaped before the process ends, however the process ends: it is terminated, and
+  killed if it has not ended after `grace` seconds.
+- Every wait in the system is a poll() that includes the pipe of `_Wake`, so that it is woken when
+  the process must end.
 
     command ─┬─ _guard   waits at a channel of its own: a cancellation of the network finds it there, and it wakes the rest
              ├─ _feed    values ──► the child's stdin
@@ -47,7 +47,7 @@ def read_file(
     """Writes a file line by line to a channel, then retires; its result is the number of lines.
 
     Args:
-        newlines: leave the line's end on it.
+        newlines: keep the newline at the end of each line.
     Raises:
         OSError, UnicodeError: the file cannot be read.
     """
@@ -68,14 +68,14 @@ def write_file(
     encoding: str = "utf-8",
     newlines: bool = True,
 ) -> int:
-    """Writes the values of a channel to a file, each as a line, until it retires; its result is how
-    many.
+    """Writes the values of a channel to a file, each as a line, until the channel retires; its
+    result is their number.
 
-    What was read before a poison or a cancellation is in the file.
+    Values that were read before a poison or a cancellation are in the file.
 
     Args:
-        append: to what is in the file; otherwise it is made anew.
-        newlines: end each value with a line's end.
+        append: keep what is in the file, and write after it; otherwise the file is made anew.
+        newlines: add a newline to each value.
     Raises:
         OSError, UnicodeError: the file cannot be written.
     """
@@ -91,11 +91,11 @@ def write_file(
 
 
 class _Wake:
-    """A pipe that becomes readable when everybody is to stop."""
+    """A pipe that becomes readable when all must stop."""
 
     def __init__(self) -> None:
         self.read, self._write = os.pipe()
-        self.poison: Poisoned | None = None  # what made them stop, if it was that
+        self.poison: Poisoned | None = None  # the poison that made them stop, if one did
 
     def all(self) -> None:
         os.write(self._write, b"x")
@@ -106,7 +106,7 @@ class _Wake:
 
 
 def _wait(fd: int, for_what: int, wake: _Wake) -> bool:
-    """Waits for the file descriptor; False: to stop."""
+    """Waits for the file descriptor. False: it must stop."""
     poll = system_select.poll()
     poll.register(fd, for_what)
     poll.register(wake.read, system_select.POLLIN)
@@ -135,7 +135,7 @@ def _encoded(value: Any, mode: Mode) -> bytes:
 
 
 def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
-    """Until the source retires or the child has gone."""
+    """The values of the source, until it retires or the child has ended."""
     while True:
         try:
             yield select(source, gone, mode="priority", ended="raise")[1]
@@ -144,8 +144,8 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
 
 
 def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
-    """The child reads no more, so neither do we; unless a poison ended it, which is to spread to
-    those who write.
+    """The child reads no more, so we retire the source; unless a poison has ended it, which must
+    spread to the writers.
     """
     if wake.poison is None:
         source.retire()
@@ -190,7 +190,7 @@ def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
                 out.retire()
                 break
     except Retired:
-        pass  # nobody reads: the child gets SIGPIPE if it goes on
+        pass  # there is no reader: the child gets SIGPIPE if it goes on
     except Poisoned as poison:
         wake.poison = poison
         wake.all()
@@ -199,7 +199,7 @@ def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
 
 
 def _end(child: subprocess.Popen[bytes], grace: float) -> None:
-    """Terminates, then kills, then reaps."""
+    """Terminates the child, kills it if that does not help, and reaps it."""
     if child.poll() is None:
         child.terminate()
         try:
@@ -221,20 +221,20 @@ def command(
     env: dict[str, str] | None = None,
     grace: float = 2.0,
 ) -> int:
-    """Runs a command with channels for its streams; its result is the exit status (of a signal: its
-    number, negative).
+    """Runs a command with channels for its streams. Its result is the exit status; if a signal
+    ended the command, the negative number of the signal.
 
-    Each value from `stdin` is a line for the command, each of its lines a value for `stdout` or
-    `stderr`; with mode="bytes" they are bytes as they come. When `stdin` retires the command reads
-    the end of its input. Of a stream without a channel: no input; the other two are this program's
-    own.
+    Each value from `stdin` is a line for the command; each line that it prints is a value for
+    `stdout` or `stderr`. With mode="bytes" values are bytes, as they come. When `stdin` retires the
+    command reads the end of its input. Without a channel for `stdin` the command has no input;
+    without one for `stdout` or `stderr` it writes to that stream of this program.
 
-    When this process is cancelled or one of its channels poisoned, the command is terminated,
-    killed if it has not gone in `grace` seconds, and reaped.
+    When this process is cancelled, or one of its channels is poisoned, the command is terminated,
+    killed if it has not ended after `grace` seconds, and reaped.
 
     Raises:
         OSError: there is no such command.
-        BadUse: an unknown mode; a value that is no bytes with mode="bytes".
+        BadUse: the mode is not known; or, with mode="bytes", a value is not bytes.
     """
     if mode not in ("text", "bytes"):
         raise BadUse(f"command: mode must be 'text' or 'bytes', not {mode!r}")
