@@ -298,10 +298,15 @@ bool withdraw_sync(ProcessBase& p) noexcept {
   p.status = Status::cancelled;
   return true;
 }
+void undecided_sync(ProcessBase& p, runtime::WaitVisitor& v) {
+  auto& b = *static_cast<BarrierEngine*>(static_cast<core::SyncObject*>(p.place));
+  if (runtime::in_line(b, p)) v.barrier(b);
+}
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync,
                                   [](ProcessBase& p, runtime::WaitVisitor& v) {
                                     v.barrier(*static_cast<core::SyncObject*>(p.place));
-                                  }};
+                                  },
+                                  &undecided_sync};
 
 }  // namespace
 

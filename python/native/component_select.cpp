@@ -32,8 +32,13 @@ void visit_select(ProcessBase& p, runtime::WaitVisitor& v) {
                 g.kind == core::Kind::output);
   }
 }
-constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
-constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
+void undecided_select(ProcessBase& p, runtime::WaitVisitor& v) {
+  auto& x = *static_cast<Call::Choosing*>(p.place);
+  if (x.select->held() || x.select->choice.word() != core::WAITING) return;
+  x.armed ? v.timed() : visit_select(p, v);
+}
+constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select, &undecided_select};
+constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select, &undecided_select};
 
 // The guards of the component as the core's; null: bad use.
 Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {

@@ -3,12 +3,18 @@
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
-// Invariant: everything is read with the GIL held and without running Python code, so it is one
-// moment: nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is
-// kept from running finalisers.
+// Invariants
+//  1 Everything is read with the GIL held and without running Python code, so it is one moment:
+//    nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is kept
+//    from running finalisers.
+//  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
+//    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits
+//    again. One that was woken before clears its `op` at any time: it is read once.
+#include <atomic>
 #include <map>
 #include <set>
 
+#include "aside.hpp"
 #include "observe.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
@@ -66,6 +72,10 @@ struct Collect final : runtime::WaitVisitor {
   }
 };
 
+const runtime::OpKind* operation_of(ProcessBase& p) noexcept {
+  return std::atomic_ref(p.op).load(std::memory_order_acquire);
+}
+
 std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
@@ -76,11 +86,12 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   collect.one = &one;
   collect.never = false;
   if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
-  if (p.op == &wait_op) {
+  const runtime::OpKind* const op = operation_of(p);
+  if (op == &wait_op) {
     one.state = "children";
-  } else if (p.op && p.op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
-             (at_rest || facing(p) == Facing::blocked)) {
-    p.op->visit(p, collect);
+  } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
+             (at_rest || facing(p) == Facing::blocked)) {  // then it stays in that operation
+    op->visit(p, collect);
     if (at_rest || !one.at.empty() || collect.never) one.state = "places";
   }
 }
@@ -164,7 +175,8 @@ PyObject* key_of(const core::SyncObject* p) {
 
 PyObject* process_row(const One& one, bool may_go_on) {
   ProcessBase& p = *one.process;
-  if (p.op) locate(p);
+  const runtime::OpKind* const op = operation_of(p);
+  if (op) locate(p);
   PyObject* places = PyList_New(0);
   for (const auto& [place, writing] : one.at) {
     PyObject* pair = Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False);
@@ -178,7 +190,7 @@ PyObject* process_row(const One& one, bool may_go_on) {
     Py_DECREF(text);
   }
   return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(),
-                       p.op ? p.op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
+                       op ? op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
                        places, silent, may_go_on ? Py_True : Py_False);
 }
 PyObject* place_row(const core::SyncObject& place, const Holders& h) {
@@ -199,7 +211,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   std::uint64_t sum = 0;
   for (One& one : all) {
     look(run, one, collect, at_rest);
-    moving = moving || !one.process->op || *one.state == 'a';
+    moving = moving || !operation_of(*one.process) || *one.state == 'a';
     // any order
     for (const auto& [place, writing] : one.at)
       sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
@@ -286,6 +298,7 @@ std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) 
 PyObject* f_facts(PyObject*, PyObject* args) {
   int at_rest = 0;
   if (!PyArg_ParseTuple(args, "|p", &at_rest)) return nullptr;
+  task_waiter_comes();  // components in operations are waited for, and none begins one
   const int collector = PyGC_Disable();
   PyObject* list = PyList_New(0);
   for (PyRun* run : every_run()) {
@@ -294,6 +307,7 @@ PyObject* f_facts(PyObject*, PyObject* args) {
     Py_XDECREF(one);
   }
   if (collector) PyGC_Enable();
+  task_waiter_goes();
   return list;
 }
 

@@ -403,8 +403,10 @@ void observe_selects(bool on) noexcept {
 }
 
 Facing facing(ProcessBase& p) noexcept {
-  if (p.op == &held_op) return Facing::able;
-  if (p.op->undecided) {
+  // once: a component's thread clears it without the GIL
+  const runtime::OpKind* const op = std::atomic_ref(p.op).load(std::memory_order_acquire);
+  if (!op || op == &held_op) return Facing::able;
+  if (op->undecided) {
     struct Any final : runtime::WaitVisitor {
       void channel(const core::SyncObject&, bool) override { found = true; }
       void barrier(const core::SyncObject&) override { found = true; }
@@ -412,10 +414,10 @@ Facing facing(ProcessBase& p) noexcept {
       void nowhere() override { found = true; }
       bool found = false;
     } any;
-    p.op->undecided(p, any);
+    op->undecided(p, any);
     return any.found ? Facing::blocked : Facing::able;
   }
-  if (p.op->withdraw != &withdraw_select)
+  if (op->withdraw != &withdraw_select)
     return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
   return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;
