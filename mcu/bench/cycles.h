@@ -1,4 +1,5 @@
-/* cycles.h: cycles of this core by SysTick (24 bits: up to 0.13 s), on a board as in the emulator. */
+/* cycles.h: cycles of this core by SysTick (24 bits: up to 0.13 s), on a board as in the emulator.
+ * */
 #ifndef WEFT_BENCH_CYCLES_H
 #define WEFT_BENCH_CYCLES_H
 #include "board.h"
@@ -9,7 +10,9 @@ WEFT_INLINE uint32_t cycles_now(void) {
   WEFT_BARRIER();
   return now;
 }
-WEFT_INLINE uint32_t cycles_since(uint32_t start) { return ((start - cycles_now()) & 0xffffff) - cycles_empty; }
+WEFT_INLINE uint32_t cycles_since(uint32_t start) {
+  return ((start - cycles_now()) & 0xffffff) - cycles_empty;
+}
 WEFT_INLINE void cycles_init(void) {
   WEFT_REG(PPB_SYST_RVR) = 0xffffff;
   WEFT_REG(PPB_SYST_CVR) = 0;

@@ -1,8 +1,9 @@
-/* many: N actors of one period on one core, saturated: cycles an event, from the end of one action to the beginning of the next and the few
- * instructions of an action that only counts. Beside them one event waits a second away, as in most programs.
+/* many: N actors of one period on one core, saturated: cycles an event, from the end of one action
+ * to the beginning of the next and the few instructions of an action that only counts. Beside them
+ * one event waits a second away, as in most programs.
  *
- * One JSON line a kind on the UART: list or heap, N = 10 and 50, releases a microsecond apart or all in one, actions that return their period
- * or post.
+ * One JSON line a kind on the UART: list or heap, N = 10 and 50, releases a microsecond apart or
+ * all in one, actions that return their period or post.
  */
 #include "cycles.h"
 #include "weft_mcu/actors.h"
@@ -22,8 +23,12 @@ WEFT_INLINE void counts(weft_queue *q) {
     weft_stop(q);
   }
 }
-WEFT_HOT static uint32_t returns_list(weft_event *e, uint32_t release) { return (void)e, (void)release, counts(&list), PERIOD; }
-WEFT_HOT static uint32_t returns_heap(weft_event *e, uint32_t release) { return (void)e, (void)release, counts(&heap.queue), PERIOD; }
+WEFT_HOT static uint32_t returns_list(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, counts(&list), PERIOD;
+}
+WEFT_HOT static uint32_t returns_heap(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, counts(&heap.queue), PERIOD;
+}
 WEFT_HOT static uint32_t posts_list(weft_event *e, uint32_t release) {
   counts(&list);
   weft_post(&list, e, release + PERIOD);
@@ -34,7 +39,9 @@ WEFT_HOT static uint32_t posts_heap(weft_event *e, uint32_t release) {
   weft_post(&heap, e, release + PERIOD);
   return WEFT_DONE;
 }
-static uint32_t nothing(weft_event *e, uint32_t release) { return (void)e, (void)release, WEFT_DONE; }
+static uint32_t nothing(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, WEFT_DONE;
+}
 
 #define MEASURE(q, action, n, apart)                                                            \
   do {                                                                                          \
@@ -52,7 +59,9 @@ static uint32_t nothing(weft_event *e, uint32_t release) { return (void)e, (void
     uart_put_u32(took / COUNTED);                                                               \
   } while (0)
 #define LIST(action, n, apart) weft_list_init(&list, WEFT_LOCAL); MEASURE(&list, action, n, apart)
-#define HEAP(action, n, apart) weft_heap_init(&heap, WEFT_LOCAL, events, numbers, MOST + 1); MEASURE(&heap, action, n, apart)
+#define HEAP(action, n, apart)                                  \
+  weft_heap_init(&heap, WEFT_LOCAL, events, numbers, MOST + 1); \
+  MEASURE(&heap, action, n, apart)
 
 int main(void) {
   uart_init();

@@ -1,9 +1,13 @@
-/* masked: how long each call keeps interrupts off, at its worst, with n = 10, 100 and 10,000 events in the queue. The emulator measures
- * (tests/firmware/masked.mjs); `section` says to it what is being done: 1000 * the queue (1 list, 2 heap of equal times, 3 heap) + 100 * the call + the power of ten.
+/* masked: how long each call keeps interrupts off, at its worst, with n = 10, 100 and 10,000 events
+ * in the queue. The emulator measures (tests/firmware/masked.mjs); `section` says to it what is
+ * being done: 1000 * the queue (1 list, 2 heap of equal times, 3 heap) + 100 * the call + the power
+ * of ten.
  *
  * A ring: 4 and 64 are a message put in of that many bytes, 5 and 65 one taken out.
  *
- * Heap: the new event climbs to the top. All releases in one microsecond is its worst case: every level has to ask for priority and order. List: the new event goes behind all but the one that was inserted last, where the search begins.
+ * Heap: the new event climbs to the top. All releases in one microsecond is its worst case: every
+ * level has to ask for priority and order. List: the new event goes behind all but the one that was
+ * inserted last, where the search begins.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -16,9 +20,15 @@ static weft_event events[MOST + 2];
 static weft_heap_entry numbers[MOST + 2];
 volatile uint32_t section, ran;
 
-static uint32_t nothing(weft_event *e, uint32_t release) { return (void)e, (void)release, ran++, WEFT_DONE; }
-static uint32_t stop_list(weft_event *e, uint32_t release) { return (void)e, (void)release, weft_stop(&list), WEFT_DONE; }
-static uint32_t stop_heap(weft_event *e, uint32_t release) { return (void)e, (void)release, weft_stop(&heap), WEFT_DONE; }
+static uint32_t nothing(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, ran++, WEFT_DONE;
+}
+static uint32_t stop_list(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, weft_stop(&list), WEFT_DONE;
+}
+static uint32_t stop_heap(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, weft_stop(&heap), WEFT_DONE;
+}
 static weft_event halt;
 static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
 
@@ -30,59 +40,61 @@ static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
       weft_post(q, &events[i], start + i * (apart));                              \
     }                                                                             \
   } while (0)
-/* The heap finds an event by a walk from where it last sank to: as if this one had come up from a leaf. */
+/* The heap finds an event by a walk from where it last sank to: as if this one had come up from a
+ * leaf. */
 static void from_a_leaf(weft_event *e, unsigned n) {
   while (e->node.place * 2u <= 4 * n) e->node.place = (uint16_t)(e->node.place * 2);
 }
 #define SECTION(call) (section = which * 1000u + (call) * 100u + power)
-#define MEASURE(q, init, halting)                                                                                        \
-  do {                                                                                                                   \
-    for (unsigned k = 0; k < 3; k++) {                                                                                   \
-      unsigned power = powers[k], n = counts[k];                                                                         \
-      uint32_t apart = which == 2 ? 0 : 2, start = weft_now32() + 10000000;                                              \
-      weft_event *e = &events[n - 1], *extra = &events[n];                                                               \
-      init;                                                                                                              \
-      FILL(q, n, &ordinary, apart);                                                                                      \
-      *extra = (weft_event)WEFT_EVENT(nothing, which == 1 ? &ordinary : &urgent);                                       \
-      uint32_t behind = which == 1 ? start + (n - 1) * apart - 1 : start - (which == 3);                                 \
-      SECTION(POST);                                                                                                     \
-      weft_post(q, extra, behind);                                                                                       \
-      SECTION(KEEP);                                                                                                     \
-      weft_post_as(q, extra, behind, WEFT_KEEP);                                                                         \
-      if (which != 1) from_a_leaf(&events[0], n);                                                                        \
-      SECTION(CANCEL);                                                                                                   \
-      weft_cancel(q, which == 1 ? e : &events[0]);                                                                       \
-      section = 0;                                                                                                       \
-      weft_post(q, which == 1 ? e : &events[0], behind + 1);                                                             \
-      if (which != 1) from_a_leaf(extra, n);                                                                             \
-      SECTION(MOVE);                                                                                                     \
-      weft_post_as(q, which == 1 ? e : extra, behind - (which == 1), WEFT_MOVE);                                         \
-      SECTION(STOP);                                                                                                     \
-      weft_stop(q);                                                                                                      \
-      section = 0;                                                                                                       \
-      init;                                                                                                              \
-      start = weft_now32() - 10000000;                                                                                   \
-      FILL(q, n, &ordinary, apart);                                                                                      \
-      halt = (weft_event)WEFT_EVENT(halting, &low);                                                                      \
-      events[MOST + 1] = halt;                                                                                           \
-      weft_post(q, &events[MOST + 1], start + 1000000);                                                                  \
-      SECTION(WORK);                                                                                                     \
-      weft_work(q);                                                                                                      \
-      section = 0;                                                                                                       \
-      init;                                                                                                              \
-      FILL(q, n, &ordinary, apart);                                                                                      \
-      ordinary.mark |= WEFT_BUSY;                                                                                        \
-      events[MOST + 1] = halt;                                                                                           \
-      weft_post(q, &events[MOST + 1], start + 1000000);                                                                  \
-      SECTION(BUSY);                                                                                                     \
-      weft_work(q);                                                                                                      \
-      section = 0;                                                                                                       \
-      ordinary.mark &= (uint8_t)~WEFT_BUSY;                                                                              \
-    }                                                                                                                    \
+#define MEASURE(q, init, halting)                                                        \
+  do {                                                                                   \
+    for (unsigned k = 0; k < 3; k++) {                                                   \
+      unsigned power = powers[k], n = counts[k];                                         \
+      uint32_t apart = which == 2 ? 0 : 2, start = weft_now32() + 10000000;              \
+      weft_event *e = &events[n - 1], *extra = &events[n];                               \
+      init;                                                                              \
+      FILL(q, n, &ordinary, apart);                                                      \
+      *extra = (weft_event)WEFT_EVENT(nothing, which == 1 ? &ordinary : &urgent);        \
+      uint32_t behind = which == 1 ? start + (n - 1) * apart - 1 : start - (which == 3); \
+      SECTION(POST);                                                                     \
+      weft_post(q, extra, behind);                                                       \
+      SECTION(KEEP);                                                                     \
+      weft_post_as(q, extra, behind, WEFT_KEEP);                                         \
+      if (which != 1) from_a_leaf(&events[0], n);                                        \
+      SECTION(CANCEL);                                                                   \
+      weft_cancel(q, which == 1 ? e : &events[0]);                                       \
+      section = 0;                                                                       \
+      weft_post(q, which == 1 ? e : &events[0], behind + 1);                             \
+      if (which != 1) from_a_leaf(extra, n);                                             \
+      SECTION(MOVE);                                                                     \
+      weft_post_as(q, which == 1 ? e : extra, behind - (which == 1), WEFT_MOVE);         \
+      SECTION(STOP);                                                                     \
+      weft_stop(q);                                                                      \
+      section = 0;                                                                       \
+      init;                                                                              \
+      start = weft_now32() - 10000000;                                                   \
+      FILL(q, n, &ordinary, apart);                                                      \
+      halt = (weft_event)WEFT_EVENT(halting, &low);                                      \
+      events[MOST + 1] = halt;                                                           \
+      weft_post(q, &events[MOST + 1], start + 1000000);                                  \
+      SECTION(WORK);                                                                     \
+      weft_work(q);                                                                      \
+      section = 0;                                                                       \
+      init;                                                                              \
+      FILL(q, n, &ordinary, apart);                                                      \
+      ordinary.mark |= WEFT_BUSY;                                                        \
+      events[MOST + 1] = halt;                                                           \
+      weft_post(q, &events[MOST + 1], start + 1000000);                                  \
+      SECTION(BUSY);                                                                     \
+      weft_work(q);                                                                      \
+      section = 0;                                                                       \
+      ordinary.mark &= (uint8_t)~WEFT_BUSY;                                              \
+    }                                                                                    \
   } while (0)
 
 static uint8_t words[4][4], blocks[4][64];
-static weft_ring small = WEFT_RING(words, nothing, &ordinary), large = WEFT_RING(blocks, nothing, &ordinary);
+static weft_ring small = WEFT_RING(words, nothing, &ordinary),
+                 large = WEFT_RING(blocks, nothing, &ordinary);
 
 int main(void) {
   weft_list_init(&list, WEFT_SPINLOCK(0));

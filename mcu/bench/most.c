@@ -1,4 +1,5 @@
-/* most: as many periodic actors as fit into the 256 KB, every one of them firing twice; 17 bytes each. One JSON line on the UART. */
+/* most: as many periodic actors as fit into the 256 KB, every one of them firing twice; 17 bytes
+ * each. One JSON line on the UART. */
 #include "cycles.h"
 #include "weft_mcu/actors.h"
 
@@ -10,7 +11,8 @@ static weft_actor *mark;
 static uint32_t fire(weft_event *e, uint32_t release) {
   (void)release;
   fired++;
-  if (!(e->actor->mark >> WEFT_PRIORITY_SHIFT)) { /* no room for a count of its own: the actor's priority is one */
+  if (!(e->actor->mark >>
+        WEFT_PRIORITY_SHIFT)) { /* no room for a count of its own: the actor's priority is one */
     e->actor->mark += 1 << WEFT_PRIORITY_SHIFT;
     return PERIOD;
   }

@@ -1,8 +1,9 @@
-/* queue: what the queues cost, in cycles, measured by the program itself; one JSON line on the UART.
+/* queue: what the queues cost, in cycles, measured by the program itself; one JSON line on the
+ * UART.
  *
- * weft_post is counted from its first instruction to its return (what a call of an empty function costs is taken off). The heap's
- * push and pop are the largest of 10,000 each, without the lock around them: what weft_post and the worker do, so heap_queue.c is
- * part of this program.
+ * weft_post is counted from its first instruction to its return (what a call of an empty function
+ * costs is taken off). The heap's push and pop are the largest of 10,000 each, without the lock
+ * around them: what weft_post and the worker do, so heap_queue.c is part of this program.
  */
 #include "../src/heap_queue.c"
 #include "cycles.h"
@@ -14,10 +15,14 @@ static weft_actor actor;
 static weft_event event[MANY];
 static weft_heap_entry heap_numbers[MANY];
 
-static uint32_t nothing(weft_event *e, uint32_t release) { return (void)e, (void)release, WEFT_DONE; }
+static uint32_t nothing(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, WEFT_DONE;
+}
 static weft_event *__attribute__((noinline)) pop(void) { return heap_take(&heap.queue); }
 /* What a call costs its caller: an empty function's, less its own two instructions (3 cycles). */
-static int __attribute__((noipa)) empty(weft_queue *q, weft_event *e, uint32_t release) { return (void)q, (void)e, (void)release, 0; }
+static int __attribute__((noipa)) empty(weft_queue *q, weft_event *e, uint32_t release) {
+  return (void)q, (void)e, (void)release, 0;
+}
 static uint32_t call_cost(void) {
   uint32_t start = cycles_now();
   empty(&list, &event[0], start);
@@ -27,15 +32,19 @@ static int __attribute__((noinline)) push_(weft_event *e) { return heap_insert(&
 static uint32_t rng = 1;
 static uint32_t next_random(void) { return rng = rng * 1664525u + 1013904223u; }
 
-/* Fill the heap with releases by `kind` (0 falling: each rises to the root; 1 random, no two equal; 2 random of 4,096), then empty it. The largest push and pop. */
-static void fill_and_empty(int kind, uint32_t *push, uint32_t *take, uint32_t *mean_push, uint32_t *mean_take) {
+/* Fill the heap with releases by `kind` (0 falling: each rises to the root; 1 random, no two equal;
+ * 2 random of 4,096), then empty it. The largest push and pop. */
+static void fill_and_empty(int kind, uint32_t *push, uint32_t *take, uint32_t *mean_push,
+                           uint32_t *mean_take) {
   uint32_t base = weft_now32() + 1000000, sum_push = 0, sum_take = 0;
   uint32_t call = call_cost();
   *push = *take = 0;
   weft_heap_init(&heap, WEFT_SPINLOCK(0), event, heap_numbers, MANY);
   for (unsigned i = 0; i < MANY; i++) {
     event[i] = (weft_event)WEFT_EVENT(nothing, &actor);
-    uint32_t start, release = base + (kind == 0 ? MANY - i : kind == 1 ? i * 2654435761u >> 8 : next_random() >> 20);
+    uint32_t start, release = base + (kind == 0   ? MANY - i
+                                      : kind == 1 ? i * 2654435761u >> 8
+                                                  : next_random() >> 20);
     event[i].time = release;
     start = cycles_now();
     push_(&event[i]);
@@ -62,7 +71,8 @@ int main(void) {
   uart_init();
   cycles_init();
   uart_puts("{\"bench\":\"queue\"");
-  /* list: into an empty queue; behind the one that was inserted last; behind n others from the head, because the last one is later */
+  /* list: into an empty queue; behind the one that was inserted last; behind n others from the
+   * head, because the last one is later */
   uint32_t cost[SHORT + 1], behind = 0;
   for (unsigned n = 0; n <= SHORT; n++) {
     weft_list_init(&list, WEFT_SPINLOCK(0));

@@ -1,7 +1,9 @@
-/* reactors: what a tag and a reaction cost. Pin 2 is high while a reaction runs; the program is always late, so what lies between is overhead.
+/* reactors: what a tag and a reaction cost. Pin 2 is high while a reaction runs; the program is
+ * always late, so what lies between is overhead.
  *
- * TIMERS timers of one period, one after the other; each triggers CHAIN reactions, which raise pin 2 in turn. With PORTS they trigger
- * one another through ports, else the timer triggers them all. PHYSICAL=1: events from outside are possible. STATIC=1: a static schedule.
+ * TIMERS timers of one period, one after the other; each triggers CHAIN reactions, which raise pin
+ * 2 in turn. With PORTS they trigger one another through ports, else the timer triggers them all.
+ *   PHYSICAL=1: events from outside are possible. STATIC=1: a static schedule.
  */
 #ifndef CHAIN
 #define CHAIN 1
@@ -60,21 +62,62 @@ WEFT_HOT static void react(void *self) {
 WEFT_RX_TABLE weft_rx_reaction weft_rx_reactions[] = {
 #if SPARE == 40
 #define R {react, 0}
-  R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
+    R,
 #endif
-  {react, (void *)0},
+    {react, (void *)0},
 #if CHAIN > 1
-  {react, (void *)1},
+    {react, (void *)1},
 #endif
 #if CHAIN > 2
-  {react, (void *)2}, {react, (void *)3},
+    {react, (void *)2},
+    {react, (void *)3},
 #endif
 };
 const weft_rx_index weft_rx_triggers[] = {WEFT_RX_END};
 #define ALL (PORTS || SPARE ? NTH(0) : WEFT_RX_TRIG(0, (1u << CHAIN) - 1))
 #if STATIC
 const weft_rx_slot weft_rx_slots[] = {{PERIOD, ALL}, {PERIOD, ALL}, WEFT_RX_SLOTS_END};
-const weft_rx_program weft_rx_programs[] = {{.name = "bench", .count = SPARE + CHAIN, .slots = 2, .loop = 0}};
+const weft_rx_program weft_rx_programs[] = {
+    {.name = "bench", .count = SPARE + CHAIN, .slots = 2, .loop = 0}};
 #else
 static weft_rx_timer timers[] = {WEFT_RX_TIMER(0, PERIOD * 1000, ALL)
 #if TIMERS > 1

@@ -1,5 +1,6 @@
-/* reactors_cores: two staggered 10 kHz timers of LOOPS units of work, each in an enclave and so on a core of its own (the thesis's version of this
- * program could not run them at once). Pins 2 and 3 are high while they work. LINKED=1: a message with a delay of 1 ms goes to and fro as well.
+/* reactors_cores: two staggered 10 kHz timers of LOOPS units of work, each in an enclave and so on
+ * a core of its own (the thesis's version of this program could not run them at once). Pins 2 and 3
+ * are high while they work. LINKED=1: a message with a delay of 1 ms goes to and fro as well.
  */
 #ifndef LOOPS
 #define LOOPS 250
@@ -26,8 +27,9 @@ typedef struct { weft_rx_timer t; port out; uint32_t got, expected; } Half;
 static Half half[2];
 #if LINKED
 typedef WEFT_RX_DELAY(port) delay;
-static delay link[2] = {WEFT_RX_DELAY_INIT(WEFT_RX_TRIG_ONE(2), &half[0].out, WEFT_RX_MSEC(1), WEFT_RX_AFTER, 1),
-                        WEFT_RX_DELAY_INIT(WEFT_RX_TRIG_ONE(2), &half[1].out, WEFT_RX_MSEC(1), WEFT_RX_AFTER, 0)};
+static delay link[2] = {
+    WEFT_RX_DELAY_INIT(WEFT_RX_TRIG_ONE(2), &half[0].out, WEFT_RX_MSEC(1), WEFT_RX_AFTER, 1),
+    WEFT_RX_DELAY_INIT(WEFT_RX_TRIG_ONE(2), &half[1].out, WEFT_RX_MSEC(1), WEFT_RX_AFTER, 0)};
 #define SEND(i) weft_rx_set(&half[i].out, half[i].out.value + 1)
 #define OUT .out = WEFT_RX_OUT(WEFT_RX_TRIG_ONE(1))
 #else
@@ -75,7 +77,12 @@ const weft_rx_range weft_rx_timers[] = {{&half[0].t, 1, 0}, {&half[1].t, 1, 0}};
 const weft_rx_link weft_rx_links[] = {{0, 1, 1000000}, {1, 0, 1000000}};
 #endif
 const weft_rx_program weft_rx_programs[] = {{.name = "a", .count = WEFT_RX_REACTIONS, .ranges = 1},
-  {.name = "b", .count = WEFT_RX_REACTIONS, .first = WEFT_RX_REACTIONS, .first_range = 1, .ranges = 1, .core = 1}};
+                                            {.name = "b",
+                                             .count = WEFT_RX_REACTIONS,
+                                             .first = WEFT_RX_REACTIONS,
+                                             .first_range = 1,
+                                             .ranges = 1,
+                                             .core = 1}};
 #include "weft_mcu/reactors_run.h"
 
 int main(void) {

@@ -1,5 +1,6 @@
-/* reactors_level: four reactions of one level, then one that reads them: by one core (CORES=1) or both. Pin 2 is high while core 0 runs one of the four, pin 3
- * while core 1 does; pin 4 is high from the first to the reader. Pin 5 goes high for good if the reader misses one.
+/* reactors_level: four reactions of one level, then one that reads them: by one core (CORES=1) or
+ * both. Pin 2 is high while core 0 runs one of the four, pin 3 while core 1 does; pin 4 is high
+ * from the first to the reader. Pin 5 goes high for good if the reader misses one.
  */
 #ifndef CORES
 #define CORES 2
@@ -12,7 +13,8 @@
 #include "sumsq.h"
 
 typedef WEFT_RX_PORT(uint32_t) port;
-static port out[4] = {WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4)), WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4)), WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4)), WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4))};
+static port out[4] = {WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4)), WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4)),
+                      WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4)), WEFT_RX_OUT(WEFT_RX_TRIG_ONE(4))};
 static weft_rx_timer tick = WEFT_RX_TIMER(WEFT_RX_MSEC(1), WEFT_RX_MSEC(1), WEFT_RX_TRIG(1, 15));
 static uint32_t rounds;
 WEFT_HOT static void work(void *self) {
@@ -31,11 +33,13 @@ WEFT_HOT static void gather(void *self) {
   rounds++;
   pin_low(4);
 }
-const weft_rx_reaction weft_rx_reactions[] = {{work, (void *)0}, {work, (void *)1}, {work, (void *)2}, {work, (void *)3}, {gather, 0}};
+const weft_rx_reaction weft_rx_reactions[] = {
+    {work, (void *)0}, {work, (void *)1}, {work, (void *)2}, {work, (void *)3}, {gather, 0}};
 const weft_rx_index weft_rx_triggers[] = {WEFT_RX_END, 0, 1, 2, 3, WEFT_RX_END};
 const weft_rx_range weft_rx_timers[] = {{&tick, 1, 0}};
 const weft_rx_index weft_rx_levels[] = {0, 4, 5};
-const weft_rx_program weft_rx_programs[] = {{.name = "level", .count = 5, .ranges = 1, .levels = 2}};
+const weft_rx_program weft_rx_programs[] = {
+    {.name = "level", .count = 5, .ranges = 1, .levels = 2}};
 #include "weft_mcu/reactors_run.h"
 
 int main(void) {

@@ -1,5 +1,7 @@
-/* reactors_many: MANY reactors, each a timer and a reaction of its own and no two timers at one time. Pin 2 is high while one runs; the times are so
- * close that the program is always late, so what lies between is the cost of a tag that fires one of MANY. One JSON line on the UART at the end.
+/* reactors_many: MANY reactors, each a timer and a reaction of its own and no two timers at one
+ * time. Pin 2 is high while one runs; the times are so close that the program is always late, so
+ * what lies between is the cost of a tag that fires one of MANY. One JSON line on the UART at the
+ * end.
  */
 #ifndef MANY
 #define MANY 8000
@@ -26,7 +28,8 @@ WEFT_HOT static void react(void *self) {
   if (++fired == ROUNDS * MANY) weft_rx_request_stop();
   pin_low(2);
 }
-/* The numbers of reactions are not those of the times: both levels of the bitmap are used here and there. */
+/* The numbers of reactions are not those of the times: both levels of the bitmap are used here and
+ * there. */
 void weft_rx_wire(void) {
   for (uint32_t i = 0; i < MANY; i++) {
     uint32_t r = i * 3 % MANY; /* MANY is no multiple of 3 */

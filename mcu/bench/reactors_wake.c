@@ -1,5 +1,6 @@
-/* reactors_wake: from a pin's edge through its interrupt and a physical action to a reaction, which sets pin 7. A timer of 1 ms runs beside it (pin 8), in
- * whose tags the values of the action are checked for their order; pin 9 goes high for good if one is lost. The emulator drives pin 6.
+/* reactors_wake: from a pin's edge through its interrupt and a physical action to a reaction, which
+ * sets pin 7. A timer of 1 ms runs beside it (pin 8), in whose tags the values of the action are
+ * checked for their order; pin 9 goes high for good if one is lost. The emulator drives pin 6.
  */
 #define WEFT_RX_REACTIONS 2
 #define WEFT_RX_TIMERS 1
@@ -9,7 +10,8 @@
 #include "board.h"
 
 typedef WEFT_RX_ACTION(uint32_t) action;
-static action edge = WEFT_RX_VALUE_INIT(uint32_t, WEFT_RX_TRIG_ONE(0), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+static action edge =
+    WEFT_RX_VALUE_INIT(uint32_t, WEFT_RX_TRIG_ONE(0), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
 static weft_rx_timer tick = WEFT_RX_TIMER(0, WEFT_RX_MSEC(1), WEFT_RX_TRIG_ONE(1));
 static uint32_t sent, got;
 

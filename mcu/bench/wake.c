@@ -1,7 +1,8 @@
 /* wake: from an interrupt to the action it posts, on a core that sleeps.
  *
- * An edge on pin 6 interrupts core 0 and posts to its queue, or to that of core 1 (OTHER=1); the action toggles pin 8 or 9. Each core also waits for
- * a timer far away (CLAIMED=1), which then has to be put back, or has nothing (CLAIMED=0).
+ * An edge on pin 6 interrupts core 0 and posts to its queue, or to that of core 1 (OTHER=1); the
+ * action toggles pin 8 or 9. Each core also waits for a timer far away (CLAIMED=1), which then has
+ * to be put back, or has nothing (CLAIMED=0).
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -22,7 +23,8 @@ WEFT_HOT static uint32_t react1(weft_event *e, uint32_t release) {
   pin_toggle(9);
   return WEFT_DONE;
 }
-__attribute__((unused)) static weft_event event0 = WEFT_EVENT(react0, &actor0), event1 = WEFT_EVENT(react1, &actor1);
+__attribute__((unused)) static weft_event event0 = WEFT_EVENT(react0, &actor0),
+                                          event1 = WEFT_EVENT(react1, &actor1);
 
 #ifndef OTHER
 #define OTHER 0

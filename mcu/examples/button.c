@@ -1,7 +1,7 @@
 /* button: a bouncing button on pin 17 (pull-up, pressed is low) toggles the LED once a press.
  *
- * Every edge moves one event 5 ms ahead; it runs when the pin has been quiet that long. Nothing polls: between presses both the
- * bounces and the waiting cost no time at all.
+ * Every edge moves one event 5 ms ahead; it runs when the pin has been quiet that long. Nothing
+ * polls: between presses both the bounces and the waiting cost no time at all.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"

@@ -1,6 +1,7 @@
-/* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's interrupt puts each character into a ring; the
- * actor takes them out, puts lines together and does what they say, one line an action. So text can be pasted: what comes while a line is
- * answered waits in the ring, and what finds it full is counted and told.
+/* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's
+ * interrupt puts each character into a ring; the actor takes them out, puts lines together and does
+ * what they say, one line an action. So text can be pasted: what comes while a line is answered
+ * waits in the ring, and what finds it full is counted and told.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -26,8 +27,10 @@ static bool same(const char *a, const char *b) {
 static void command(uint32_t release) {
   uint32_t ms = 0;
   bool number = false;
-  if (line[0] == 'b' && line[1] == 'l' && line[2] == 'i' && line[3] == 'n' && line[4] == 'k' && line[5] == ' ')
-    for (const char *p = line + 6; *p >= '0' && *p <= '9' && ms < 100000; p++) ms = ms * 10 + (uint32_t)(*p - '0'), number = true;
+  if (line[0] == 'b' && line[1] == 'l' && line[2] == 'i' && line[3] == 'n' && line[4] == 'k' &&
+      line[5] == ' ')
+    for (const char *p = line + 6; *p >= '0' && *p <= '9' && ms < 100000; p++)
+      ms = ms * 10 + (uint32_t)(*p - '0'), number = true;
   weft_cancel(&queue, &blinking);
   if (same(line, "on")) pin_high(LED), uart_puts("on\n");
   else if (same(line, "off")) pin_low(LED), uart_puts("off\n");

@@ -1,4 +1,5 @@
-/* tasks: two interleaved 10 kHz tasks that both cores serve from one queue. Pins 2 and 3 show when each runs. */
+/* tasks: two interleaved 10 kHz tasks that both cores serve from one queue. Pins 2 and 3 show when
+ * each runs. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 
@@ -26,7 +27,8 @@ WEFT_HOT static uint32_t right_task(weft_event *e, uint32_t release) {
 static void core1(void) { weft_work(&queue); }
 
 int main(void) {
-  static weft_event left_event = WEFT_EVENT(left_task, &left), right_event = WEFT_EVENT(right_task, &right);
+  static weft_event left_event = WEFT_EVENT(left_task, &left),
+                    right_event = WEFT_EVENT(right_task, &right);
   pin_out(2);
   pin_out(3);
   weft_list_init(&queue, WEFT_SPINLOCK(0));

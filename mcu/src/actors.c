@@ -1,7 +1,9 @@
-/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events, rings, deadlines.
+/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events,
+ * rings, deadlines.
  *
- * Invariant: nothing here touches a queue's contents but through its calls. Each variant's `event` has an action of this file that
- * finds the variant around the event, which is therefore its first member.
+ * Invariant: nothing here touches a queue's contents but through its calls. Each variant's `event`
+ * has an action of this file that finds the variant around the event, which is therefore its first
+ * member.
  */
 #include "weft_mcu/actors.h"
 
@@ -19,7 +21,8 @@ void weft_resume_(weft_queue *q) {
   weft_unlock(q->lock, irq);
 }
 
-/* A release longer ago counts as this long ago: half of what WEFT_HORIZON keeps for events that are late. */
+/* A release longer ago counts as this long ago: half of what WEFT_HORIZON keeps for events that are
+ * late. */
 enum { PAST = 1u << 23 };
 
 int weft_at(uint64_t release, uint32_t *low) {
@@ -31,12 +34,14 @@ int weft_at(uint64_t release, uint32_t *low) {
 int weft_list_post_at(weft_queue *q, weft_event *e, uint64_t release) {
   uint32_t low;
   int code = weft_at(release, &low);
-  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post") : weft_list_post(q, e, low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post")
+              : weft_list_post(q, e, low);
 }
 int weft_heap_post_at(weft_heap *q, weft_event *e, uint64_t release) {
   uint32_t low;
   int code = weft_at(release, &low);
-  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post") : weft_heap_post(q, e, low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post")
+              : weft_heap_post(q, e, low);
 }
 
 static weft_any any_of(weft_queue *queue, bool heap) { return (weft_any){queue, heap}; }
@@ -56,7 +61,8 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
   }
 }
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate) {
-  if (!rate.whole || rate.whole > HOP) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
+  if (!rate.whole || rate.whole > HOP)
+    return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
   if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
   *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .rate = rate};
   return WEFT_OK;
@@ -76,9 +82,11 @@ int weft_ring_put_(weft_any q, weft_ring *r, const void *message) {
   } else r->overflows++;
   weft_unlock(q.queue->lock, irq);
   if (!room) return WEFT_FULL;
-  /* Queued already: its action has not begun, and will find the message. If it has taken it by now, it runs once for nothing. */
+  /* Queued already: its action has not begun, and will find the message. If it has taken it by now,
+   * it runs once for nothing. */
   uint32_t now = weft_now32();
-  int code = q.heap ? weft_heap_post_as((weft_heap *)(void *)q.queue, &r->event, now, WEFT_KEEP) : weft_list_post_as(q.queue, &r->event, now, WEFT_KEEP);
+  int code = q.heap ? weft_heap_post_as((weft_heap *)(void *)q.queue, &r->event, now, WEFT_KEEP)
+                    : weft_list_post_as(q.queue, &r->event, now, WEFT_KEEP);
   return code < 0 ? code : WEFT_OK;
 }
 bool weft_ring_get_(weft_queue *q, weft_ring *r, void *message) {
@@ -96,10 +104,15 @@ bool weft_ring_get_(weft_queue *q, weft_ring *r, void *message) {
 /* ---- deadline ---- */
 static uint32_t deadline_action(weft_event *e, uint32_t release) {
   weft_deadline *d = (weft_deadline *)(void *)e;
-  return ((int32_t)(weft_now32() - release) > (int32_t)d->within ? d->missed : d->action)(e, release);
+  return ((int32_t)(weft_now32() - release) > (int32_t)d->within ? d->missed : d->action)(e,
+                                                                                          release);
 }
-void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed, uint32_t within) {
-  *d = (weft_deadline){.event = WEFT_EVENT(deadline_action, a), .action = action, .missed = missed, .within = within};
+void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed,
+                        uint32_t within) {
+  *d = (weft_deadline){.event = WEFT_EVENT(deadline_action, a),
+                       .action = action,
+                       .missed = missed,
+                       .within = within};
 }
 
 /* ---- far ---- */
@@ -117,8 +130,13 @@ static uint32_t far_hop(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 int weft_far_post_(weft_any q, weft_far *f, weft_actor *a, weft_action action, uint64_t release) {
-  if (f->event.next) return WEFT_MISTAKE(WEFT_E_QUEUED, "a far event is posted that is in the queue already");
-  *f = (weft_far){.event = WEFT_EVENT(action, a), .action = action, .queue = q.queue, .release = release, .heap = q.heap};
+  if (f->event.next)
+    return WEFT_MISTAKE(WEFT_E_QUEUED, "a far event is posted that is in the queue already");
+  *f = (weft_far){.event = WEFT_EVENT(action, a),
+                  .action = action,
+                  .queue = q.queue,
+                  .release = release,
+                  .heap = q.heap};
   return far_post(f);
 }
 

@@ -1,17 +1,22 @@
 /* heap_queue.c: a binary heap of offsets, for many timers: bounded push, pop, cancel and move.
  *
  * Invariants
- *  1. one[1 … count] (one = index - 1) is a heap: no entry goes before its parent, i / 2. The upper half of an entry is the event's offset
- *     from `base` in words, the lower 14 bits are the upper bits of its post's number.
- *  2. An event in the heap has a place: 4 i, its entry's offset in bytes, or that of a descendant; for an entry that sinks writes the place, and
- *     one that rises, to its parent, does not: a pop would pay for it at every level. So it is found in a walk towards the root, and its
- *     link is not 0 (idle). While a core holds it (claimed) the place is 0x8000 + the upper bits of the number, which the entry has no more.
- *  3. Order: release time, then priority (high first), then the number of the post. So ties are first in, first out, and an event put back has
- *     its old place. The number has 30 bits and is compared by the sign of the difference: an event may wait while 2^29 others are posted.
+ *  1. one[1 … count] (one = index - 1) is a heap: no entry goes before its parent, i / 2. The upper
+ *     half of an entry is the event's offset from `base` in words, the lower 14 bits are the upper
+ *     bits of its post's number.
+ *  2. An event in the heap has a place: 4 i, its entry's offset in bytes, or that of a descendant;
+ *     for an entry that sinks writes the place, and one that rises, to its parent, does not: a pop
+ *     would pay for it at every level. So it is found in a walk towards the root, and its link is
+ *     not 0 (idle). While a core holds it (claimed) the place is 0x8000 + the upper bits of the
+ *     number, which the entry has no more.
+ *  3. Order: release time, then priority (high first), then the number of the post. So ties are
+ *     first in, first out, and an event put back has its old place. The number has 30 bits and is
+ *     compared by the sign of the difference: an event may wait while 2^29 others are posted.
  *
- * Pop sinks the hole to a leaf and lets the last entry rise from there. Four children to an entry were tried: push 212, pop 780.
- * The first event whose actor is free is looked for from the root downwards, and not below one that qualifies: with b events of
- * busy actors above it that costs O(b), as in the list.
+ * Pop sinks the hole to a leaf and lets the last entry rise from there. Four children to an entry
+ * were tried: push 212, pop 780. The first event whose actor is free is looked for from the root
+ * downwards, and not below one that qualifies: with b events of busy actors above it that costs
+ * O(b), as in the list.
  */
 #define WEFT_OP(name) heap_##name
 #include "scheduler.h"
@@ -20,11 +25,17 @@ enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a pla
 
 WEFT_INLINE weft_heap *heap_of(weft_queue *q) { return (weft_heap *)(void *)q; }
 /* One shift: the number's bits end where those of the offset begin, less two. */
-WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) { return (weft_event *)(void *)(base + (entry >> 14)); }
-WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) { return (weft_heap_entry *)(void *)((uint8_t *)one + place); }
+WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) {
+  return (weft_event *)(void *)(base + (entry >> 14));
+}
+WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) {
+  return (weft_heap_entry *)(void *)((uint8_t *)one + place);
+}
 
-/* Of two events of the same release time: does a go before b? Out of line: ties are rare, and registers few. */
-static bool __attribute__((noinline)) tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
+/* Of two events of the same release time: does a go before b? Out of line: ties are rare, and
+ * registers few. */
+static bool __attribute__((noinline))
+tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
   const weft_event *a = event_at(base, entry_a), *b = event_at(base, entry_b);
   unsigned pa = a->actor->mark >> WEFT_PRIORITY_SHIFT, pb = b->actor->mark >> WEFT_PRIORITY_SHIFT;
   if (pa != pb) return pa > pb;
@@ -36,15 +47,20 @@ static bool before(uint8_t *base, weft_heap_entry a, weft_heap_entry b) {
   return d < 0 || (d == 0 && tie_before(base, a, b));
 }
 
-/* The two loops below count entries in bytes (4i: places) and leave ties to others: so all they need is in the M0+'s low registers. */
+/* The two loops below count entries in bytes (4i: places) and leave ties to others: so all they
+ * need is in the M0+'s low registers. */
 
-/* An entry goes down, or comes in: its event is told its place. One that rises is not (invariant 2). */
-WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place, weft_heap_entry entry) {
+/* An entry goes down, or comes in: its event is told its place. One that rises is not (invariant
+ * 2). */
+WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place,
+                        weft_heap_entry entry) {
   *entry_at(one, place) = entry;
   event_at(base, entry)->node.place = (uint16_t)place;
 }
-/* The same if the parent of the hole has the release time of `entry`: they go by priority and number. */
-static void __attribute__((noinline)) climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
+/* The same if the parent of the hole has the release time of `entry`: they go by priority and
+ * number. */
+static void __attribute__((noinline))
+climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
   unsigned above;
   while ((above = hole >> 3 << 2) && before(base, entry, *entry_at(one, above))) {
     put_at(one, base, hole, *entry_at(one, above));
@@ -52,12 +68,15 @@ static void __attribute__((noinline)) climb_tie(weft_heap_entry *one, uint8_t *b
   }
   put_at(one, base, hole, entry);
 }
-/* Put an entry into the hole, or above it: ancestors that are later sink into the hole, three at a time while it can be, for who goes before the
- * parent of the parent's parent goes before those between. */
-WEFT_HOT static void __attribute__((noinline)) climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
+/* Put an entry into the hole, or above it: ancestors that are later sink into the hole, three at a
+ * time while it can be, for who goes before the parent of the parent's parent goes before those
+ * between. */
+WEFT_HOT static void __attribute__((noinline))
+climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
   uint32_t time = event_at(base, entry)->time;
 #ifdef WEFT_HEAP_CLIMB
-  WEFT_HEAP_CLIMB(one, base, hole, time, entry, tie); /* the loops below as the port would have them compiled */
+  WEFT_HEAP_CLIMB(one, base, hole, time, entry,
+                  tie); /* the loops below as the port would have them compiled */
 #else
   unsigned above;
   while ((above = hole >> 5 << 2)) {
@@ -86,26 +105,31 @@ tie:
 }
 
 /* The hole has two children of the same time: let the one that goes first rise into it. */
-static unsigned __attribute__((noinline)) sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
+static unsigned __attribute__((noinline))
+sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
   unsigned child = hole * 2;
   if (before(base, *entry_at(one, child + 4), *entry_at(one, child))) child += 4;
   *entry_at(one, hole) = *entry_at(one, child);
   return child;
 }
-/* Take out the entry at a place: the earlier child rises into the hole, down to a leaf; from there the last entry climbs to where it belongs (above
- * the place as well, if it was within). */
+/* Take out the entry at a place: the earlier child rises into the hole, down to a leaf; from there
+ * the last entry climbs to where it belongs (above the place as well, if it was within). */
 WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned hole) {
   unsigned end = 4 * --h->count;
   if (hole == end + 4) return;
   weft_heap_entry *one = h->index - 1;
-  uint8_t *times = h->base + offsetof(weft_node, time); /* the base of all times: a load by two registers and no addition */
+  uint8_t *times =
+      h->base + offsetof(weft_node,
+                         time); /* the base of all times: a load by two registers and no addition */
 sink:;
 #ifdef WEFT_HEAP_SINK
-  WEFT_HEAP_SINK(one, times, hole, end, tie); /* the loop below as the port would have it compiled */
+  WEFT_HEAP_SINK(one, times, hole, end,
+                 tie); /* the loop below as the port would have it compiled */
 #else
   for (unsigned child; (child = hole + hole) < end; hole = child) {
     weft_heap_entry earlier = *entry_at(one, child), other = *entry_at(one, child + 4);
-    int32_t distance = (int32_t)(*(uint32_t *)(void *)(times + (earlier >> 14)) - *(uint32_t *)(void *)(times + (other >> 14)));
+    int32_t distance = (int32_t)(*(uint32_t *)(void *)(times + (earlier >> 14)) -
+                                 *(uint32_t *)(void *)(times + (other >> 14)));
     if (!distance) goto tie;
     if (distance > 0) {
       earlier = other;
@@ -131,23 +155,30 @@ WEFT_INLINE unsigned heap_number(weft_heap *h, weft_event *e) {
   e->node.number_low = (uint16_t)number;
   return number >> 16 & HIGH;
 }
-WEFT_INLINE void heap_hold(weft_queue *q, weft_event *e) { e->node.place = (uint16_t)(HELD | heap_number(heap_of(q), e)); }
+WEFT_INLINE void heap_hold(weft_queue *q, weft_event *e) {
+  e->node.place = (uint16_t)(HELD | heap_number(heap_of(q), e));
+}
 /* Put in an event that has a number; `high`: its upper bits. */
 WEFT_INLINE int heap_put(weft_heap *h, weft_event *e, unsigned high) {
   size_t offset = (size_t)((uintptr_t)e - (uintptr_t)h->base);
   unsigned count = h->count;
   if (offset >> 18 || count >= h->capacity) {
     e->next = 0;
-    return WEFT_MISTAKE(WEFT_E_ARENA, "an event outside the heap's memory, or more events than its capacity");
+    return WEFT_MISTAKE(WEFT_E_ARENA,
+                        "an event outside the heap's memory, or more events than its capacity");
   }
   h->count = ++count;
   climb(h->index - 1, h->base, 4 * count, (weft_heap_entry)offset << 14 | high);
   return WEFT_OK;
 }
 
-WEFT_INLINE int heap_insert(weft_queue *q, weft_event *e) { return heap_put(heap_of(q), e, heap_number(heap_of(q), e)); }
+WEFT_INLINE int heap_insert(weft_queue *q, weft_event *e) {
+  return heap_put(heap_of(q), e, heap_number(heap_of(q), e));
+}
 WEFT_INLINE int heap_insert_alone(weft_queue *q, weft_event *e) { return heap_insert(q, e); }
-WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) { (void)heap_put(heap_of(q), e, e->node.place & HIGH); }
+WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) {
+  (void)heap_put(heap_of(q), e, e->node.place & HIGH);
+}
 
 /* The place of the first entry whose actor is free, 0 if none; the root's is busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
@@ -160,7 +191,8 @@ static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
     if (best && !before(h->base, one[i], one[best])) continue;
     if (!(event_at(h->base, one[i])->actor->mark & WEFT_BUSY)) best = i;
     else
-      for (unsigned child = 2 * i; child <= 2 * i + 1 && child <= h->count; child++) todo[n++] = (uint16_t)child;
+      for (unsigned child = 2 * i; child <= 2 * i + 1 && child <= h->count; child++)
+        todo[n++] = (uint16_t)child;
   }
   return 4 * best;
 }
@@ -204,11 +236,13 @@ WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
 
 static int heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);
 
-WEFT_HOT static int __attribute__((noinline)) heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+WEFT_HOT static int __attribute__((noinline))
+heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
   return weft_post_rare_with(q, e, release, irq);
 }
 
-void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index, uint32_t capacity) {
+void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index,
+                    uint32_t capacity) {
   weft_queue_init(&q->queue, lock);
   q->base = (uint8_t *)base;
   q->index = index;
@@ -216,7 +250,9 @@ void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry
   q->capacity = capacity > MOST ? MOST : capacity;
   q->posts = 0;
 }
-WEFT_HOT int weft_heap_post(weft_heap *q, weft_event *e, uint32_t release) { return weft_post_with(&q->queue, e, release); }
+WEFT_HOT int weft_heap_post(weft_heap *q, weft_event *e, uint32_t release) {
+  return weft_post_with(&q->queue, e, release);
+}
 WEFT_HOT void weft_heap_work(weft_heap *q) { weft_work_with(&q->queue); }
 int weft_heap_post_as(weft_heap *q, weft_event *e, uint32_t release, weft_policy policy) {
   return weft_post_as_with(&q->queue, e, release, policy);

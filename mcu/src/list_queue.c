@@ -1,23 +1,27 @@
 /* list_queue.c: the sorted list.
  *
  * Invariants
- *  1. A ring through q->head, ordered by release time, then priority (high first), then order of posting. Times are compared by
- *     the sign of their difference, so all must lie within 2^31 us.
+ *  1. A ring through q->head, ordered by release time, then priority (high first), then order of
+ *     posting. Times are compared by the sign of their difference, so all must lie within 2^31 us.
  *  2. q->near is in the ring: whoever takes it out sets it to what stood before it.
  */
 #define WEFT_OP(name) list_##name
 #include "scheduler.h"
 
-WEFT_INLINE unsigned priority_of(weft_node *n) { return ((weft_event *)(void *)n)->actor->mark >> WEFT_PRIORITY_SHIFT; }
+WEFT_INLINE unsigned priority_of(weft_node *n) {
+  return ((weft_event *)(void *)n)->actor->mark >> WEFT_PRIORITY_SHIFT;
+}
 
 WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
   e->next = next;
   at->next = &e->node;
 }
 
-/* Insert e behind those of its time and priority, or in front of them. The search begins at the event that was inserted last, if that goes before
- * e: an actor among others of its period has its place right behind it, however many they are, and whatever waits far behind. */
-WEFT_HOT static int __attribute__((noinline)) insert_either(weft_queue *q, weft_event *e, bool in_front) {
+/* Insert e behind those of its time and priority, or in front of them. The search begins at the
+ * event that was inserted last, if that goes before e: an actor among others of its period has its
+ * place right behind it, however many they are, and whatever waits far behind. */
+WEFT_HOT static int __attribute__((noinline))
+insert_either(weft_queue *q, weft_event *e, bool in_front) {
   uint32_t time = e->time;
   unsigned priority = priority_of(&e->node) + in_front;
   weft_node *at = q->near, *next;
@@ -26,7 +30,8 @@ WEFT_HOT static int __attribute__((noinline)) insert_either(weft_queue *q, weft_
     if (distance >= 0 && (distance || priority_of(at) < priority)) at = &q->head;
   }
 #ifdef WEFT_SEARCH_RING
-  WEFT_SEARCH_RING(&q->head, time, at, next, end); /* the loop below as the port would have it compiled */
+  WEFT_SEARCH_RING(&q->head, time, at, next,
+                   end); /* the loop below as the port would have it compiled */
 #else
   for (;; at = next) {
     next = at->next;
@@ -49,7 +54,8 @@ end:
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The common cases, in line: a time before all others; the place right behind the event that was inserted last. */
+/* The common cases, in line: a time before all others; the place right behind the event that was
+ * inserted last. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
   weft_node *next = q->first;
@@ -100,7 +106,8 @@ WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
   return false;
 }
 
-WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+WEFT_HOT static int __attribute__((noinline))
+list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
   return weft_post_rare_with(q, e, release, irq);
 }
 
@@ -108,7 +115,9 @@ void weft_list_init(weft_queue *q, weft_lock_t *lock) {
   weft_queue_init(q, lock);
   q->first = q->near = &q->head;
 }
-WEFT_HOT int weft_list_post(weft_queue *q, weft_event *e, uint32_t release) { return weft_post_with(q, e, release); }
+WEFT_HOT int weft_list_post(weft_queue *q, weft_event *e, uint32_t release) {
+  return weft_post_with(q, e, release);
+}
 WEFT_HOT void weft_list_work(weft_queue *q) { weft_work_with(q); }
 int weft_list_post_as(weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
   return weft_post_as_with(q, e, release, policy);

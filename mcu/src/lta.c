@@ -1,8 +1,9 @@
 /* lta.c: LTA's four functions (weft_mcu/lta.h).
  *
- * Invariants: an event of the arena is in its queue's `unused` list (under the queue's lock) or posted, never both; it goes back to
- * `unused` before its action runs, so an action can always schedule one event more. The queue of an event is found by its actor's
- * mark, which lies in exactly one queue's array.
+ * Invariants: an event of the arena is in its queue's `unused` list (under the queue's lock) or
+ * posted, never both; it goes back to `unused` before its action runs, so an action can always
+ * schedule one event more. The queue of an event is found by its actor's mark, which lies in
+ * exactly one queue's array.
  */
 #include "weft_mcu/lta.h"
 
@@ -94,7 +95,9 @@ static uint32_t invoke(weft_event *event, uint32_t low) {
 int event_queue_init(event_queue_t *q, size_t max_size, size_t num_actors) {
   unsigned number = 0;
   for (event_queue_t *other = queues; other; other = other->next) number++;
-  if (number >= WEFT_LTA_QUEUES || max_size > SIZE_MAX / 2 / sizeof(lta_event) || num_actors > SIZE_MAX / 4) return 1;
+  if (number >= WEFT_LTA_QUEUES || max_size > SIZE_MAX / 2 / sizeof(lta_event) ||
+      num_actors > SIZE_MAX / 4)
+    return 1;
   lta_event *events = take(max_size * sizeof(lta_event) + num_actors);
   if (!events) return 1;
   q->memory = events;
@@ -124,13 +127,17 @@ void event_queue_deinit(event_queue_t *q) {
 
 void work(event_queue_t *q) { weft_list_work(&q->queue); }
 
-int schedule_event(event_queue_t *q, uint64_t release_time_us, size_t actor_id, action fn, void *arg) {
-  if (actor_id >= q->num_actors) return WEFT_MISTAKE(1, "schedule_event: there is no such actor; see num_actors of event_queue_init");
+int schedule_event(event_queue_t *q, uint64_t release_time_us, size_t actor_id, action fn,
+                   void *arg) {
+  if (actor_id >= q->num_actors)
+    return WEFT_MISTAKE(
+        1, "schedule_event: there is no such actor; see num_actors of event_queue_init");
   weft_irq_t irq = weft_lock(q->queue.lock);
   lta_event *e = q->unused;
   if (e) q->unused = e->arg;
   weft_unlock(q->queue.lock, irq);
-  if (!e) return WEFT_MISTAKE(1, "schedule_event: the queue is full; see max_size of event_queue_init");
+  if (!e)
+    return WEFT_MISTAKE(1, "schedule_event: the queue is full; see max_size of event_queue_init");
   e->event.actor = &q->actors[actor_id];
   e->fn = fn;
   e->arg = arg;

@@ -1,19 +1,26 @@
 /* scheduler.h: the worker, and post, re-post and cancel, once for every kind of queue.
  *
- * A kind of queue defines WEFT_OP(name) before the include, and the operations declared below after it; everything here is inlined into it. (A
- * constant table of functions came to the same code, but not at -Og, where GCC inlines no call that was indirect.)
+ * A kind of queue defines WEFT_OP(name) before the include, and the operations declared below after
+ * it; everything here is inlined into it. (A constant table of functions came to the same code, but
+ * not at -Og, where GCC inlines no call that was indirect.)
  *
- * The protocol (checked as a Promela model, tests/model/claim.pml, and with random schedules on this very code, tests/host)
- *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for the release time: at the release
- *    it has nothing left to do but to call. While it waits the event stands in claimed[core].
- *  - Whoever changes what a waiting core should hold (a post, a withdrawn claim) sets every core's news flag under the lock and wakes all
- *    cores. A waiter clears its own under the lock when it claims, and looks at it before every sleep; weft_wake is remembered, so
- *    none is lost in between.
- *  - A waiter that has news puts its claim back before it scans: an earlier event of its own actor counts too.
- *  - Giving an actor back after an action is no news, because there are at most two cores: what the other one, asleep, passed over
- *    before its own claim belongs to this actor alone, and this core takes the first of it at once.
- *  - About a microsecond before the release the worker commits: under the lock it confirms the claim and makes the event idle.
- *    From there on it neither looks nor can it be stopped; it polls the clock and calls.
+ * The protocol (checked as a Promela model, tests/model/claim.pml, and with random schedules on
+ * this very code, tests/host)
+ *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for
+ *    the release time: at the release it has nothing left to do but to call. While it waits the
+ *    event stands in claimed[core].
+ *  - Whoever changes what a waiting core should hold (a post, a withdrawn claim) sets every core's
+ *    news flag under the lock and wakes all cores. A waiter clears its own under the lock when it
+ *    claims, and looks at it before every sleep; weft_wake is remembered, so none is lost in
+ *    between.
+ *  - A waiter that has news puts its claim back before it scans: an earlier event of its own actor
+ *    counts too.
+ *  - Giving an actor back after an action is no news, because there are at most two cores: what the
+ *    other one, asleep, passed over before its own claim belongs to this actor alone, and this core
+ *    takes the first of it at once.
+ *  - About a microsecond before the release the worker commits: under the lock it confirms the
+ *    claim and makes the event idle. From there on it neither looks nor can it be stopped; it polls
+ *    the clock and calls.
  */
 #ifndef WEFT_SCHEDULER_H
 #define WEFT_SCHEDULER_H
@@ -22,16 +29,25 @@
 
 enum { WEFT_TIED = 100 };
 #ifndef WEFT_OP
-#error "define WEFT_OP(name), the name of this kind of queue's operation, before the include of scheduler.h"
+#error \
+    "define WEFT_OP(name), the name of this kind of queue's operation, before the include of scheduler.h"
 #endif
-WEFT_INLINE int WEFT_OP(insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, that is not the common case */
-static int WEFT_OP(post_rare)(weft_queue *, weft_event *, uint32_t, weft_irq_t); /* weft_post_rare_with, out of line */
-WEFT_INLINE int WEFT_OP(insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
+WEFT_INLINE int WEFT_OP(insert_alone)(
+    weft_queue *,
+    weft_event *); /* insert, or WEFT_TIED: nothing done, that is not the common case */
+static int WEFT_OP(post_rare)(weft_queue *, weft_event *, uint32_t,
+                              weft_irq_t); /* weft_post_rare_with, out of line */
+WEFT_INLINE int WEFT_OP(insert)(
+    weft_queue *, weft_event *); /* by e->time, behind those of the same time and priority */
 WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *); /* the same, in front of them */
-WEFT_INLINE weft_event *WEFT_OP(take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
-WEFT_INLINE bool WEFT_OP(goes_first)(weft_queue *, uint32_t);   /* is every event in the queue later than this time? */
-WEFT_INLINE void WEFT_OP(hold)(weft_queue *, weft_event *);     /* not idle: as if it had been posted, and taken */
-WEFT_INLINE bool WEFT_OP(remove)(weft_queue *, weft_event *);   /* out of the queue; false: it is not in it */
+WEFT_INLINE weft_event *WEFT_OP(take)(
+    weft_queue *); /* out of the queue: the first whose actor is free, which is now busy; or 0 */
+WEFT_INLINE bool WEFT_OP(goes_first)(
+    weft_queue *, uint32_t); /* is every event in the queue later than this time? */
+WEFT_INLINE void WEFT_OP(hold)(weft_queue *,
+                               weft_event *); /* not idle: as if it had been posted, and taken */
+WEFT_INLINE bool WEFT_OP(remove)(weft_queue *,
+                                 weft_event *); /* out of the queue; false: it is not in it */
 
 /* A change that waiting cores must see; the caller holds the lock and calls weft_wake after it. */
 WEFT_INLINE void weft_news(weft_queue *q) {
@@ -45,13 +61,16 @@ WEFT_INLINE void weft_release(weft_actor *a) { a->mark = (uint8_t)(a->mark - WEF
 WEFT_INLINE void weft_check_owner(weft_queue *q) {
   if (q->lock != WEFT_LOCAL) return;
   if (q->owner < 0) q->owner = (int32_t)weft_core();
-  else if (q->owner != (int32_t)weft_core()) weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
+  else if (q->owner != (int32_t)weft_core())
+    weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
 }
 WEFT_INLINE void weft_check_release(uint32_t release) {
-  if ((int32_t)(release - weft_now32()) < -(1 << 30)) weft_panic("weft: a release time beyond the horizon of 2^31 us (or 2^30 us past)");
+  if ((int32_t)(release - weft_now32()) < -(1 << 30))
+    weft_panic("weft: a release time beyond the horizon of 2^31 us (or 2^30 us past)");
 }
 WEFT_INLINE void weft_check_stack(void) {
-  if (!weft_stack_ok()) weft_panic("weft: the stack of this core has overflowed; its guard word is overwritten");
+  if (!weft_stack_ok())
+    weft_panic("weft: the stack of this core has overflowed; its guard word is overwritten");
 }
 #else
 #define weft_check_owner(q) ((void)0)
@@ -64,7 +83,8 @@ WEFT_INLINE void weft_count_in(weft_queue *q) {
   if (++q->stats.depth > q->stats.depth_max) q->stats.depth_max = q->stats.depth;
 }
 WEFT_INLINE void weft_count_out(weft_queue *q) { q->stats.depth--; }
-WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t release, uint32_t started) {
+WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t release,
+                                   uint32_t started) {
   uint32_t late = (int32_t)(started - release) > 0 ? started - release : 0;
   unsigned bucket = late ? 32u - (unsigned)__builtin_clz(late) : 0;
   q->stats.lateness[bucket < WEFT_LATENESS_BUCKETS ? bucket : WEFT_LATENESS_BUCKETS - 1]++;
@@ -84,11 +104,15 @@ WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, in
   if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
-/* What is rare in a post, out of line and with the lock held: its arguments would keep registers busy that the common case needs. */
-WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+/* What is rare in a post, out of line and with the lock held: its arguments would keep registers
+ * busy that the common case needs. */
+WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release,
+                                    weft_irq_t irq) {
   if (e->next) {
     weft_unlock(q->lock, irq);
-    return WEFT_MISTAKE(WEFT_E_QUEUED, "an event is posted that is in the queue already; use weft_post_as, or another event");
+    return WEFT_MISTAKE(
+        WEFT_E_QUEUED,
+        "an event is posted that is in the queue already; use weft_post_as, or another event");
   }
   e->time = release;
   int code = WEFT_OP(insert)(q, e);
@@ -108,7 +132,8 @@ WEFT_INLINE int weft_post_with(weft_queue *q, weft_event *e, uint32_t release) {
   return weft_posted(q, lock, irq, code);
 }
 
-/* Take e out of the queue or out of the hands of a waiting core; the caller holds the lock. False: it is in neither. */
+/* Take e out of the queue or out of the hands of a waiting core; the caller holds the lock. False:
+ * it is in neither. */
 WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
   if (!e->next) return false;
   for (unsigned core = 0; core < WEFT_CORES; core++)
@@ -126,13 +151,15 @@ WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
   return true;
 }
 
-WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
+WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release,
+                                  weft_policy policy) {
   weft_check_owner(q);
   weft_check_release(release);
   weft_irq_t irq = weft_lock(q->lock);
   int code = WEFT_OK;
   if (e->next && policy == WEFT_KEEP) code = WEFT_IGNORED;
-  else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(q, e))) code = WEFT_E_QUEUED; /* or it is in another queue */
+  else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(q, e)))
+    code = WEFT_E_QUEUED; /* or it is in another queue */
   else {
     e->time = release;
     code = WEFT_OP(insert)(q, e);
@@ -156,7 +183,8 @@ WEFT_INLINE int weft_cancel_with(weft_queue *q, weft_event *e) {
   return out ? WEFT_OK : WEFT_LATE;
 }
 
-/* Wait with e claimed until it is nearly due; the lock is held on entry and on return. True: commit to e. False: scan again. */
+/* Wait with e claimed until it is nearly due; the lock is held on entry and on return. True: commit
+ * to e. False: scan again. */
 WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
   if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
   q->claimed[core] = e;
@@ -165,7 +193,8 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag cleared too late */
   weft_wait_until(release, &q->news.of[core]);
   weft_lock_thread(q->lock);
-  if (q->claimed[core] != e && WEFT_MUTANT != 4) return false; /* withdrawn: who did it gave the actor back */
+  if (q->claimed[core] != e && WEFT_MUTANT != 4)
+    return false; /* withdrawn: who did it gave the actor back */
   q->claimed[core] = 0;
   if (!q->news.of[core]) return true;
   if (WEFT_MUTANT != 2) weft_release(e->actor);
@@ -173,7 +202,8 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   return false;
 }
 
-/* An action asked for its event e again, but an action (this one, another) has posted it already: that post stands. */
+/* An action asked for its event e again, but an action (this one, another) has posted it already:
+ * that post stands. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG
@@ -182,8 +212,9 @@ WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   return true;
 }
 
-/* An event that asks to be released again before anything else in its queue is not put into it: its core keeps it, and its actor. That is
- * what inserting and taking it would come to, and nobody else needs to know. */
+/* An event that asks to be released again before anything else in its queue is not put into it: its
+ * core keeps it, and its actor. That is what inserting and taking it would come to, and nobody else
+ * needs to know. */
 WEFT_INLINE void weft_work_with(weft_queue *q) {
   unsigned core = weft_core();
   weft_wait_init();
@@ -203,7 +234,9 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
       int32_t late = (int32_t)(weft_now32() - release);
       if (late < -WEFT_EARLY_US && !weft_wait_for(q, e, core, release)) break;
       weft_node *idle = 0;
-      __asm("" : "+r"(idle)); /* GCC would keep a zero in a high register over the whole loop, and pay for it here */
+      __asm(""
+            : "+r"(idle)); /* GCC would keep a zero in a high register over the whole loop, and pay
+                              for it here */
       e->next = idle;
       weft_count_out(q);
       weft_unlock_thread(q->lock);
@@ -225,7 +258,8 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
         break;
       }
 #if WEFT_DEBUG
-      if (e->actor != actor) weft_panic("weft: an action has changed its event's actor and returns a delay for it");
+      if (e->actor != actor)
+        weft_panic("weft: an action has changed its event's actor and returns a delay for it");
 #endif
       release += again;
       e->time = release;

@@ -68,7 +68,9 @@ Process timing(Scheduler&, Reader<Sighting> first, Reader<Sighting> second, Writ
     const int i = co_await alt.select();
     if (alt.status() != Status::ok) break;
     const std::uint32_t left = before_disc[E1 + 2 * i + (x.blocked ? 0 : 1)];
-    if (co_await out.write({x.stamp, x.stamp + left, static_cast<std::uint8_t>(i + 1), x.blocked}) != Status::ok) break;
+    if (co_await out.write(
+            {x.stamp, x.stamp + left, static_cast<std::uint8_t>(i + 1), x.blocked}) != Status::ok)
+      break;
   }
 }
 
@@ -79,7 +81,8 @@ Process printer(Scheduler&, Reader<Estimate> in) {
     say_line("at ", e.stamp);
     say_line("arrives ", e.arrival);
     // The UART takes what its FIFO holds, and the rest later.
-    for (console_drain(); console_out != console_in; console_drain()) co_await sleep_until(weft_now32() + kDrain);
+    for (console_drain(); console_out != console_in; console_drain())
+      co_await sleep_until(weft_now32() + kDrain);
   }
 }
 
@@ -117,7 +120,8 @@ int main() {
   for (unsigned i = 0; i < 2; ++i) edges[i].connect(stamps[i].writer());
   start(gate(scheduler, kPins[0], stamps[0].reader(), sightings[0].writer()), "bytes gate ");
   start(gate(scheduler, kPins[1], stamps[1].reader(), sightings[1].writer()), "bytes gate ");
-  start(timing(scheduler, sightings[0].reader(), sightings[1].reader(), estimates.writer()), "bytes timing ");
+  start(timing(scheduler, sightings[0].reader(), sightings[1].reader(), estimates.writer()),
+        "bytes timing ");
   start(printer(scheduler, estimates.reader()), "bytes printer ");
   start(dropper(scheduler, stamps[0].writer(), stamps[1].writer()), "bytes dropper ");
   for (unsigned pin : kPins) pin_irq_both_edges(pin);

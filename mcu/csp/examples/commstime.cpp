@@ -28,7 +28,8 @@ Process prefix(Scheduler&, Reader<std::uint32_t> in, Writer<std::uint32_t> out) 
     if (co_await in.read(v) != Status::ok) break;
 }
 
-Process delta(Scheduler&, Reader<std::uint32_t> in, Writer<std::uint32_t> first, Writer<std::uint32_t> second) {
+Process delta(Scheduler &, Reader<std::uint32_t> in, Writer<std::uint32_t> first,
+              Writer<std::uint32_t> second) {
   std::uint32_t v;
   while (co_await in.read(v) == Status::ok) {
     if (co_await first.write(v) != Status::ok) break;

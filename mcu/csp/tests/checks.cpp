@@ -26,7 +26,8 @@ void show(const char* name, std::initializer_list<Int> values) {
 }
 Int code(Status s) { return static_cast<Int>(s); }
 void go(Process p) {
-  if (const int e = scheduler.start(static_cast<Process&&>(p))) show("start failed", {static_cast<Int>(-e)});
+  if (const int e = scheduler.start(static_cast<Process &&>(p)))
+    show("start failed", {static_cast<Int>(-e)});
 }
 
 // --- deadlines -----------------------------------------------------------------------------------
@@ -42,7 +43,8 @@ Process reader(Scheduler&, Reader<Int> in) {
     const Status s = co_await in.read_until(x, t);
     pin_toggle(2);
     const Int now = weft_now32();
-    if (s != Status::timed_out || now - t > 2 || x != 77) show("timeout wrong", {i, code(s), now - t, x});
+    if (s != Status::timed_out || now - t > 2 || x != 77)
+      show("timeout wrong", {i, code(s), now - t, x});
   }
   show("timeout transfers", {static_cast<Int>(c.transfers())});
 }
@@ -162,7 +164,9 @@ Process poisons(Scheduler&, Writer<Int> first, Writer<Int> second) {
   first.poison();
   second.drop();
 }
-Process leaves(Scheduler&, [[maybe_unused]] Reader<Int> in) { co_await sleep_until(weft_now32() + 150); }
+Process leaves(Scheduler &, [[maybe_unused]] Reader<Int> in) {
+  co_await sleep_until(weft_now32() + 150);
+}
 Process fills(Scheduler&, Writer<Int> out) {
   for (Int i = 1; i <= 3; ++i) co_await out.write(i);
 }
@@ -298,7 +302,8 @@ void run() {
     Process p = large(scheduler, c.reader());
     show("argument_gone", {c.reader_ends(), out.core()->how_ended<Side::out>() == Status::retired});
     show("no_room", {p ? 1u : 0u, scheduler.last_frame() > 2048});
-    show("no_room_code", {static_cast<Int>(-scheduler.start(static_cast<Process&&>(p))), scheduler.processes()});
+    show("no_room_code",
+         {static_cast<Int>(-scheduler.start(static_cast<Process &&>(p))), scheduler.processes()});
   }
   { Process dropped = nothing(scheduler); }  // made and never started
   show("never_started", {scheduler.arena_used() - used, scheduler.processes()});

@@ -1,11 +1,12 @@
-/* actors: the ball's controller as Weft actors. The motor alone on core 1, everything else on core 0.
+/* actors: the ball's controller as Weft actors. The motor alone on core 1, everything else on core
+ * 0.
  *
  * Invariants
- *  1. Nothing is ever posted to core 1's queue but the motor's own event: it is claimed long before each step, so no message, print
- *     or photogate delays a step. What the motor is told are the words of `command`, one writer each (core 0); what it tells core 0 is
- *     an event.
- *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's other edges leave it there
- *     (WEFT_KEEP). The level after that says what happened at the stamp.
+ *  1. Nothing is ever posted to core 1's queue but the motor's own event: it is claimed long before
+ *     each step, so no message, print or photogate delays a step. What the motor is told are the
+ *     words of `command`, one writer each (core 0); what it tells core 0 is an event.
+ *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's
+ *     other edges leave it there (WEFT_KEEP). The level after that says what happened at the stamp.
  *  3. Nothing on core 0 waits: printing goes through the console's ring.
  */
 #include "controller.h"
@@ -16,12 +17,13 @@ static weft_queue queue0, queue1;
 static weft_actor motor_actor, main_actor, button_actor, console_actor;
 static motor stepper;
 static command order;
-static uint32_t aiming; /* core 0 asks for a mark; the motor answers by clearing it and posting let_go */
+static uint32_t
+    aiming; /* core 0 asks for a mark; the motor answers by clearing it and posting let_go */
 static uint32_t mark_position;
 static enum state state;
 volatile uint32_t step_due; /* when the step that is being made should be made, for the bench */
 
-/* ---- core 1 ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- core 1 ---------------------------------------------------------------------------------- */
 
 static weft_event let_go_event; /* defined below */
 
@@ -41,7 +43,7 @@ WEFT_HOT static uint32_t step(weft_event *e, uint32_t release) {
 static weft_event step_event = WEFT_EVENT(step, &motor_actor);
 static void core1(void) { weft_work(&queue1); }
 
-/* ---- core 0: the state ------------------------------------------------------------------------------------------------------------ */
+/* ---- core 0: the state ----------------------------------------------------------------------- */
 
 static void enter(enum state to) {
   state = to;
@@ -112,7 +114,7 @@ static uint32_t pressed(weft_event *e, uint32_t release) {
 }
 static weft_event pressed_event = WEFT_EVENT(pressed, &main_actor);
 
-/* ---- core 0: button, photogates, console ------------------------------------------------------------------------------------------- */
+/* ---- core 0: button, photogates, console ----------------------------------------------------- */
 
 static uint32_t poll_button(weft_event *e, uint32_t release) {
   static uint32_t changed;
@@ -123,7 +125,8 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
     was = is;
     changed = release;
     if (!is) weft_post_as(&queue0, &pressed_event, release, WEFT_KEEP);
-  } else if (is && !was && release - changed > DEBOUNCE / 8) was = is; /* let go: no press, so no second of waiting */
+  } else if (is && !was && release - changed > DEBOUNCE / 8)
+    was = is; /* let go: no press, so no second of waiting */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &button_actor);
@@ -146,7 +149,8 @@ static uint32_t gate_settled(weft_event *e, uint32_t release) {
   say_line(blocked ? "blocked at " : "free at ", stamp);
   return WEFT_DONE;
 }
-/* The photogates belong to the main actor: they change what it reads, and have nothing to do at the same time. */
+/* The photogates belong to the main actor: they change what it reads, and have nothing to do at the
+ * same time. */
 static gate gates[2] = {
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE1, 0, 0, 0, false},
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE2, 0, 0, 0, false},

@@ -1,9 +1,12 @@
-/* lta: the ball's controller in the style of programs for LTA, through weft_mcu/lta.h: four actors in one queue that both cores serve.
+/* lta: the ball's controller in the style of programs for LTA, through weft_mcu/lta.h: four actors
+ * in one queue that both cores serve.
  *
  * Invariants
- *  1. The motor's loop is the pulse of everything: after each toggle it schedules the main actor at once, which schedules the button or
- *     the photogates; so nothing polls just before a step is due (thesis 8.5).
- *  2. State is owned by the actor named beside it; actors tell each other things by scheduling actions with arguments.
+ *  1. The motor's loop is the pulse of everything: after each toggle it schedules the main actor at
+ *     once, which schedules the button or the photogates; so nothing polls just before a step is
+ *     due (thesis 8.5).
+ *  2. State is owned by the actor named beside it; actors tell each other things by scheduling
+ *     actions with arguments.
  *  3. Printing is the console's, a fifth actor; nobody waits for the UART.
  */
 #include "controller.h"
@@ -20,7 +23,7 @@ static void check_button(uint64_t now, size_t actor, void *arg);
 static void check_sensors(uint64_t now, size_t actor, void *arg);
 static void button_pressed(uint64_t now, size_t actor, void *arg);
 
-/* ---- motor ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- motor ----------------------------------------------------------------------------------- */
 static motor stepper;
 static command order;
 
@@ -48,7 +51,7 @@ static void motor_loop(uint64_t now, size_t actor, void *arg) {
   schedule_event(&queue, now, MAIN, main_loop, (void *)(uintptr_t)at);
 }
 
-/* ---- main -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 static enum state state;
 static uint64_t drop_ends, last_used, next_report;
 
@@ -72,7 +75,8 @@ static void main_loop(uint64_t now, size_t actor, void *arg) {
   } else if (state == AIMING && at != position && is_mark(position)) {
     pin_low(PIN_MAGNET);
     uint32_t arrival = (uint32_t)now + before_disc[E0];
-    schedule_event(&queue, now, MOTOR, motor_set_target_position, (void *)(uintptr_t)(position + drop_toggles()));
+    schedule_event(&queue, now, MOTOR, motor_set_target_position,
+                   (void *)(uintptr_t)(position + drop_toggles()));
     schedule_event(&queue, now, MOTOR, motor_set_target_time, (void *)(uintptr_t)arrival);
     drop_ends = now + before_disc[E0] + AFTER_DROP;
     next_report = now;
@@ -94,7 +98,7 @@ static void button_pressed(uint64_t now, size_t actor, void *arg) {
   else if (state == ARMED) enter(AIMING);
 }
 
-/* ---- button ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- button ---------------------------------------------------------------------------------- */
 static bool button_was = true;
 static uint64_t button_changed;
 
@@ -106,10 +110,11 @@ static void check_button(uint64_t now, size_t actor, void *arg) {
     button_was = is;
     button_changed = now;
     if (!is) schedule_event(&queue, now, MAIN, button_pressed, 0);
-  } else if (is && now - button_changed > DEBOUNCE / 8) button_was = is; /* let go: no press, so no second of waiting */
+  } else if (is && now - button_changed > DEBOUNCE / 8)
+    button_was = is; /* let go: no press, so no second of waiting */
 }
 
-/* ---- sensors ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- sensors --------------------------------------------------------------------------------- */
 static bool blocked_was[2];
 
 static void check_sensors(uint64_t now, size_t actor, void *arg) {
@@ -124,7 +129,7 @@ static void check_sensors(uint64_t now, size_t actor, void *arg) {
   }
 }
 
-/* ---- console ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- console --------------------------------------------------------------------------------- */
 static void console_loop(uint64_t now, size_t actor, void *arg) {
   (void)actor, (void)arg;
   console_drain();

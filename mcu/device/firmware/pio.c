@@ -1,13 +1,22 @@
-/* pio: the ball's controller with programmable IO driving the steps, and Weft actors on one core telling it how fast. The motor's actor
- * pushes two pulses at a time, four toggles, as the thesis's third version does, and knows exactly when they will happen.
+/* pio: the ball's controller with programmable IO driving the steps, and Weft actors on one core
+ * telling it how fast. The motor's actor pushes two pulses at a time, four toggles, as the thesis's
+ * third version does, and knows exactly when they will happen.
  *
- * Invariant: the FIFO never runs dry: the actor is released LEAD before what was pushed has been used up, and nothing on this core takes
- * that long.
+ * Invariant: the FIFO never runs dry: the actor is released LEAD before what was pushed has been
+ * used up, and nothing on this core takes that long.
  */
 #include "steps_pio.h"
 #include "weft_mcu/actors.h"
 
-enum { BUTTON_POLL = 1000, CONSOLE_POLL = 500, GATE_POLL = 50, REPORT = 10000, LEAD = 120, PULSES_A_PUSH = 2, POLL_DELAY = GATE_POLL / 2 };
+enum {
+  BUTTON_POLL = 1000,
+  CONSOLE_POLL = 500,
+  GATE_POLL = 50,
+  REPORT = 10000,
+  LEAD = 120,
+  PULSES_A_PUSH = 2,
+  POLL_DELAY = GATE_POLL / 2
+};
 static weft_queue queue;
 static weft_actor main_actor, motor_actor, poll_actor, console_actor;
 static motor stepper;
@@ -16,7 +25,7 @@ static bool aiming;
 static uint32_t mark_position;
 static enum state state;
 
-/* ---- the motor ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the motor ------------------------------------------------------------------------------- */
 
 static pulses steps;
 
@@ -36,7 +45,7 @@ static uint32_t push(weft_event *e, uint32_t release) {
 }
 static weft_event push_event = WEFT_EVENT(push, &motor_actor);
 
-/* ---- the state ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the state ------------------------------------------------------------------------------- */
 
 static void enter(enum state to) {
   state = to;
@@ -90,7 +99,7 @@ static uint32_t let_go(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 
-/* ---- button, photogates, console ---------------------------------------------------------------------------------------------------- */
+/* ---- button, photogates, console ------------------------------------------------------------- */
 
 static uint32_t poll_button(weft_event *e, uint32_t release) {
   static uint32_t changed;
@@ -105,7 +114,8 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
       enter(AIMING);
       aiming = true;
     }
-  } else if (is && !was && release - changed > DEBOUNCE / 8) was = is; /* let go: no press, so no second of waiting */
+  } else if (is && !was && release - changed > DEBOUNCE / 8)
+    was = is; /* let go: no press, so no second of waiting */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &main_actor);

@@ -1,16 +1,29 @@
-/* steps_pio.h: programmable IO makes the steps: a state machine takes counts from its FIFO and makes one pulse of each, count + 38 cycles
- * high and as many low.
+/* steps_pio.h: programmable IO makes the steps: a state machine takes counts from its FIFO and
+ * makes one pulse of each, count + 38 cycles high and as many low.
  *
- * Invariant: `begins` is exact, in microseconds and cycles: it adds up the cycles that were pushed, and the machine takes exactly these.
+ * Invariant: `begins` is exact, in microseconds and cycles: it adds up the cycles that were pushed,
+ * and the machine takes exactly these.
  */
 #ifndef BALL_STEPS_PIO_H
 #define BALL_STEPS_PIO_H
 #include "controller.h"
 
 enum { CYCLES_A_US = 125, OVERHEAD = 38 };
-enum { PIO0 = 0x50200000, PIO_CTRL = PIO0, PIO_FSTAT = PIO0 + 4, PIO_TXF0 = PIO0 + 0x10, PIO_INSTR_MEM = PIO0 + 0x48, SM0_CLKDIV = PIO0 + 0xc8,
-       SM0_EXECCTRL = PIO0 + 0xcc, SM0_PINCTRL = PIO0 + 0xdc, SM0_INSTR = PIO0 + 0xd8, RESET_PIO0 = 1u << 10, FUNCTION_PIO0 = 6 };
-/* RP2040 datasheet 3.4. A word from the FIFO has a coarse count, of 32 cycles, in its low half and a fine one in its high half. */
+enum {
+  PIO0 = 0x50200000,
+  PIO_CTRL = PIO0,
+  PIO_FSTAT = PIO0 + 4,
+  PIO_TXF0 = PIO0 + 0x10,
+  PIO_INSTR_MEM = PIO0 + 0x48,
+  SM0_CLKDIV = PIO0 + 0xc8,
+  SM0_EXECCTRL = PIO0 + 0xcc,
+  SM0_PINCTRL = PIO0 + 0xdc,
+  SM0_INSTR = PIO0 + 0xd8,
+  RESET_PIO0 = 1u << 10,
+  FUNCTION_PIO0 = 6
+};
+/* RP2040 datasheet 3.4. A word from the FIFO has a coarse count, of 32 cycles, in its low half and
+ * a fine one in its high half. */
 static const uint16_t program[] = {
   0x80a0, /*  0: pull block */
   0xa0c7, /*  1: mov isr, osr      keep it for the low half of the pulse */
@@ -31,7 +44,8 @@ enum { LAST = sizeof program / sizeof *program - 1 };
 static void pio_init(void) {
   WEFT_REG_CLR(RESETS_RESET) = RESET_PIO0;
   while (!(WEFT_REG(RESETS_RESET_DONE) & RESET_PIO0)) {}
-  for (unsigned i = 0; i < sizeof program / sizeof *program; i++) WEFT_REG(PIO_INSTR_MEM + 4 * i) = program[i];
+  for (unsigned i = 0; i < sizeof program / sizeof *program; i++)
+    WEFT_REG(PIO_INSTR_MEM + 4 * i) = program[i];
   WEFT_REG(SM0_CLKDIV) = 1u << 16;
   WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* wrap from there to 0 */
   WEFT_REG(SM0_PINCTRL) = 1u << 26 | PIN_STEP << 5; /* set: one pin */
@@ -40,14 +54,16 @@ static void pio_init(void) {
   WEFT_REG(PIO_CTRL) = 1;
 }
 
-/* What goes through the FIFO, and when: the next pulse pushed will begin at `begins` us and `cycles` cycles. */
+/* What goes through the FIFO, and when: the next pulse pushed will begin at `begins` us and
+ * `cycles` cycles. */
 typedef struct pulses {
   uint32_t begins, cycles;
   uint32_t cut; /* of the last pulse's count, 1/256 cycle */
 } pulses;
 
-/* One pulse: two toggles of one period. The count is in cycles, 125/256 of a period; what it cuts off is kept. Whether letting go
- * at `*mark`, which the pulse passes at full speed, brings a hole below. */
+/* One pulse: two toggles of one period. The count is in cycles, 125/256 of a period; what it cuts
+ * off is kept. Whether letting go at `*mark`, which the pulse passes at full speed, brings a hole
+ * below. */
 static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   uint32_t period = motor_next_period(m, c, p->begins);
   (void)motor_next_period(m, c, p->begins); /* the second toggle's share of the acceleration */

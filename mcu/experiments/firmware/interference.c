@@ -1,8 +1,10 @@
-/* interference: chapter 6 in two actors, one a core: fib(n) or products of 10 by 10 matrices on core 0, while core 1 is idle, does the
- * same, or spins in a loop of one instruction. Pin 2 and 3 are high during each run.
+/* interference: chapter 6 in two actors, one a core: fib(n) or products of 10 by 10 matrices on
+ * core 0, while core 1 is idle, does the same, or spins in a loop of one instruction. Pin 2 and 3
+ * are high during each run.
  *
- * The actions run on their cores' stacks in scratch memory, or on a stack the bench gives: where an RTOS has those of its threads.
- * Runs begin at microseconds drawn by chance, so that the cores meet in different phases.
+ * The actions run on their cores' stacks in scratch memory, or on a stack the bench gives: where an
+ * RTOS has those of its threads. Runs begin at microseconds drawn by chance, so that the cores meet
+ * in different phases.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -21,15 +23,16 @@ uint32_t fib(uint32_t n);
 void spin(void);
 uint32_t on_stack(uint32_t (*work)(uint32_t), uint32_t argument, uint32_t stack);
 /* In assembler, as the thesis has its benchmarks, so that no compiler changes them. */
-__asm(".syntax unified\n.thumb\n.text\n.balign 4\n.global fib, spin, on_stack\n"
-      ".type fib, %function\n.thumb_func\nfib:\n"
-      "  push {r4, r5, r6, lr}\n  movs r5, r0\n  cmp r0, #1\n  bls 1f\n"
-      "  subs r0, #1\n  bl fib\n  movs r4, r0\n  subs r0, r5, #2\n  bl fib\n  adds r0, r4, r0\n"
-      "1: pop {r4, r5, r6, pc}\n.size fib, .-fib\n"
-      ".balign 4\n.type spin, %function\n.thumb_func\nspin: b spin\n.size spin, .-spin\n"
-      ".balign 4\n.type on_stack, %function\n.thumb_func\non_stack:\n"
-      "  push {r4, lr}\n  mov r4, sp\n  mov sp, r2\n  movs r3, r0\n  movs r0, r1\n  blx r3\n  mov sp, r4\n  pop {r4, pc}\n"
-      ".size on_stack, .-on_stack\n");
+__asm(
+    ".syntax unified\n.thumb\n.text\n.balign 4\n.global fib, spin, on_stack\n"
+    ".type fib, %function\n.thumb_func\nfib:\n"
+    "  push {r4, r5, r6, lr}\n  movs r5, r0\n  cmp r0, #1\n  bls 1f\n"
+    "  subs r0, #1\n  bl fib\n  movs r4, r0\n  subs r0, r5, #2\n  bl fib\n  adds r0, r4, r0\n"
+    "1: pop {r4, r5, r6, pc}\n.size fib, .-fib\n"
+    ".balign 4\n.type spin, %function\n.thumb_func\nspin: b spin\n.size spin, .-spin\n"
+    ".balign 4\n.type on_stack, %function\n.thumb_func\non_stack:\n"
+    "  push {r4, lr}\n  mov r4, sp\n  mov sp, r2\n  movs r3, r0\n  movs r0, r1\n  blx r3\n  mov sp, r4\n  pop {r4, pc}\n"
+    ".size on_stack, .-on_stack\n");
 
 static uint32_t __attribute__((noinline)) matrices(uint32_t count) {
   volatile uint32_t a[N][N], b[N][N], c[N][N];
@@ -51,7 +54,8 @@ static uint32_t measured(weft_event *e, uint32_t release) {
   (void)e;
   uint32_t (*work)(uint32_t) = setup.work == FIB ? fib : matrices;
   pin_high(2 + core);
-  result[core] = setup.stack[core] ? on_stack(work, setup.amount, setup.stack[core]) : work(setup.amount);
+  result[core] =
+      setup.stack[core] ? on_stack(work, setup.amount, setup.stack[core]) : work(setup.amount);
   pin_low(2 + core);
   if (!core && ++done == setup.runs) __asm volatile("bkpt 0");
   random[core] = (random[core] + setup.seed + core) * 1664525u + 1013904223u;

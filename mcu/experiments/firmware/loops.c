@@ -1,5 +1,5 @@
-/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks of a number of loops that the bench sets. Pin 2 and 3 are high
- * while a task runs. */
+/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks of a number of loops that
+ * the bench sets. Pin 2 and 3 are high while a task runs. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 
@@ -7,16 +7,19 @@ enum { PERIOD = 100 };
 volatile struct setup {
   uint32_t loops;
   uint32_t shared; /* 1: one queue that both cores serve; 0: a queue for each core */
-  uint32_t posts;  /* 1: the actions post their events again, as LTA's do; 0: they return their period */
+  uint32_t
+      posts; /* 1: the actions post their events again, as LTA's do; 0: they return their period */
 } setup = {10, 0, 0};
-/* 0^2 + 1^2 + … + 5^2, `count` times: 45 cycles each, so 250 take the thesis's 90.0 us on one undisturbed core. In assembler, because
- * what a loop costs under contention depends on where it lies: the inner one begins a word. */
+/* 0^2 + 1^2 + … + 5^2, `count` times: 45 cycles each, so 250 take the thesis's 90.0 us on one
+ * undisturbed core. In assembler, because what a loop costs under contention depends on where it
+ * lies: the inner one begins a word. */
 uint32_t thesis_loops(uint32_t count);
-__asm(".syntax unified\n.thumb\n.text\n.balign 4\n.global thesis_loops\n.type thesis_loops, %function\n.thumb_func\n"
-      "thesis_loops:\n  movs r1, r0\n  movs r0, #0\n  nop\n"
-      "1: movs r3, #0\n"
-      "2: movs r2, r3\n  muls r2, r3, r2\n  adds r3, #1\n  adds r0, r0, r2\n  cmp r3, #6\n  bne 2b\n"
-      "  subs r1, #1\n  bne 1b\n  bx lr\n.size thesis_loops, .-thesis_loops\n");
+__asm(
+    ".syntax unified\n.thumb\n.text\n.balign 4\n.global thesis_loops\n.type thesis_loops, %function\n.thumb_func\n"
+    "thesis_loops:\n  movs r1, r0\n  movs r0, #0\n  nop\n"
+    "1: movs r3, #0\n"
+    "2: movs r2, r3\n  muls r2, r3, r2\n  adds r3, #1\n  adds r0, r0, r2\n  cmp r3, #6\n  bne 2b\n"
+    "  subs r1, #1\n  bne 1b\n  bx lr\n.size thesis_loops, .-thesis_loops\n");
 volatile uint32_t result[2];
 static weft_queue queue0, queue1;
 static weft_actor actors[2];
@@ -29,9 +32,14 @@ WEFT_INLINE uint32_t task(weft_event *e, uint32_t release, unsigned pin, weft_qu
   weft_post(queue, e, release + PERIOD);
   return WEFT_DONE;
 }
-WEFT_HOT static uint32_t task_a(weft_event *e, uint32_t release) { return task(e, release, 2, &queue0); }
-WEFT_HOT static uint32_t task_b(weft_event *e, uint32_t release) { return task(e, release, 3, setup.shared ? &queue0 : &queue1); }
-static weft_event event_a = WEFT_EVENT(task_a, &actors[0]), event_b = WEFT_EVENT(task_b, &actors[1]);
+WEFT_HOT static uint32_t task_a(weft_event *e, uint32_t release) {
+  return task(e, release, 2, &queue0);
+}
+WEFT_HOT static uint32_t task_b(weft_event *e, uint32_t release) {
+  return task(e, release, 3, setup.shared ? &queue0 : &queue1);
+}
+static weft_event event_a = WEFT_EVENT(task_a, &actors[0]),
+                  event_b = WEFT_EVENT(task_b, &actors[1]);
 
 static void core1(void) { weft_work(setup.shared ? &queue0 : &queue1); }
 

@@ -1,5 +1,7 @@
 /* sizes: what the runtime's structures take on the device, as words the bench reads. */
 #include "weft_mcu/actors.h"
 #include "weft_mcu/lta.h"
-const volatile uint32_t sizes[] = {sizeof(weft_event), sizeof(weft_actor), sizeof(weft_queue), sizeof(weft_heap), sizeof(weft_periodic), sizeof(weft_deadline), sizeof(weft_far), sizeof(event_queue_t)};
+const volatile uint32_t sizes[] = {sizeof(weft_event), sizeof(weft_actor),    sizeof(weft_queue),
+                                   sizeof(weft_heap),  sizeof(weft_periodic), sizeof(weft_deadline),
+                                   sizeof(weft_far),   sizeof(event_queue_t)};
 int main(void) { return (int)sizes[0]; }

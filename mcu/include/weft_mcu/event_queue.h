@@ -1,19 +1,25 @@
 /* weft_mcu/event_queue.h: events, actors' marks, and the two queues (SEMANTICS.md, part II).
  *
  * Invariants
- *  1. An event is in at most one queue, at most once; its memory belongs to the caller and must stay while it is not idle.
- *  2. `link` is 0 exactly while the event is idle or its action has been committed to (it may then be posted again).
- *  3. Everything in a queue, the marks of its actors included, changes only under the queue's lock. An actor has one queue.
- *  4. news.of[core] becomes non-zero whenever a waiting core should look again; it may be read without the lock.
+ *  1. An event is in at most one queue, at most once; its memory belongs to the caller and must
+ *     stay while it is not idle.
+ *  2. `link` is 0 exactly while the event is idle or its action has been committed to (it may then
+ *     be posted again).
+ *  3. Everything in a queue, the marks of its actors included, changes only under the queue's lock.
+ *     An actor has one queue.
+ *  4. news.of[core] becomes non-zero whenever a waiting core should look again; it may be read
+ *     without the lock.
  *
  *            weft_post                 take (worker)              commit (worker, <= 1 us before release)
- *   IDLE ------------------> QUEUED ------------------> CLAIMED ------------------> IDLE, its action runs
+ *   IDLE ------------------> QUEUED ------------------> CLAIMED ------------------> IDLE, its
+ *   action runs
  *     ^                      ^    |    put_back (worker)  |  |
  *     |                      |    +<----------------------+  |
  *     +-- weft_cancel -------+-------------------------------+       weft_post_as(…, WEFT_MOVE) is cancel and post in one
  *
- * Costs are cycles on the RP2040 (Cortex-M0+, code in SRAM), from call to return, measured by bench/queue.c in the emulator. All
- * calls below may be made from any core and any interrupt priority unless they say otherwise.
+ * Costs are cycles on the RP2040 (Cortex-M0+, code in SRAM), from call to return, measured by
+ * bench/queue.c in the emulator. All calls below may be made from any core and any interrupt
+ * priority unless they say otherwise.
  */
 #ifndef WEFT_MCU_EVENT_QUEUE_H
 #define WEFT_MCU_EVENT_QUEUE_H
@@ -23,7 +29,8 @@
 extern "C" {
 #endif
 
-/* An actor is one byte: who holds it, and its priority. Zero-initialised is free, with the lowest priority. */
+/* An actor is one byte: who holds it, and its priority. Zero-initialised is free, with the lowest
+ * priority. */
 typedef struct weft_actor {
   uint8_t mark; /* bit 0: busy; bits 1-7: priority */
 } weft_actor;
@@ -32,22 +39,26 @@ enum { WEFT_BUSY = 1, WEFT_PRIORITY_SHIFT = 1, WEFT_PRIORITY_MAX = 127 };
 
 typedef struct weft_node {
   union {
-    struct weft_node *next;                   /* the list: the following node. 0: idle, in either queue */
-    struct { uint16_t place, number_low; }; /* the heap: where its entry is, and half of the post's number */
+    struct weft_node *next; /* the list: the following node. 0: idle, in either queue */
+    struct {
+      uint16_t place, number_low;
+    }; /* the heap: where its entry is, and half of the post's number */
   };
   uint32_t time; /* release time, us */
 } weft_node;
 
 typedef struct weft_event weft_event;
-/* An action: the event and the release time it was posted for (the event may already have been posted again). Runs outside any
- * lock with interrupts on, one at a time per actor; it must not block. The event is idle while its action runs.
- * Returns 0 (WEFT_DONE), or how many us after `release` the same event is to be released again, 1 … 2^31-1: that is how a
- * periodic actor is written; it does not drift, and costs half of a weft_post. An event that its action has posted already is left
- * as it is (a debug build panics). */
+/* An action: the event and the release time it was posted for (the event may already have been
+ * posted again). Runs outside any lock with interrupts on, one at a time per actor; it must not
+ * block. The event is idle while its action runs. Returns 0 (WEFT_DONE), or how many us after
+ * `release` the same event is to be released again, 1 … 2^31-1: that is how a periodic actor is
+ * written; it does not drift, and costs half of a weft_post. An event that its action has posted
+ * already is left as it is (a debug build panics). */
 typedef uint32_t (*weft_action)(weft_event *event, uint32_t release);
 enum { WEFT_DONE = 0 };
 
-/* 16 bytes. Only `action` and `actor` are the caller's to write, and only while the event is idle. An action that needs data has
+/* 16 bytes. Only `action` and `actor` are the caller's to write, and only while the event is idle.
+ *    An action that needs data has
  * the event inside its own structure. */
 struct weft_event {
   union {
@@ -63,7 +74,9 @@ struct weft_event {
 typedef struct weft_queue {
   union {
     weft_node head; /* the list is a ring through here; its time is not used */
-    struct { weft_node *first, *near; }; /* near: an event in the list, where the next insertion may begin; or the head */
+    struct {
+      weft_node *first, *near;
+    }; /* near: an event in the list, where the next insertion may begin; or the head */
   };
   union { uint32_t all; uint16_t of[2]; } news; /* not 0: core i shall look again */
   weft_lock_t *lock;
@@ -77,13 +90,14 @@ typedef struct weft_queue {
 #endif
 } weft_queue;
 
-/* The index heap: for many timers. Its events must lie in the 256 KB above `base`; it keeps a word for each: their offset, and the
- * other half of the post's number. */
+/* The index heap: for many timers. Its events must lie in the 256 KB above `base`; it keeps a word
+ * for each: their offset, and the other half of the post's number. */
 typedef uint32_t weft_heap_entry;
 typedef struct weft_heap {
   weft_queue queue;
   uint8_t *base;
-  weft_heap_entry *index; /* index[0 … count-1]: a binary heap ordered by (time, priority, number of the post) */
+  weft_heap_entry *
+      index; /* index[0 … count-1]: a binary heap ordered by (time, priority, number of the post) */
   uint32_t count, capacity;
   uint32_t posts;
 } weft_heap;
@@ -95,12 +109,14 @@ typedef enum {
   WEFT_KEEP,   /* the event stays at its old release time: WEFT_IGNORED */
 } weft_policy;
 
-/* An empty queue. `lock`: a lock of its own, or WEFT_LOCAL for a queue that one core and its interrupts use alone (posting to it
- * from another core is a mistake that a debug build names). Not while the queue is in use. */
+/* An empty queue. `lock`: a lock of its own, or WEFT_LOCAL for a queue that one core and its
+ * interrupts use alone (posting to it from another core is a mistake that a debug build names). Not
+ * while the queue is in use. */
 void weft_list_init(weft_queue *q, weft_lock_t *lock);
-/* The same for a heap of at most `capacity` events (16,383 at most), which must lie in the 65,536 words above `base`; `index` is an array of
- * `capacity` entries. */
-void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index, uint32_t capacity);
+/* The same for a heap of at most `capacity` events (16,383 at most), which must lie in the 65,536
+ * words above `base`; `index` is an array of `capacity` entries. */
+void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index,
+                    uint32_t capacity);
 
 int weft_list_post(weft_queue *q, weft_event *e, uint32_t release);
 int weft_heap_post(weft_heap *q, weft_event *e, uint32_t release);
@@ -113,10 +129,18 @@ void weft_heap_work(weft_heap *q);
 
 #ifdef __cplusplus
 }
-static inline int weft_post(weft_queue *q, weft_event *e, uint32_t t) { return weft_list_post(q, e, t); }
-static inline int weft_post(weft_heap *q, weft_event *e, uint32_t t) { return weft_heap_post(q, e, t); }
-static inline int weft_post_as(weft_queue *q, weft_event *e, uint32_t t, weft_policy p) { return weft_list_post_as(q, e, t, p); }
-static inline int weft_post_as(weft_heap *q, weft_event *e, uint32_t t, weft_policy p) { return weft_heap_post_as(q, e, t, p); }
+static inline int weft_post(weft_queue *q, weft_event *e, uint32_t t) {
+  return weft_list_post(q, e, t);
+}
+static inline int weft_post(weft_heap *q, weft_event *e, uint32_t t) {
+  return weft_heap_post(q, e, t);
+}
+static inline int weft_post_as(weft_queue *q, weft_event *e, uint32_t t, weft_policy p) {
+  return weft_list_post_as(q, e, t, p);
+}
+static inline int weft_post_as(weft_heap *q, weft_event *e, uint32_t t, weft_policy p) {
+  return weft_heap_post_as(q, e, t, p);
+}
 static inline int weft_cancel(weft_queue *q, weft_event *e) { return weft_list_cancel(q, e); }
 static inline int weft_cancel(weft_heap *q, weft_event *e) { return weft_heap_cancel(q, e); }
 static inline void weft_work(weft_queue *q) { weft_list_work(q); }
@@ -124,23 +148,30 @@ static inline void weft_work(weft_heap *q) { weft_heap_work(q); }
 static inline weft_queue *weft_base(weft_queue *q) { return q; }
 static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
 #else
-#define WEFT_EITHER(q, verb) _Generic((q), weft_heap *: weft_heap_##verb, weft_queue *: weft_list_##verb)
+#define WEFT_EITHER(q, verb) \
+  _Generic((q), weft_heap * : weft_heap_##verb, weft_queue * : weft_list_##verb)
 
-/* weft_post(q, e, release): queue `e` for the microsecond `release` (which may be past: then at once). WEFT_OK or WEFT_E_QUEUED;
- * a heap also WEFT_E_ARENA. All releases in a queue must lie within 2^31 us of each other: post less than WEFT_HORIZON (35.5
- * minutes) ahead. Being 32 bits, a time beyond looks like one past: a debug build panics at one more than 2^30 us past;
- * weft_post_in and weft_post_at check it always and return WEFT_E_HORIZON; weft_far_post takes any time.
- * List: 44 cycles before all others, 66 behind the one posted last or, from the head, + 11 an entry passed; heap: see README.md. */
+/* weft_post(q, e, release): queue `e` for the microsecond `release` (which may be past: then at
+ * once). WEFT_OK or WEFT_E_QUEUED; a heap also WEFT_E_ARENA. All releases in a queue must lie
+ * within 2^31 us of each other: post less than WEFT_HORIZON (35.5 minutes) ahead. Being 32 bits, a
+ * time beyond looks like one past: a debug build panics at one more than 2^30 us past; weft_post_in
+ * and weft_post_at check it always and return WEFT_E_HORIZON; weft_far_post takes any time. List:
+ * 44 cycles before all others, 66 behind the one posted last or, from the head, + 11 an entry
+ * passed; heap: see README.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
 /* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))
-/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: it was not in the queue: idle, or a core has
- * committed to its action (up to WEFT_EARLY_US + 1 before the release). `e` must not be in another queue. Linear in a list, logarithmic
- * in a heap; so is a move. */
+/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: it was not in the
+ * queue: idle, or a core has committed to its action (up to WEFT_EARLY_US + 1 before the release).
+ * `e` must not be in another queue. Linear in a list, logarithmic in a heap; so is a move. */
 #define weft_cancel(q, e) WEFT_EITHER(q, cancel)((q), (e))
-/* weft_work(q): serve the queue on this core until weft_stop(q). Call it from the core's main program with interrupts on, at most
- * once per core at a time; both cores may serve the same queue if it has a lock. */
+/* weft_work(q): serve the queue on this core until weft_stop(q). Call it from the core's main
+ * program with interrupts on, at most once per core at a time; both cores may serve the same queue
+ * if it has a lock. */
 #define weft_work(q) WEFT_EITHER(q, work)(q)
-#define weft_base(q) _Generic((q), weft_heap *: &((weft_heap *)(void *)(q))->queue, weft_queue *: (weft_queue *)(void *)(q))
+#define weft_base(q)                                          \
+  _Generic((q), weft_heap *                                   \
+           : &((weft_heap *)(void *)(q))->queue, weft_queue * \
+           : (weft_queue *)(void *)(q))
 #endif
 #endif

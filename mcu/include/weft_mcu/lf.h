@@ -1,7 +1,9 @@
-/* weft_mcu/lf.h: the C interface that reaction bodies of Lingua Franca's C target are written against, over weft_mcu/reactors.h.
+/* weft_mcu/lf.h: the C interface that reaction bodies of Lingua Franca's C target are written
+ * against, over weft_mcu/reactors.h.
  *
- * In the program's own file (where WEFT_RX_REACTIONS is defined) it is everything. In other C files of a program it declares what does not need
- * the program's sizes: types, times, printing, threads, request_stop; actions are scheduled through lf_schedule_action.
+ * In the program's own file (where WEFT_RX_REACTIONS is defined) it is everything. In other C files
+ * of a program it declares what does not need the program's sizes: types, times, printing, threads,
+ * request_stop; actions are scheduled through lf_schedule_action.
  */
 #ifndef WEFT_MCU_LF_H
 #define WEFT_MCU_LF_H
@@ -23,7 +25,7 @@
 #define WEFT_LF_STDIO 0
 #endif
 
-/* ---- types and units ---------------------------------------------------------------------------------------------------------------- */
+/* ---- types and units ------------------------------------------------------------------------- */
 typedef int64_t instant_t;
 typedef int64_t interval_t;
 typedef uint32_t microstep_t;
@@ -66,7 +68,7 @@ typedef char *string;
 #endif
 #define LF_UNUSED(x) ((void)(x))
 
-/* ---- time --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 instant_t lf_time_logical_(void);
 interval_t lf_time_logical_elapsed_(void);
 instant_t lf_time_physical(void);
@@ -103,17 +105,19 @@ static inline tag_t lf_tag_add(tag_t a, tag_t b) {
 static inline tag_t lf_delay_tag(tag_t tag, interval_t interval) {
   if (interval == NEVER) return tag;
   if (tag.time == FOREVER || interval == FOREVER) return FOREVER_TAG;
-  return interval > 0 ? (tag_t){lf_time_add(tag.time, interval), 0} : (tag_t){tag.time, tag.microstep + 1};
+  return interval > 0 ? (tag_t){lf_time_add(tag.time, interval), 0}
+                      : (tag_t){tag.time, tag.microstep + 1};
 }
 
-/* ---- printing, ends, tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- printing, ends, tests ------------------------------------------------------------------- */
 #if WEFT_LF_STDIO
 void lf_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void lf_print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...) __attribute__((format(printf, 1, 2)));
+WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 #define lf_print_error_system_failure(format, ...) lf_print_error_and_exit(format, ##__VA_ARGS__)
 #define LF_PRINT_LOG(...) lf_print_log(__VA_ARGS__)
 #define LF_PRINT_DEBUG(...) lf_print_debug(__VA_ARGS__)
@@ -133,7 +137,7 @@ WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...) __attribute_
 #define LF_ASSERT(condition, ...) LF_TEST(condition, __VA_ARGS__)
 #define LF_ASSERT_NON_NULL(pointer) LF_TEST((pointer) != 0, "a pointer is null")
 
-/* ---- threads (a host) ------------------------------------------------------------------------------------------------------------------ */
+/* ---- threads (a host) ------------------------------------------------------------------------ */
 #ifdef WEFT_POSIX
 #include <pthread.h>
 typedef pthread_t lf_thread_t;
@@ -158,7 +162,7 @@ void lf_critical_section_exit_(void);
 #define lf_critical_section_enter(...) lf_critical_section_enter_()
 #define lf_critical_section_exit(...) lf_critical_section_exit_()
 
-/* ---- ports, actions, tokens, modes: in the program's file ------------------------------------------------------------------------------- */
+/* ---- ports, actions, tokens, modes: in the program's file ------------------------------------ */
 #if WEFT_LF_PROGRAM
 typedef weft_rx_token lf_token_t;
 typedef weft_rx_token_port lf_port_base_t;
@@ -167,25 +171,37 @@ typedef weft_rx_token_port lf_port_base_t;
 #define lf_set_token(port, t) weft_rx_set_token((port), (t))
 #define lf_set_array(port, v, n) weft_rx_set_array((port), (v), (n))
 #define lf_set_destructor(port, fn) ((void)((port)->destructor = (void (*)(void *))(fn)))
-#define lf_set_copy_constructor(port, fn) ((void)((port)->copy_constructor = (void *(*)(void *))(fn)))
-/* An action may come as a `void *`: so threads are given theirs. The weft_rx_action is its first member. */
+#define lf_set_copy_constructor(port, fn) \
+  ((void)((port)->copy_constructor = (void *(*)(void *))(fn)))
+/* An action may come as a `void *`: so threads are given theirs. The weft_rx_action is its first
+ * member. */
 #define WEFT_LF_ACTION(a) ((weft_rx_action *)(void *)(a))
-#define lf_schedule(a, extra) weft_rx_schedule_event(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (weft_rx_payload){0}, false)
-#define lf_schedule_int(a, extra, v) weft_rx_schedule_int(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (v))
-#define lf_schedule_copy(a, extra, value, n) weft_rx_schedule_bytes(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (value), (size_t)(n))
-#define lf_schedule_value(a, extra, value, n) weft_rx_schedule_owned(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (value), (size_t)(n))
-#define lf_schedule_token(a, extra, t) weft_rx_schedule_held(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (t))
-#define lf_new_token(port_or_action, value, n) weft_rx_token_for((port_or_action), (value), (size_t)(n))
+#define lf_schedule(a, extra) \
+  weft_rx_schedule_event(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (weft_rx_payload){0}, false)
+#define lf_schedule_int(a, extra, v) \
+  weft_rx_schedule_int(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (v))
+#define lf_schedule_copy(a, extra, value, n) \
+  weft_rx_schedule_bytes(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (value), (size_t)(n))
+#define lf_schedule_value(a, extra, value, n) \
+  weft_rx_schedule_owned(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (value), (size_t)(n))
+#define lf_schedule_token(a, extra, t) \
+  weft_rx_schedule_held(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (t))
+#define lf_new_token(port_or_action, value, n) \
+  weft_rx_token_for((port_or_action), (value), (size_t)(n))
 #define lf_writable_copy(port) weft_rx_writable(port)
 #define lf_set_mode(mode) weft_rx_change_mode((mode), _lf_##mode##_change_type)
 #define lf_check_deadline(self, invoke) weft_rx_check((self), &weft_rx_limit_here, (invoke))
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
-/* An int as the value, whatever arithmetic type of 8 bytes or fewer the action has: its low bytes, as upstream's copy. */
+/* An int as the value, whatever arithmetic type of 8 bytes or fewer the action has: its low bytes,
+ * as upstream's copy. */
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value);
 
 /* Over the present channels of a multiport `p`, with p_width of them. */
-typedef struct lf_multiport_iterator_t { weft_rx_port **channels; int width, at; } lf_multiport_iterator_t;
+typedef struct lf_multiport_iterator_t {
+  weft_rx_port **channels;
+  int width, at;
+} lf_multiport_iterator_t;
 static inline int lf_multiport_next(lf_multiport_iterator_t *i) {
   while (++i->at < i->width)
     if (i->channels[i->at]->is_present) return i->at;

@@ -12,10 +12,10 @@
  * All calls for one link come from one context: an actor, or main.
  *
  * Invariants
- *  1 An operation is in `ops` from weft_link_offer until its `over` is called, once; its storage and
- *    values are the user's meanwhile.
- *  2 `out` is a ring: first the bytes of the `kept` packets, which are not acknowledged, then what is
- *    in no packet yet.
+ *  1 An operation is in `ops` from weft_link_offer until its `over` is called, once; its storage
+ *    and values are the user's meanwhile.
+ *  2 `out` is a ring: first the bytes of the `kept` packets, which are not acknowledged, then what
+ *    is in no packet yet.
  *  3 A packet is taken whole or not at all, and only the next; what is no packet is passed over.
  */
 #ifndef WEFT_MCU_LINK_H

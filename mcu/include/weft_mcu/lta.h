@@ -1,17 +1,23 @@
-/* weft_mcu/lta.h: LTA's four functions over this runtime, so that programs written for it compile and run unchanged.
+/* weft_mcu/lta.h: LTA's four functions over this runtime, so that programs written for it compile
+ * and run unchanged.
  *
- * LTA (Library for Timing-aware Actors) is the library of the thesis that mcu/ descends from: a queue of its own events, actors by
- * number, 64-bit release times in microseconds since boot. Names, signatures and return codes are LTA's; 0 is success, 1 an error.
+ * LTA (Library for Timing-aware Actors) is the library of the thesis that mcu/ descends from: a
+ * queue of its own events, actors by number, 64-bit release times in microseconds since boot.
+ * Names, signatures and return codes are LTA's; 0 is success, 1 an error.
  *
- *  - Memory is taken by event_queue_init alone, as much as it needs: 32 bytes an event and 1 an actor on the device. With a C library (a host,
- *    the pico-sdk) from malloc, as LTA does; without, from what the linker script leaves free behind the program, which event_queue_deinit
- *    gives back when the last queue goes. Compile src/lta.c with -DWEFT_LTA_ARENA=BYTES for a static arena of that size.
- *  - event_t and the headers that LTA's includes are there as well: stdlib.h, and with the pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t
- *    has other members than LTA's.
+ *  - Memory is taken by event_queue_init alone, as much as it needs: 32 bytes an event and 1 an
+ *    actor on the device. With a C library (a host, the pico-sdk) from malloc, as LTA does;
+ *    without, from what the linker script leaves free behind the program, which event_queue_deinit
+ *    gives back when the last queue goes. Compile src/lta.c with -DWEFT_LTA_ARENA=BYTES for a
+ *    static arena of that size.
+ *  - event_t and the headers that LTA's includes are there as well: stdlib.h, and with the pico-sdk
+ *    pico/sync.h and pico/stdlib.h. An event_queue_t has other members than LTA's.
  *  - schedule_event may be called from both cores and from interrupts; work on both cores.
- *  - A release time beyond 2^31 us waits aside and comes back by itself; one in the past is invoked at once.
+ *  - A release time beyond 2^31 us waits aside and comes back by itself; one in the past is invoked
+ *    at once.
  *  - Events of one release time are invoked in the order in which they were scheduled.
- *  - What LTA left open is checked: an actor that does not exist or a full queue returns 1 (a debug build names it and stops).
+ *  - What LTA left open is checked: an actor that does not exist or a full queue returns 1 (a debug
+ *    build names it and stops).
  */
 #ifndef WEFT_MCU_LTA_H
 #define WEFT_MCU_LTA_H
@@ -20,7 +26,8 @@
 #if __has_include(<stdlib.h>)
 #include <stdlib.h>
 #endif
-#if defined(WEFT_PICO_SDK) && __has_include("pico/stdlib.h") /* the target weft_mcu is for other start-up code too */
+#if defined(WEFT_PICO_SDK) && \
+    __has_include("pico/stdlib.h") /* the target weft_mcu is for other start-up code too */
 #include "pico/stdlib.h"
 #include "pico/sync.h"
 #endif
@@ -29,7 +36,8 @@
 extern "C" {
 #endif
 
-/* An action: its release time in us since boot, the actor it is for, and the argument it was scheduled with. */
+/* An action: its release time in us since boot, the actor it is for, and the argument it was
+ * scheduled with. */
 typedef void (*action)(uint64_t release_time_us, size_t actor_id, void *arg);
 
 /* An event as LTA describes it, for programs that name the type: no call takes one. */
@@ -49,17 +57,20 @@ typedef struct event_queue {
   void *memory;
 } event_queue_t;
 
-/* An empty queue for at most max_size events at a time (one that is being invoked does not count) of actors 0 … num_actors-1.
- * 0, or 1: no memory, or more than WEFT_LTA_QUEUES queues. Not concurrently with itself or event_queue_deinit. */
+/* An empty queue for at most max_size events at a time (one that is being invoked does not count)
+ * of actors 0 … num_actors-1. 0, or 1: no memory, or more than WEFT_LTA_QUEUES queues. Not
+ * concurrently with itself or event_queue_deinit. */
 int event_queue_init(event_queue_t *queue, size_t max_size, size_t num_actors);
-/* Let work() return on every core, after the action it is in, and give the memory back. Call it when no core is in work() any more
- * or never schedule again. */
+/* Let work() return on every core, after the action it is in, and give the memory back. Call it
+ * when no core is in work() any more or never schedule again. */
 void event_queue_deinit(event_queue_t *queue);
 /* Wait for events and invoke them, for ever (until event_queue_deinit). Once per core. */
 void work(event_queue_t *queue);
-/* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor is free. 0, or 1: the queue is
- * full, or there is no such actor. Any core, any interrupt. About 150 cycles. */
-int schedule_event(event_queue_t *queue, uint64_t release_time_us, size_t actor_id, action fn, void *arg);
+/* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor is
+ * free. 0, or 1: the queue is full, or there is no such actor. Any core, any interrupt. About 150
+ * cycles. */
+int schedule_event(event_queue_t *queue, uint64_t release_time_us, size_t actor_id, action fn,
+                   void *arg);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,9 @@
 /* weft_mcu/platform.h: what the runtime asks of a machine.
  *
- * A port is one folder with a `weft_port.h` (found by the include path) that defines everything below as inline functions, and
- * the few lines of start-up code the machine needs. `ports/template` compiles and says in comments what to fill in; README.md has
- * the page "Writing a port". Times are microseconds.
+ * A port is one folder with a `weft_port.h` (found by the include path) that defines everything
+ * below as inline functions, and the few lines of start-up code the machine needs. `ports/template`
+ * compiles and says in comments what to fill in; README.md has the page "Writing a port". Times are
+ * microseconds.
  *
  *   weft_lock_t                       what two cores exclude each other with (a hardware spin lock, a word, a mutex)
  *   weft_irq_t                        what weft_lock() returns: the interrupt state to restore
@@ -16,10 +17,12 @@
  *   unsigned   weft_core(void)        the number of this core: 0 … WEFT_CORES - 1
  *   void       weft_wait_init(void)   once per core, before its first weft_wait
  *   void       weft_arm(uint32_t t)   weft_wait of this core shall return at t at the latest. A later call replaces an earlier one,
- *                                     which may fire until then: see "Writing a port". t may be now or past: then nothing is
- *                                     promised (the caller looks at the clock again).
+ *                                     which may fire until then: see "Writing a port". t may be now
+ *                                     or past: then nothing is promised (the caller looks at the
+ *                                     clock again).
  *   void       weft_wait(void)        sleep until weft_wake, an interrupt, or the armed time. May return early, for no reason. Must
- *                                     return at once if weft_wake was called since the last weft_wait of this core (like WFE).
+ *                                     return at once if weft_wake was called since the last
+ *                                     weft_wait of this core (like WFE).
  *   void       weft_wake(void)        every core's weft_wait returns, or its next one does. Any context, any core.
  *   weft_irq_t weft_lock(l)           interrupts off on this core, then the lock taken. Any context. Not recursive.
  *   void       weft_unlock(l, irq)    the lock given back, the interrupt state restored
@@ -38,19 +41,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return codes: 0 is success. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic instead. */
+/* Return codes: 0 is success. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic
+ * instead. */
 enum {
   WEFT_OK = 0,
-  WEFT_LATE = 1,         /* cancel, re-post: the event's action has been committed to or was never posted; nothing was withdrawn */
-  WEFT_IGNORED = 2,      /* WEFT_KEEP: the event was in the queue already and stays as it was */
-  WEFT_FULL = 3,         /* weft_ring_put: no room; the message is counted and not kept */
-  WEFT_E_QUEUED = -1,    /* * the event is in the queue already */
-  WEFT_E_HORIZON = -2,   /* * the release time is WEFT_HORIZON us or more from now */
-  WEFT_E_ARENA = -3,     /* * an event outside the memory that its heap can number, or more events than the heap has room for */
-  WEFT_E_CORE = -4,      /* * a queue made for one core used by another; a core started twice */
+  WEFT_LATE = 1, /* cancel, re-post: the event's action has been committed to or was never posted;
+                    nothing was withdrawn */
+  WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was in the queue already and stays as it was */
+  WEFT_FULL = 3,       /* weft_ring_put: no room; the message is counted and not kept */
+  WEFT_E_QUEUED = -1,  /* * the event is in the queue already */
+  WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
+  WEFT_E_ARENA = -3, /* * an event outside the memory that its heap can number, or more events than
+                        the heap has room for */
+  WEFT_E_CORE = -4,  /* * a queue made for one core used by another; a core started twice */
 };
 
-/* How far ahead an event can be posted: the 2^31 us that 32-bit times can be compared over, less 17 s for events that are late. */
+/* How far ahead an event can be posted: the 2^31 us that 32-bit times can be compared over, less 17
+ * s for events that are late. */
 #define WEFT_HORIZON ((1u << 31) - (1u << 24))
 
 #ifdef __cplusplus
@@ -63,7 +70,8 @@ extern "C" {
 #error "weft_mcu needs GCC or clang"
 #endif
 WEFT_NORETURN void weft_panic(const char *what);
-/* Compile-time mutants of the two-core protocol and of arming: tests build each and must see it fail. 0 in every product. */
+/* Compile-time mutants of the two-core protocol and of arming: tests build each and must see it
+ * fail. 0 in every product. */
 #ifndef WEFT_MUTANT
 #define WEFT_MUTANT 0
 #endif
@@ -76,7 +84,8 @@ WEFT_NORETURN void weft_panic(const char *what);
 #endif
 
 /* A mistake of the caller: named in a debug build, a return code otherwise. */
-/* A 32-bit word with a non-zero low and high half, cheap to come by where the lock has just been used. */
+/* A 32-bit word with a non-zero low and high half, cheap to come by where the lock has just been
+ * used. */
 #ifndef WEFT_NEWS
 #define WEFT_NEWS(lock) ((uint32_t)0x00010001)
 #endif

@@ -1,14 +1,20 @@
-/* weft_mcu/reactors.h: reactors (SEMANTICS.md, part III): types, and what reactions call. REACTORS.md is the page for users.
+/* weft_mcu/reactors.h: reactors (SEMANTICS.md, part III): types, and what reactions call.
+ * REACTORS.md is the page for users.
  *
- * The program's C file defines how much it needs (WEFT_RX_REACTIONS, …), includes this, defines its reactions and tables, and includes
- * weft_mcu/reactors_run.h, the engine. One translation unit, so that all sizes and tables are constants to the compiler.
+ * The program's C file defines how much it needs (WEFT_RX_REACTIONS, …), includes this, defines its
+ * reactions and tables, and includes weft_mcu/reactors_run.h, the engine. One translation unit, so
+ * that all sizes and tables are constants to the compiler.
  *
  * Invariants
- *  1. The number of a reaction is its place in the order: whatever a running reaction makes pending has a greater number.
- *  2. A port or action is in its enclave's list of present ones exactly while is_present; the list is emptied when the tag ends.
- *  3. A queue is ordered by time, then microstep; timers (microstep 0) come first among equal times. No event in it is at or before the
- *     current tag. Events for the next microstep are in the list `soon`, not in the queue.
- *  4. Only its own core touches an enclave, except for `inbox` and what goes with it, which are under its lock.
+ *  1. The number of a reaction is its place in the order: whatever a running reaction makes pending
+ *     has a greater number.
+ *  2. A port or action is in its enclave's list of present ones exactly while is_present; the list
+ *     is emptied when the tag ends.
+ *  3. A queue is ordered by time, then microstep; timers (microstep 0) come first among equal
+ *     times. No event in it is at or before the current tag. Events for the next microstep are in
+ *     the list `soon`, not in the queue.
+ *  4. Only its own core touches an enclave, except for `inbox` and what goes with it, which are
+ *     under its lock.
  */
 #ifndef WEFT_MCU_REACTORS_H
 #define WEFT_MCU_REACTORS_H
@@ -32,7 +38,8 @@ void *memset(void *, int, size_t);
 #endif
 
 #ifndef WEFT_RX_REACTIONS
-#error "define WEFT_RX_REACTIONS, the number of reactions, before the include of weft_mcu/reactors.h (REACTORS.md)"
+#error \
+    "define WEFT_RX_REACTIONS, the number of reactions, before the include of weft_mcu/reactors.h (REACTORS.md)"
 #endif
 #ifndef WEFT_RX_TIMERS
 #define WEFT_RX_TIMERS 0
@@ -88,17 +95,22 @@ void *memset(void *, int, size_t);
 #ifndef WEFT_RX_FAST /* 1: `fast` may be asked for; on a host it always may */
 #define WEFT_RX_FAST WEFT_RX_HOST
 #endif
-#ifndef WEFT_RX_STRICT /* 1: a reaction that finds a pool empty stops the program, in release builds as well; lf/ asks for it */
+#ifndef WEFT_RX_STRICT /* 1: a reaction that finds a pool empty stops the program, in release \
+                          builds as well; lf/ asks for it */
 #define WEFT_RX_STRICT 0
 #endif
-#define WEFT_RX_FULL(text) (WEFT_RX_STRICT ? (weft_panic("weft: " text), WEFT_E_FULL) : WEFT_MISTAKE(WEFT_E_FULL, text))
+#define WEFT_RX_FULL(text) \
+  (WEFT_RX_STRICT ? (weft_panic("weft: " text), WEFT_E_FULL) : WEFT_MISTAKE(WEFT_E_FULL, text))
 #ifndef WEFT_RX_SPINLOCK
-#define WEFT_RX_SPINLOCK (WEFT_SPINLOCKS >= 16 ? 8u : 0u) /* this one is the pools', the next the inbox's or the enclaves', the one after the workers' */
+#define WEFT_RX_SPINLOCK                                                                  \
+  (WEFT_SPINLOCKS >= 16 ? 8u : 0u) /* this one is the pools', the next the inbox's or the \
+                                      enclaves', the one after the workers' */
 #endif
 #if WEFT_RX_ENCLAVES > 1 && WEFT_RX_WORKERS > 1
 #error "weft: enclaves or workers, not both: each enclave has one core"
 #endif
-#if WEFT_RX_STATIC && (WEFT_RX_TIMERS || WEFT_RX_EVENTS || WEFT_RX_PHYSICAL || WEFT_RX_DELAYS || WEFT_RX_MODES || WEFT_RX_ENCLAVES > 1)
+#if WEFT_RX_STATIC && (WEFT_RX_TIMERS || WEFT_RX_EVENTS || WEFT_RX_PHYSICAL || WEFT_RX_DELAYS || \
+                       WEFT_RX_MODES || WEFT_RX_ENCLAVES > 1)
 #error "weft: a static schedule has no timers, events, delays, modes or enclaves"
 #endif
 /* Events come from outside of the enclave's own reactions: through the inbox. */
@@ -118,15 +130,20 @@ enum { WEFT_RX_RESET = 1, WEFT_RX_HISTORY = 2 };
 #define WEFT_RX_LOGICAL 0
 #define WEFT_RX_PHYSICAL_IN(enclave) ((enclave) + 1)
 
-/* ---- time ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------ */
 #define WEFT_RX_NSEC(n) ((int64_t)(n))
 #define WEFT_RX_USEC(n) ((int64_t)(n) * 1000)
 #define WEFT_RX_MSEC(n) ((int64_t)(n) * 1000000)
 #define WEFT_RX_SEC(n) ((int64_t)(n) * 1000000000)
 #define WEFT_RX_FOREVER INT64_MAX
-/* ns to ticks, to the nearest, a positive time at least 1 (R22); a constant if ns is one. 32-bit times: see weft_rx_check for the horizon. */
-#define WEFT_RX_TICKS(ns) \
-  (WEFT_TICK_NS == 1 ? (int64_t)(ns) : (ns) <= 0 ? 0 : ((ns) + WEFT_TICK_NS / 2) / WEFT_TICK_NS ? (int64_t)(((ns) + WEFT_TICK_NS / 2) / WEFT_TICK_NS) : 1)
+/* ns to ticks, to the nearest, a positive time at least 1 (R22); a constant if ns is one. 32-bit
+ * times: see weft_rx_check for the horizon. */
+#define WEFT_RX_TICKS(ns)                                    \
+  (WEFT_TICK_NS == 1 ? (int64_t)(ns)                         \
+   : (ns) <= 0       ? 0                                     \
+   : ((ns) + WEFT_TICK_NS / 2) / WEFT_TICK_NS                \
+       ? (int64_t)(((ns) + WEFT_TICK_NS / 2) / WEFT_TICK_NS) \
+       : 1)
 #if WEFT_RX_TIME64
 typedef int64_t weft_rx_time;
 typedef int64_t weft_rx_distance;
@@ -137,7 +154,7 @@ typedef int32_t weft_rx_distance;
 #define WEFT_RX_HORIZON ((int64_t)0x7f000000)
 #endif
 
-/* ---- reactions and triggers ------------------------------------------------------------------------------------------------------ */
+/* ---- reactions and triggers ------------------------------------------------------------------ */
 #if WEFT_RX_HOST
 typedef uint64_t weft_rx_word;
 typedef uint32_t weft_rx_index;
@@ -169,7 +186,7 @@ typedef weft_rx_index weft_rx_trig;
 typedef void (*weft_rx_fn)(void *self);
 typedef struct { weft_rx_fn fn; void *self; } weft_rx_reaction;
 
-/* ---- ports ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 struct weft_rx_port;
 #define WEFT_RX_PORT_FIELDS                                                                    \
   struct weft_rx_port *next; /* in the list of those that are present */                       \
@@ -178,9 +195,19 @@ struct weft_rx_port;
   uint8_t flags
 typedef struct weft_rx_port { WEFT_RX_PORT_FIELDS; } weft_rx_port;
 enum { WEFT_RX_IS_TOKEN = 1, WEFT_RX_IS_ACTION = 2 };
-typedef char weft_rx_plain;         /* the type of `weft_rx_kind` tells plain from token at compile time */
+typedef char weft_rx_plain; /* the type of `weft_rx_kind` tells plain from token at compile time */
 typedef unsigned char weft_rx_tokens;
-#define WEFT_RX_PORT(T) struct { union { weft_rx_port head; struct { WEFT_RX_PORT_FIELDS; }; weft_rx_plain weft_rx_kind[1]; }; T value; }
+#define WEFT_RX_PORT(T)              \
+  struct {                           \
+    union {                          \
+      weft_rx_port head;             \
+      struct {                       \
+        WEFT_RX_PORT_FIELDS;         \
+      };                             \
+      weft_rx_plain weft_rx_kind[1]; \
+    };                               \
+    T value;                         \
+  }
 #define WEFT_RX_OUT(the_trig) {.head = {.trig = (the_trig)}}
 
 typedef struct weft_rx_token {
@@ -198,12 +225,23 @@ typedef struct weft_rx_token {
   void (*destructor)(void *value);                                                             \
   void *(*copy_constructor)(void *value);                                                      \
   uint32_t readers /* how many reactions read the port; 0: not known */
-#define WEFT_RX_TOKEN_PORT(T) \
-  struct { union { weft_rx_port head; struct { WEFT_RX_PORT_FIELDS; }; weft_rx_tokens weft_rx_kind[1]; }; WEFT_RX_TOKEN_FIELDS(T); }
-#define WEFT_RX_TOKEN_OUT(the_trig, the_size) {.head = {.trig = (the_trig), .flags = WEFT_RX_IS_TOKEN}, .element_size = (the_size)}
-typedef WEFT_RX_TOKEN_PORT(void *) weft_rx_token_port; /* what every token port looks like; its value is read and written by memcpy */
+#define WEFT_RX_TOKEN_PORT(T)         \
+  struct {                            \
+    union {                           \
+      weft_rx_port head;              \
+      struct {                        \
+        WEFT_RX_PORT_FIELDS;          \
+      };                              \
+      weft_rx_tokens weft_rx_kind[1]; \
+    };                                \
+    WEFT_RX_TOKEN_FIELDS(T);          \
+  }
+#define WEFT_RX_TOKEN_OUT(the_trig, the_size) \
+  { .head = {.trig = (the_trig), .flags = WEFT_RX_IS_TOKEN}, .element_size = (the_size) }
+typedef WEFT_RX_TOKEN_PORT(void *) weft_rx_token_port; /* what every token port looks like; its
+                                                          value is read and written by memcpy */
 
-/* ---- modes ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- modes ----------------------------------------------------------------------------------- */
 struct weft_rx_mode;
 struct weft_rx_modal;
 struct weft_rx_once;
@@ -225,7 +263,7 @@ typedef struct weft_rx_modal {
   weft_rx_mode *current, *next;
 } weft_rx_modal;
 
-/* ---- what waits in the queue ------------------------------------------------------------------------------------------------------ */
+/* ---- what waits in the queue ----------------------------------------------------------------- */
 #if WEFT_RX_MODES
 #define WEFT_RX_MODE_FIELD weft_rx_mode *mode;
 #define WEFT_RX_OFFSET_FIELD weft_rx_time offset;
@@ -243,7 +281,12 @@ typedef struct weft_rx_timer {
   WEFT_RX_MODE_FIELD
   WEFT_RX_OFFSET_FIELD
 } weft_rx_timer;
-typedef union { uint64_t bits; void *block; weft_rx_token *token; uint8_t bytes[8]; } weft_rx_payload;
+typedef union {
+  uint64_t bits;
+  void *block;
+  weft_rx_token *token;
+  uint8_t bytes[8];
+} weft_rx_payload;
 struct weft_rx_env;
 typedef struct weft_rx_event {
   WEFT_RX_NODE_FIELDS; /* period: 0 */
@@ -253,10 +296,16 @@ typedef struct weft_rx_event {
   weft_rx_payload payload;
   uint8_t has_value, from_outside;
 } weft_rx_event;
-#define WEFT_RX_TIMER(the_offset, the_period, the_trig) \
-  {.time = (weft_rx_time)WEFT_RX_TICKS(the_offset), .period = (weft_rx_time)WEFT_RX_TICKS(the_period), .trig = (the_trig)}
-#define WEFT_RX_TIMER_IN(the_mode, the_offset, the_period, the_trig)                                                               \
-  {.time = (weft_rx_time)WEFT_RX_TICKS(the_offset), .period = (weft_rx_time)WEFT_RX_TICKS(the_period), .trig = (the_trig), .mode = (the_mode)}
+#define WEFT_RX_TIMER(the_offset, the_period, the_trig)                   \
+  {                                                                       \
+    .time = (weft_rx_time)WEFT_RX_TICKS(the_offset),                      \
+    .period = (weft_rx_time)WEFT_RX_TICKS(the_period), .trig = (the_trig) \
+  }
+#define WEFT_RX_TIMER_IN(the_mode, the_offset, the_period, the_trig)                          \
+  {                                                                                           \
+    .time = (weft_rx_time)WEFT_RX_TICKS(the_offset),                                          \
+    .period = (weft_rx_time)WEFT_RX_TICKS(the_period), .trig = (the_trig), .mode = (the_mode) \
+  }
 
 void weft_rx_fire_once(struct weft_rx_env *, weft_rx_event *);
 void weft_rx_fire_ratio(struct weft_rx_env *, weft_rx_event *);
@@ -267,59 +316,117 @@ typedef struct weft_rx_once {
   struct weft_rx_once *more;
   WEFT_RX_MODE_FIELD
 } weft_rx_once;
-#define WEFT_RX_ONCE(the_offset, the_trig) \
-  {.event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), .trig = (the_trig)}
-#define WEFT_RX_ONCE_IN(the_mode, the_offset, the_trig) \
-  {.event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), .trig = (the_trig), .mode = (the_mode)}
+#define WEFT_RX_ONCE(the_offset, the_trig)                                                   \
+  {                                                                                          \
+    .event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), \
+    .trig = (the_trig)                                                                       \
+  }
+#define WEFT_RX_ONCE_IN(the_mode, the_offset, the_trig)                                      \
+  {                                                                                          \
+    .event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), \
+    .trig = (the_trig), .mode = (the_mode)                                                   \
+  }
 /* A period of ticks / per: `whole` ticks, and `rest` / `per` that add up. */
 typedef struct weft_rx_ratio {
   weft_rx_once once;
   weft_rx_time whole;
   uint32_t rest, per, sum;
 } weft_rx_ratio;
-#define WEFT_RX_RATIO(the_offset, ticks, the_per, the_trig)                                                                   \
-  {.once = {.event = {.fire = weft_rx_fire_ratio}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), .trig = (the_trig)},     \
-   .whole = (ticks) / (the_per), .rest = (ticks) % (the_per), .per = (the_per)}
+#define WEFT_RX_RATIO(the_offset, ticks, the_per, the_trig)                     \
+  {                                                                             \
+    .once = {.event = {.fire = weft_rx_fire_ratio},                             \
+             .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset),                 \
+             .trig = (the_trig)},                                               \
+    .whole = (ticks) / (the_per), .rest = (ticks) % (the_per), .per = (the_per) \
+  }
 
-/* ---- actions ---------------------------------------------------------------------------------------------------------------------- */
-#define WEFT_RX_ACTION_MEMBERS                                                                                                 \
-  WEFT_RX_PORT_FIELDS;                                                                                                         \
-  bool has_value;                                                                                                              \
-  uint8_t policy, origin, value_at; /* origin: 0 logical, else 1 + the enclave; value_at: where the value is in the struct */  \
-  uint32_t size;                    /* bytes of the value; of an element of a token */                                         \
-  weft_rx_time min_delay, min_spacing;                                                                                         \
-  weft_rx_time last_time, latest; /* of the event scheduled last; of the greatest tag queued */                                \
-  uint32_t latest_step, queued, spaced; /* spaced: last_time is set */                                                         \
-  weft_rx_event *last               /* the event scheduled last, while it waits and there is a spacing */                      \
-  WEFT_RX_ACTION_MODE
+/* ---- actions --------------------------------------------------------------------------------- */
+#define WEFT_RX_ACTION_MEMBERS                                                                  \
+  WEFT_RX_PORT_FIELDS;                                                                          \
+  bool has_value;                                                                               \
+  uint8_t policy, origin, value_at; /* origin: 0 logical, else 1 + the enclave; value_at: where \
+                                       the value is in the struct */                            \
+  uint32_t size;                    /* bytes of the value; of an element of a token */          \
+  weft_rx_time min_delay, min_spacing;                                                          \
+  weft_rx_time last_time, latest; /* of the event scheduled last; of the greatest tag queued */ \
+  uint32_t latest_step, queued, spaced; /* spaced: last_time is set */                          \
+  weft_rx_event *last /* the event scheduled last, while it waits and there is a spacing */     \
+      WEFT_RX_ACTION_MODE
 #if WEFT_RX_MODES
 #define WEFT_RX_ACTION_MODE ; weft_rx_mode *mode
 #else
 #define WEFT_RX_ACTION_MODE
 #endif
 typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
-#define WEFT_RX_ACTION(T) \
-  struct { union { weft_rx_port head; weft_rx_action action; struct { WEFT_RX_ACTION_MEMBERS; }; weft_rx_plain weft_rx_kind[1]; }; T value; }
-#define WEFT_RX_TOKEN_ACTION(T) \
-  struct { union { weft_rx_port head; weft_rx_action action; struct { WEFT_RX_ACTION_MEMBERS; }; weft_rx_tokens weft_rx_kind[1]; }; WEFT_RX_TOKEN_FIELDS(T); }
-typedef union { weft_rx_port head; weft_rx_action action; struct { WEFT_RX_ACTION_MEMBERS; }; weft_rx_plain weft_rx_kind[1]; } weft_rx_void_action;
+#define WEFT_RX_ACTION(T)            \
+  struct {                           \
+    union {                          \
+      weft_rx_port head;             \
+      weft_rx_action action;         \
+      struct {                       \
+        WEFT_RX_ACTION_MEMBERS;      \
+      };                             \
+      weft_rx_plain weft_rx_kind[1]; \
+    };                               \
+    T value;                         \
+  }
+#define WEFT_RX_TOKEN_ACTION(T)       \
+  struct {                            \
+    union {                           \
+      weft_rx_port head;              \
+      weft_rx_action action;          \
+      struct {                        \
+        WEFT_RX_ACTION_MEMBERS;       \
+      };                              \
+      weft_rx_tokens weft_rx_kind[1]; \
+    };                                \
+    WEFT_RX_TOKEN_FIELDS(T);          \
+  }
+typedef union {
+  weft_rx_port head;
+  weft_rx_action action;
+  struct {
+    WEFT_RX_ACTION_MEMBERS;
+  };
+  weft_rx_plain weft_rx_kind[1];
+} weft_rx_void_action;
 typedef WEFT_RX_TOKEN_ACTION(void *) weft_rx_token_action;
-#define WEFT_RX_ACTION_FIELDS(the_trig, the_delay, the_spacing, the_policy, the_origin)                                        \
-  {.trig = (the_trig), .flags = WEFT_RX_IS_ACTION, .policy = (the_policy), .origin = (the_origin),                             \
-   .min_delay = (weft_rx_time)WEFT_RX_TICKS(the_delay), .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)}
+#define WEFT_RX_ACTION_FIELDS(the_trig, the_delay, the_spacing, the_policy, the_origin) \
+  {                                                                                     \
+    .trig = (the_trig), .flags = WEFT_RX_IS_ACTION, .policy = (the_policy),             \
+    .origin = (the_origin), .min_delay = (weft_rx_time)WEFT_RX_TICKS(the_delay),        \
+    .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)                             \
+  }
 #define WEFT_RX_ACTION_INIT(the_trig, the_delay, the_spacing, the_policy, the_origin) \
   {.action = WEFT_RX_ACTION_FIELDS(the_trig, the_delay, the_spacing, the_policy, the_origin)}
 #define WEFT_RX_VALUE_AT(T) ((uint8_t)offsetof(WEFT_RX_ACTION(T), value))
-#define WEFT_RX_VALUE_INIT(T, the_trig, the_delay, the_spacing, the_policy, the_origin)                                        \
-  {.action = {.trig = (the_trig), .flags = WEFT_RX_IS_ACTION, .policy = (the_policy), .origin = (the_origin),                  \
-   .size = sizeof(T), .value_at = WEFT_RX_VALUE_AT(T),                                                                         \
-   .min_delay = (weft_rx_time)WEFT_RX_TICKS(the_delay), .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)}}
-#define WEFT_RX_TOKEN_ACTION_INIT(element_T, the_trig, the_delay, the_spacing, the_policy, the_origin)                         \
-  {.action = {.trig = (the_trig), .flags = WEFT_RX_IS_ACTION | WEFT_RX_IS_TOKEN, .policy = (the_policy), .origin = (the_origin), \
-   .size = sizeof(element_T), .min_delay = (weft_rx_time)WEFT_RX_TICKS(the_delay), .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)}, \
-   .element_size = sizeof(element_T)}
+#define WEFT_RX_VALUE_INIT(T, the_trig, the_delay, the_spacing, the_policy, the_origin) \
+  {                                                                                     \
+    .action = {                                                                         \
+      .trig = (the_trig),                                                               \
+      .flags = WEFT_RX_IS_ACTION,                                                       \
+      .policy = (the_policy),                                                           \
+      .origin = (the_origin),                                                           \
+      .size = sizeof(T),                                                                \
+      .value_at = WEFT_RX_VALUE_AT(T),                                                  \
+      .min_delay = (weft_rx_time)WEFT_RX_TICKS(the_delay),                              \
+      .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)                           \
+    }                                                                                   \
+  }
+#define WEFT_RX_TOKEN_ACTION_INIT(element_T, the_trig, the_delay, the_spacing, the_policy, \
+                                  the_origin)                                              \
+  {                                                                                        \
+    .action = {.trig = (the_trig),                                                         \
+               .flags = WEFT_RX_IS_ACTION | WEFT_RX_IS_TOKEN,                              \
+               .policy = (the_policy),                                                     \
+               .origin = (the_origin),                                                     \
+               .size = sizeof(element_T),                                                  \
+               .min_delay = (weft_rx_time)WEFT_RX_TICKS(the_delay),                        \
+               .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)},                   \
+    .element_size = sizeof(element_T)                                                      \
+  }
 
-/* ---- delays ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- delays ---------------------------------------------------------------------------------- */
 typedef struct weft_rx_delay {
   weft_rx_port *from, *to_port;
   weft_rx_time interval, latest;
@@ -330,29 +437,38 @@ typedef struct weft_rx_delay {
 } weft_rx_delay;
 /* The port stands right behind the delay. */
 #define WEFT_RX_DELAY(port_T) struct { weft_rx_delay delay; port_T port; }
-#define WEFT_RX_KIND_FLAGS(p) _Generic((p)->weft_rx_kind, weft_rx_plain *: 0, weft_rx_tokens *: WEFT_RX_IS_TOKEN)
-#define WEFT_RX_DELAY_INIT(the_trig, the_from, delay_ns, the_kind, the_enclave)                                                \
-  {.delay = {.from = (weft_rx_port *)(void *)(the_from), .interval = (weft_rx_time)WEFT_RX_TICKS(delay_ns),                    \
-             .size = sizeof((the_from)->value), .value_at = (uint8_t)offsetof(__typeof__(*(the_from)), value),                 \
-             .kind = (the_kind), .to = (the_enclave)},                                                                         \
-   .port = {.head = {.trig = (the_trig), .flags = WEFT_RX_KIND_FLAGS(the_from)}}}
-#define weft_rx_wire_delay(the_delay, the_port, the_size, the_trig, the_from, ns, the_kind, the_enclave)                       \
-  do {                                                                                                                         \
-    weft_rx_delay *weft_d = (the_delay);                                                                                       \
-    weft_d->from = (weft_rx_port *)(void *)(the_from);                                                                         \
-    weft_d->to_port = &(the_port)->head;                                                                                       \
-    weft_d->interval = (weft_rx_time)weft_rx_ticks(ns);                                                                        \
-    weft_d->size = (the_size);                                                                                                 \
-    weft_d->value_at = (uint8_t)offsetof(__typeof__(*(the_port)), value);                                                      \
-    weft_d->kind = (the_kind);                                                                                                 \
-    weft_d->to = (the_enclave);                                                                                                \
-    (the_port)->head.trig = (the_trig);                                                                                        \
-    (the_port)->head.flags = WEFT_RX_KIND_FLAGS(the_port);                                                                     \
+#define WEFT_RX_KIND_FLAGS(p) \
+  _Generic((p)->weft_rx_kind, weft_rx_plain * : 0, weft_rx_tokens * : WEFT_RX_IS_TOKEN)
+#define WEFT_RX_DELAY_INIT(the_trig, the_from, delay_ns, the_kind, the_enclave) \
+  {                                                                             \
+    .delay = {.from = (weft_rx_port *)(void *)(the_from),                       \
+              .interval = (weft_rx_time)WEFT_RX_TICKS(delay_ns),                \
+              .size = sizeof((the_from)->value),                                \
+              .value_at = (uint8_t)offsetof(__typeof__(*(the_from)), value),    \
+              .kind = (the_kind),                                               \
+              .to = (the_enclave)},                                             \
+    .port = {                                                                   \
+      .head = {.trig = (the_trig), .flags = WEFT_RX_KIND_FLAGS(the_from)}       \
+    }                                                                           \
+  }
+#define weft_rx_wire_delay(the_delay, the_port, the_size, the_trig, the_from, ns, the_kind, \
+                           the_enclave)                                                     \
+  do {                                                                                      \
+    weft_rx_delay *weft_d = (the_delay);                                                    \
+    weft_d->from = (weft_rx_port *)(void *)(the_from);                                      \
+    weft_d->to_port = &(the_port)->head;                                                    \
+    weft_d->interval = (weft_rx_time)weft_rx_ticks(ns);                                     \
+    weft_d->size = (the_size);                                                              \
+    weft_d->value_at = (uint8_t)offsetof(__typeof__(*(the_port)), value);                   \
+    weft_d->kind = (the_kind);                                                              \
+    weft_d->to = (the_enclave);                                                             \
+    (the_port)->head.trig = (the_trig);                                                     \
+    (the_port)->head.flags = WEFT_RX_KIND_FLAGS(the_port);                                  \
   } while (0)
 void weft_rx_delay_send(void *delay);
 #if WEFT_RX_STATIC
-/* A delayed connection of a static schedule: what is on its way waits in a ring, and the table triggers weft_rx_hold_arrive whenever something
- * may arrive. */
+/* A delayed connection of a static schedule: what is on its way waits in a ring, and the table
+ * triggers weft_rx_hold_arrive whenever something may arrive. */
 typedef struct weft_rx_hold {
   weft_rx_port *from, *to;
   weft_rx_time interval, *due; /* due: `capacity` of them, as of values */
@@ -362,20 +478,29 @@ typedef struct weft_rx_hold {
   uint8_t value_at;
 } weft_rx_hold;
 #define WEFT_RX_HOLD(port_T) struct { weft_rx_hold hold; port_T port; }
-#define WEFT_RX_HOLD_INIT(the_trig, the_from, the_to, delay_ns, the_values, the_due, the_capacity)                             \
-  {.hold = {.from = (weft_rx_port *)(void *)(the_from), .to = (weft_rx_port *)(void *)(the_to),                                \
-            .interval = (weft_rx_time)WEFT_RX_TICKS(delay_ns), .due = (the_due), .values = (the_values),                       \
-            .size = sizeof((the_from)->value), .capacity = (the_capacity),                                                     \
-            .value_at = (uint8_t)offsetof(__typeof__(*(the_from)), value)},                                                    \
-   .port = {.head = {.trig = (the_trig)}}}
+#define WEFT_RX_HOLD_INIT(the_trig, the_from, the_to, delay_ns, the_values, the_due, the_capacity) \
+  {                                                                                                \
+    .hold = {.from = (weft_rx_port *)(void *)(the_from),                                           \
+             .to = (weft_rx_port *)(void *)(the_to),                                               \
+             .interval = (weft_rx_time)WEFT_RX_TICKS(delay_ns),                                    \
+             .due = (the_due),                                                                     \
+             .values = (the_values),                                                               \
+             .size = sizeof((the_from)->value),                                                    \
+             .capacity = (the_capacity),                                                           \
+             .value_at = (uint8_t)offsetof(__typeof__(*(the_from)), value)},                       \
+    .port = {                                                                                      \
+      .head = {.trig = (the_trig)}                                                                 \
+    }                                                                                              \
+  }
 void weft_rx_hold_send(void *hold);
 void weft_rx_hold_arrive(void *hold);
 #endif
 
-/* ---- the program's tables --------------------------------------------------------------------------------------------------------- */
+/* ---- the program's tables -------------------------------------------------------------------- */
 typedef struct { weft_rx_timer *first; uint32_t count, stride; } weft_rx_range;
 typedef struct { weft_rx_time gap; weft_rx_trig trig; } weft_rx_slot;
-#define WEFT_RX_LAST_GAP (WEFT_RX_TIME64 ? (weft_rx_time)(INT64_MAX / 4) : (weft_rx_time)0x80000000u)
+#define WEFT_RX_LAST_GAP \
+  (WEFT_RX_TIME64 ? (weft_rx_time)(INT64_MAX / 4) : (weft_rx_time)0x80000000u)
 #define WEFT_RX_SLOTS_END {WEFT_RX_LAST_GAP, 0} /* behind the last slot */
 typedef struct { uint8_t from, to; int64_t delay_ns; } weft_rx_link;
 typedef struct {

@@ -1,4 +1,5 @@
-/* weft_mcu/reactors_run.h: the engine, included once, at the end of the program's file, where its tables are known. */
+/* weft_mcu/reactors_run.h: the engine, included once, at the end of the program's file, where its
+ * tables are known. */
 #ifndef WEFT_MCU_REACTORS_RUN_H
 #define WEFT_MCU_REACTORS_RUN_H
 #ifndef WEFT_MCU_REACTORS_H
@@ -53,7 +54,8 @@ __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft
   }
 #endif
 }
-static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high, const weft_rx_options *options) {
+static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
+                          const weft_rx_options *options) {
   WEFT_RX_TABLE weft_rx_program *program = WEFT_RX_PROGRAM(env);
 #if WEFT_RX_ASYNC
   env->stopped = false;
@@ -61,7 +63,8 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high, c
   env->now = env->start = start;
   env->high = high;
 #if WEFT_RX_BIT_TABLE
-  for (unsigned i = 0; i < 32; i++) env->bits[0x077cb531u << i >> 27] = (uint8_t)(i * WEFT_RX_BIT_STEP);
+  for (unsigned i = 0; i < 32; i++)
+    env->bits[0x077cb531u << i >> 27] = (uint8_t)(i * WEFT_RX_BIT_STEP);
 #endif
   env->step = UINT32_MAX; /* the microstep before the start tag */
   env->start_ns = weft_rx_logical_of(env);
@@ -78,12 +81,15 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high, c
   env->capacity = WEFT_RX_QUEUED + 1;
 #endif
 #endif
-  if (options->timeout_ns >= 0) env->stop = (weft_rx_event){.fire = weft_rx_fire_stop, .time = start + (weft_rx_time)weft_rx_ticks(options->timeout_ns)};
+  if (options->timeout_ns >= 0)
+    env->stop = (weft_rx_event){.fire = weft_rx_fire_stop,
+                                .time = start + (weft_rx_time)weft_rx_ticks(options->timeout_ns)};
 #if !WEFT_RX_STATIC
   if (env->stop.fire) weft_rx_insert_event(env, &env->stop);
 #if WEFT_RX_TIMERS
   for (unsigned k = 0; k < program->ranges; k++)
-    for (uint32_t i = weft_rx_timers[program->first_range + k].count; i--;) { /* the last first: of equal ones each goes to the front */
+    for (uint32_t i = weft_rx_timers[program->first_range + k].count;
+         i--;) { /* the last first: of equal ones each goes to the front */
       weft_rx_timer *timer = weft_rx_in_range(&weft_rx_timers[program->first_range + k], i);
 #if WEFT_RX_MODES
       timer->offset = timer->time;

@@ -1,4 +1,5 @@
-/* port.c: start-up of both cores, the clock's upper half, semihosting. Both begin at the same reset: it picks its stack by core. */
+/* port.c: start-up of both cores, the clock's upper half, semihosting. Both begin at the same
+ * reset: it picks its stack by core. */
 #include "weft_mcu/platform.h"
 
 weft_lock_t an521_locks[WEFT_SPINLOCKS + 1];
@@ -52,9 +53,10 @@ __attribute__((used)) void an521_begin(void) {
   for (;;) __asm volatile("wfe");
 }
 __attribute__((naked)) static void reset(void) {
-  __asm volatile("ldr r0, =0x5001f000\n\tldr r0, [r0]\n\tcmp r0, #0\n\tldr r1, =__stack0\n\tbeq 1f\n\tldr r1, =__stack1\n1: mov sp, r1\n\tb an521_begin\n\t.ltorg");
+  __asm volatile(
+      "ldr r0, =0x5001f000\n\tldr r0, [r0]\n\tcmp r0, #0\n\tldr r1, =__stack0\n\tbeq 1f\n\tldr r1, =__stack1\n1: mov sp, r1\n\tb an521_begin\n\t.ltorg");
 }
 static void fault(void) { an521_exit(78); }
 extern uint32_t __stack0;
-__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {(void (*)(void))(uintptr_t)&__stack0, reset,
-  fault, fault, fault, fault, fault, fault};
+__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {
+    (void (*)(void))(uintptr_t)&__stack0, reset, fault, fault, fault, fault, fault, fault};

@@ -1,8 +1,10 @@
-/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. Run in QEMU (mps2-an521); never on the board.
+/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. Run in QEMU (mps2-an521);
+ * never on the board.
  *
- * The clock is the FPGA's microsecond counter (32 bits; weft_now64 counts its turns, so ask it at least once an hour). Each core's alarm is a CMSDK
- * timer whose line is pending but not enabled (SEVONPEND), restarted by weft_wait when it covers only part of the time: 20 counts a
- * microsecond in 32 bits are 214 s. QEMU's WFE returns at once, so there the alarm is never needed.
+ * The clock is the FPGA's microsecond counter (32 bits; weft_now64 counts its turns, so ask it at
+ * least once an hour). Each core's alarm is a CMSDK timer whose line is pending but not enabled
+ * (SEVONPEND), restarted by weft_wait when it covers only part of the time: 20 counts a microsecond
+ * in 32 bits are 214 s. QEMU's WFE returns at once, so there the alarm is never needed.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -11,8 +13,15 @@
 #define WEFT_HOT
 #define WEFT_REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
 enum {
-  CPU_ID = 0x5001f000, CPUWAIT = 0x50021118, FPGAIO_COUNTER = 0x50302018, FPGAIO_PRESCALE = 0x5030201c, CMSDK_TIMER0 = 0x50000000,
-  NVIC_ICPR = 0xe000e280, SCR = 0xe000ed10, TIMER0_LINE = 3, ALARM_LONGEST = 100000000,
+  CPU_ID = 0x5001f000,
+  CPUWAIT = 0x50021118,
+  FPGAIO_COUNTER = 0x50302018,
+  FPGAIO_PRESCALE = 0x5030201c,
+  CMSDK_TIMER0 = 0x50000000,
+  NVIC_ICPR = 0xe000e280,
+  SCR = 0xe000ed10,
+  TIMER0_LINE = 3,
+  ALARM_LONGEST = 100000000,
 };
 typedef struct { uint32_t word; } weft_lock_t;
 typedef uint32_t weft_irq_t;
@@ -28,8 +37,9 @@ WEFT_INLINE uint64_t weft_now64(void) { return an521_now64(); }
 WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(CPU_ID); }
 WEFT_INLINE void weft_wait_init(void) { WEFT_REG(SCR) = 16; /* SEVONPEND */ }
 WEFT_INLINE void weft_wake(void) { __asm volatile("dsb\n\tsev" ::: "memory"); }
-/* The timer stands still from the first write to the last, so no old alarm fires in between. Interrupts are off: one that came between
- * the look at the clock and the start would make the alarm late by as much. */
+/* The timer stands still from the first write to the last, so no old alarm fires in between.
+ * Interrupts are off: one that came between the look at the clock and the start would make the
+ * alarm late by as much. */
 WEFT_INLINE void an521_start_timer(unsigned core) {
   uint32_t irq;
   __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
@@ -58,8 +68,11 @@ WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
   uint32_t got;
   __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
   if (l != WEFT_LOCAL)
-    __asm volatile("1: ldrex %0, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tstrex %0, %2, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tdmb"
-                   : "=&r"(got) : "r"(&l->word), "r"(1) : "cc", "memory");
+    __asm volatile(
+        "1: ldrex %0, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tstrex %0, %2, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tdmb"
+        : "=&r"(got)
+        : "r"(&l->word), "r"(1)
+        : "cc", "memory");
   return irq;
 }
 WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {

@@ -1,4 +1,5 @@
-/* memory.c: the four functions that the compiler may call in a program without a C library. Linked only if it does. */
+/* memory.c: the four functions that the compiler may call in a program without a C library. Linked
+ * only if it does. */
 #include <stddef.h>
 #include <stdint.h>
 void *memset(void *to, int value, size_t n);

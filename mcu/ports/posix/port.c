@@ -1,10 +1,12 @@
-/* port.c: the host port. One mutex protects everything below; `changed` is signalled whenever a waiting core should look again. */
+/* port.c: the host port. One mutex protects everything below; `changed` is signalled whenever a
+ * waiting core should look again. */
 #include "weft_mcu/platform.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1] = {[0 ... WEFT_SPINLOCKS] = {PTHREAD_MUTEX_INITIALIZER}};
+weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1] = {
+    [0 ... WEFT_SPINLOCKS] = {PTHREAD_MUTEX_INITIALIZER}};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;

@@ -1,8 +1,9 @@
-/* A host with threads: for trying programs out and for tests under the sanitizers. Real time, or virtual time that goes on only when
- * every core waits (weft_posix_virtual).
+/* A host with threads: for trying programs out and for tests under the sanitizers. Real time, or
+ * virtual time that goes on only when every core waits (weft_posix_virtual).
  *
- * A core is a thread: the main program is core 0, weft_start_core makes core 1. There are no interrupts; any other thread may post
- * to a queue that has a lock (call weft_posix_outside() first in virtual time). weft_wait sleeps to the exact time: nothing is polled.
+ * A core is a thread: the main program is core 0, weft_start_core makes core 1. There are no
+ * interrupts; any other thread may post to a queue that has a lock (call weft_posix_outside() first
+ * in virtual time). weft_wait sleeps to the exact time: nothing is polled.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -20,7 +21,8 @@ extern weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&weft_posix_locks[WEFT_SPINLOCKS])
 
 uint64_t weft_posix_now(void);
-/* The clock in ns since 1970, counted on by the monotonic clock; in virtual time weft_now64() * 1000. */
+/* The clock in ns since 1970, counted on by the monotonic clock; in virtual time weft_now64() *
+ * 1000. */
 int64_t weft_posix_now_ns(void);
 unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);
@@ -28,7 +30,8 @@ void weft_posix_wait(void);
 void weft_posix_wake(void);
 /* Before anything else: virtual time, beginning at `start` us. */
 void weft_posix_virtual(uint64_t start);
-/* The main program waits until core 1's function has returned (in virtual time it counts as waiting meanwhile). */
+/* The main program waits until core 1's function has returned (in virtual time it counts as waiting
+ * meanwhile). */
 void weft_posix_join(void);
 
 WEFT_INLINE uint64_t weft_now64(void) { return weft_posix_now(); }

@@ -20,7 +20,8 @@ void uart_puts(const char *text) {
 }
 /* Division by subtraction: no divider, no libgcc, ten digits at most. */
 void uart_put_u32(uint32_t value) {
-  static const uint32_t tens[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
+  static const uint32_t tens[] = {1000000000, 100000000, 10000000, 1000000, 100000,
+                                  10000,      1000,      100,      10,      1};
   bool begun = false;
   for (unsigned i = 0; i < 10; i++) {
     char digit = '0';

@@ -3,8 +3,9 @@
 
 _Alignas(8) struct weft_local weft_local = {0, 1};
 
-/* One word to core 1's boot code, and its answer. The boot code waits for the sequence 0, 0, 1, vectors, stack, entry and echoes
- * every word; a wrong echo begins the sequence again (RP2040 datasheet, 2.8.2). */
+/* One word to core 1's boot code, and its answer. The boot code waits for the sequence 0, 0, 1,
+ * vectors, stack, entry and echoes every word; a wrong echo begins the sequence again (RP2040
+ * datasheet, 2.8.2). */
 static uint32_t say(uint32_t word) {
   if (!word) {
     while (WEFT_REG(SIO_FIFO_ST) & 1) (void)WEFT_REG(SIO_FIFO_RD);
@@ -25,13 +26,18 @@ int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
 #if !defined(WEFT_PICO_SDK) && WEFT_DEBUG
   *(uint32_t *)stack = WEFT_STACK_GUARD;
 #endif
-  uint32_t words[6] = {0, 0, 1, WEFT_REG(PPB_VTOR), (uint32_t)(uintptr_t)stack + (uint32_t)bytes, (uint32_t)(uintptr_t)fn};
+  uint32_t words[6] = {0,
+                       0,
+                       1,
+                       WEFT_REG(PPB_VTOR),
+                       (uint32_t)(uintptr_t)stack + (uint32_t)bytes,
+                       (uint32_t)(uintptr_t)fn};
   for (unsigned i = 0; i < 6; i = say(words[i]) == words[i] ? i + 1 : 0) {}
   return WEFT_OK;
 }
 
-/* Weak: a program may bring its own. Writes the text to UART 0 (set up by the program or not at all: then only the stop is seen)
- * and stops this core at a breakpoint. */
+/* Weak: a program may bring its own. Writes the text to UART 0 (set up by the program or not at
+ * all: then only the stop is seen) and stops this core at a breakpoint. */
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (!(WEFT_REG(RESETS_RESET) & 1u << 22))

@@ -1,20 +1,38 @@
 /* start.c: from reset to main: memory, clocks, the timer's tick.
  *
- * The crystal (12 MHz) drives clk_ref and, through the watchdog's divider, the 1 MHz tick of the timer; the system PLL makes
- * 125 MHz for clk_sys and clk_peri (VCO 1500 MHz = 12 MHz * 125, divided by 6 and 2). The USB PLL stays off.
+ * The crystal (12 MHz) drives clk_ref and, through the watchdog's divider, the 1 MHz tick of the
+ * timer; the system PLL makes
+ * 125 MHz for clk_sys and clk_peri (VCO 1500 MHz = 12 MHz * 125, divided by 6 and 2). The USB PLL
+ *     stays off.
  */
 #include "weft_mcu/platform.h"
 
-extern uint32_t __weft_bss_start, __weft_bss_end, __weft_data_start, __weft_data_end, __weft_data_load;
+extern uint32_t __weft_bss_start, __weft_bss_end, __weft_data_start, __weft_data_end,
+    __weft_data_load;
 int main(void);
 void weft_start(void);
 
-enum { SET = 0x2000, CLR = 0x3000, UNTIL = 0x1000 }; /* aliases of a register; UNTIL in the place of one that is not used: wait for these bits */
-enum { IO_BANK0 = 1u << 5, PADS_BANK0 = 1u << 8, PLL_SYS = 1u << 12, TIMER = 1u << 21, CORE1 = 1u << 16 };
+enum {
+  SET = 0x2000,
+  CLR = 0x3000,
+  UNTIL = 0x1000
+}; /* aliases of a register; UNTIL in the place of one that is not used: wait for these bits */
+enum {
+  IO_BANK0 = 1u << 5,
+  PADS_BANK0 = 1u << 8,
+  PLL_SYS = 1u << 12,
+  TIMER = 1u << 21,
+  CORE1 = 1u << 16
+};
 /* Six bytes a step: the address above 0x40000000 in words, the value in halves. */
-#define STEP(address, value) {(uint16_t)(((address) - 0x40000000u) >> 2), (uint16_t)(value), (uint16_t)((uint32_t)(value) >> 16)}
+#define STEP(address, value)                                     \
+  {                                                              \
+    (uint16_t)(((address)-0x40000000u) >> 2), (uint16_t)(value), \
+        (uint16_t)((uint32_t)(value) >> 16)                      \
+  }
 static const struct { uint16_t place, low, high; } steps[] = {
-  /* Core 1 may still run what was here before a soft reset: force it off, and on again into its boot code. */
+  /* Core 1 may still run what was here before a soft reset: force it off, and on again into its
+   * boot code. */
   STEP(PSM_FRCE_OFF + SET, CORE1),
   STEP(PSM_FRCE_OFF + UNTIL, CORE1),
   STEP(PSM_FRCE_OFF + CLR, CORE1),
@@ -46,7 +64,8 @@ static const struct { uint16_t place, low, high; } steps[] = {
 /* In flash and without data or bss: it runs before they exist. */
 static void clocks(void) {
   for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
-    uint32_t address = 0x40000000u + 4u * steps[i].place, value = steps[i].low | (uint32_t)steps[i].high << 16;
+    uint32_t address = 0x40000000u + 4u * steps[i].place,
+             value = steps[i].low | (uint32_t)steps[i].high << 16;
     if ((address & CLR) == UNTIL)
       while (value & ~WEFT_REG(address - UNTIL)) {}
     else WEFT_REG(address) = value;
@@ -55,7 +74,9 @@ static void clocks(void) {
 }
 
 void weft_start(void) {
-  for (uint32_t *p = &__weft_data_start, *from = &__weft_data_load; p != &__weft_data_end && p != from;) *p++ = *from++;
+  for (uint32_t *p = &__weft_data_start, *from = &__weft_data_load;
+       p != &__weft_data_end && p != from;)
+    *p++ = *from++;
   for (uint32_t *p = &__weft_bss_start; p != &__weft_bss_end;) *p++ = 0;
 #if WEFT_DEBUG
   __weft_stack0_end = WEFT_STACK_GUARD;

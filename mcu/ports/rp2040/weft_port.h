@@ -1,14 +1,18 @@
-/* The RP2040 by its registers: two Cortex-M0+, the 1 MHz timer, hardware spin locks, the event register.
+/* The RP2040 by its registers: two Cortex-M0+, the 1 MHz timer, hardware spin locks, the event
+ * register.
  *
- * Each core sleeps in WFE. Its alarm (0 for core 0, 1 for core 1) is enabled in the timer but not in the NVIC, and SEVONPEND is
- * set: when the alarm's line becomes pending the core gets an event and no handler runs. A line that is pending already gives no second
- * event, so weft_arm clears it, and after it has set the alarm: the old one may fire until then. If it is the new one that fires in between
- * and is cleared, its time has come, which the caller sees: it looks at the clock after arming (the timer fires on equality only).
+ * Each core sleeps in WFE. Its alarm (0 for core 0, 1 for core 1) is enabled in the timer but not
+ * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending the core gets an event
+ * and no handler runs. A line that is pending already gives no second event, so weft_arm clears it,
+ * and after it has set the alarm: the old one may fire until then. If it is the new one that fires
+ * in between and is cleared, its time has come, which the caller sees: it looks at the clock after
+ * arming (the timer fires on equality only).
  *
- * Ordering: the M0+ has no write buffer and performs accesses in program order, so a compiler barrier is all a lock needs here.
+ * Ordering: the M0+ has no write buffer and performs accesses in program order, so a compiler
+ * barrier is all a lock needs here.
  *
- * Under the pico-sdk define WEFT_PICO_SDK; alarms 0 and 1 must be free (the SDK's default pool uses 3) and the spin locks chosen
- * by WEFT_SPINLOCK(n) must be ones the program owns.
+ * Under the pico-sdk define WEFT_PICO_SDK; alarms 0 and 1 must be free (the SDK's default pool uses
+ * 3) and the spin locks chosen by WEFT_SPINLOCK(n) must be ones the program owns.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -29,12 +33,15 @@
 typedef volatile uint32_t weft_lock_t;
 typedef uint32_t weft_irq_t;
 #define WEFT_SPINLOCKS 32
-#define WEFT_SPINLOCK(n) ((weft_lock_t *)(uintptr_t)((uint32_t)SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
-/* An ordinary word that is never zero, the second of an aligned pair: so the low half of its address is not zero (WEFT_NEWS). */
+#define WEFT_SPINLOCK(n) \
+  ((weft_lock_t *)(uintptr_t)((uint32_t)SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
+/* An ordinary word that is never zero, the second of an aligned pair: so the low half of its
+ * address is not zero (WEFT_NEWS). */
 extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
 #define WEFT_LOCAL (&weft_local.lock)
 
-/* The address of a lock has two non-zero halves: 0xd000 and 0x0100 … 0x017c, and 0x20xx and a multiple of 8, plus 4. */
+/* The address of a lock has two non-zero halves: 0xd000 and 0x0100 … 0x017c, and 0x20xx and a
+ * multiple of 8, plus 4. */
 #define WEFT_NEWS(lock) ((uint32_t)(uintptr_t)(lock))
 
 #define WEFT_BARRIER() __asm volatile("" ::: "memory")
@@ -42,7 +49,8 @@ extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
 WEFT_INLINE uint32_t weft_now32(void) { return WEFT_REG(TIMER_TIMERAWL); }
 WEFT_INLINE uint64_t weft_now64(void) {
   uint32_t high = WEFT_REG(TIMER_TIMERAWH), low, again;
-  while (low = WEFT_REG(TIMER_TIMERAWL), again = WEFT_REG(TIMER_TIMERAWH), again != high) high = again;
+  while (low = WEFT_REG(TIMER_TIMERAWL), again = WEFT_REG(TIMER_TIMERAWH), again != high)
+    high = again;
   return (uint64_t)high << 32 | low;
 }
 WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(SIO_CPUID); }
@@ -57,8 +65,10 @@ WEFT_INLINE void weft_arm(uint32_t t) {
   uint32_t line = 1u << core;
   if (WEFT_MUTANT != 8) WEFT_REG(TIMER_ALARM0 + 4 * core) = t;
   WEFT_REG(TIMER_INTR) = line;     /* the timer's latch, which holds the line up, … */
-  WEFT_REG(PPB_NVIC_ICPR) = line;  /* … before the NVIC's, which a line that is up would set again */
-  if (WEFT_MUTANT == 8) WEFT_REG(TIMER_ALARM0 + 4 * core) = t; /* mutant: an old alarm leaves the line up, the new one makes no edge */
+  WEFT_REG(PPB_NVIC_ICPR) = line; /* … before the NVIC's, which a line that is up would set again */
+  if (WEFT_MUTANT == 8)
+    WEFT_REG(TIMER_ALARM0 + 4 * core) =
+        t; /* mutant: an old alarm leaves the line up, the new one makes no edge */
 }
 
 WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
@@ -70,7 +80,8 @@ WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
 }
 WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
   WEFT_BARRIER();
-  *l = (uint32_t)(uintptr_t)l; /* any value gives a spin lock back; a local lock must not become 0 */
+  *l =
+      (uint32_t)(uintptr_t)l; /* any value gives a spin lock back; a local lock must not become 0 */
   __asm volatile("msr primask, %0" ::"h"(irq) : "memory");
 }
 WEFT_INLINE void weft_lock_thread(weft_lock_t *l) {
@@ -84,68 +95,73 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   __asm volatile("cpsie i" ::: "memory");
 }
 
-/* The search of the sorted list (src/list_queue.c), from `at` on: 11 cycles an entry passed. GCC would take 14. next->time is at offset 4. */
-#define WEFT_SEARCH_RING(head, time, at, next, end)                                                           \
-  do {                                                                                                        \
-    uint32_t weft_distance;                                                                                   \
-    __asm goto("1: ldr %[n], [%[a]]\n\tcmp %[n], %[h]\n\tbeq %l[" #end "]\n\t"                               \
-               "ldr %[d], [%[n], #4]\n\tsub %[d], %[d], %[t]\n\tbpl 2f\n\t"                                 \
-               "mov %[a], %[n]\n\tb 1b\n"                                                                    \
-               "2: bne %l[" #end "]"                                                                          \
-               : [a] "+&l"(at), [n] "=&l"(next), [d] "=&l"(weft_distance)                                      \
-               : [h] "l"(head), [t] "l"(time)                                                                 \
-               : "cc", "memory"                                                                               \
-               : end);                                                                                        \
+/* The search of the sorted list (src/list_queue.c), from `at` on: 11 cycles an entry passed. GCC
+ * would take 14. next->time is at offset 4. */
+#define WEFT_SEARCH_RING(head, time, at, next, end)                         \
+  do {                                                                      \
+    uint32_t weft_distance;                                                 \
+    __asm goto("1: ldr %[n], [%[a]]\n\tcmp %[n], %[h]\n\tbeq %l[" #end      \
+               "]\n\t"                                                      \
+               "ldr %[d], [%[n], #4]\n\tsub %[d], %[d], %[t]\n\tbpl 2f\n\t" \
+               "mov %[a], %[n]\n\tb 1b\n"                                   \
+               "2: bne %l[" #end "]"                                        \
+               : [a] "+&l"(at), [n] "=&l"(next), [d] "=&l"(weft_distance)   \
+               : [h] "l"(head), [t] "l"(time)                               \
+               : "cc", "memory"                                             \
+               : end);                                                      \
   } while (0)
 
-/* The loops of the heap (heap_queue.c), for the same reason: they need all low registers, and none of them moved to and fro. Without
- * optimisation one of these is the frame's. */
+/* The loops of the heap (heap_queue.c), for the same reason: they need all low registers, and none
+ * of them moved to and fro. Without optimisation one of these is the frame's. */
 #ifdef __OPTIMIZE__
-#define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                            \
-  do {                                                                                                        \
-    register uint32_t weft_a __asm("r4"), weft_b __asm("r5"), weft_x, weft_y, weft_child;                     \
-    __asm goto("b 2f\n"                                                                                       \
-               "1: add %[x], %[o], %[c]\n\tldm %[x]!, {r4, r5}\n\tlsr %[y], r4, #14\n\tlsr %[x], r5, #14\n\t" \
-               "ldr %[y], [%[t], %[y]]\n\tldr %[x], [%[t], %[x]]\n\tsub %[y], %[y], %[x]\n\tbpl 3f\n\t"       \
-               "str r4, [%[o], %[h]]\n\tmov %[h], %[c]\n"                                                     \
-               "2: add %[c], %[h], %[h]\n\tcmp %[c], %[e]\n\tblo 1b\n\tb 4f\n"                                \
-               "3: beq %l[" #tie "]\n\tadd %[c], #4\n\tstr r5, [%[o], %[h]]\n\tmov %[h], %[c]\n\t"            \
-               "add %[c], %[c]\n\tcmp %[c], %[e]\n\tblo 1b\n4:"                                               \
-               : [h] "+&l"(hole), "=&l"(weft_a), "=&l"(weft_b), [x] "=&l"(weft_x), [y] "=&l"(weft_y),         \
-                 [c] "=&l"(weft_child)                                                                        \
-               : [o] "l"(one), [t] "l"(times), [e] "h"(end)                                                   \
-               : "cc", "memory"                                                                               \
-               : tie);                                                                                        \
+#define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                 \
+  do {                                                                                             \
+    register uint32_t weft_a __asm("r4"), weft_b __asm("r5"), weft_x, weft_y, weft_child;          \
+    __asm goto(                                                                                    \
+        "b 2f\n"                                                                                   \
+        "1: add %[x], %[o], %[c]\n\tldm %[x]!, {r4, r5}\n\tlsr %[y], r4, #14\n\tlsr %[x], r5, #14\n\t" \
+        "ldr %[y], [%[t], %[y]]\n\tldr %[x], [%[t], %[x]]\n\tsub %[y], %[y], %[x]\n\tbpl 3f\n\t"   \
+        "str r4, [%[o], %[h]]\n\tmov %[h], %[c]\n"                                                 \
+        "2: add %[c], %[h], %[h]\n\tcmp %[c], %[e]\n\tblo 1b\n\tb 4f\n"                            \
+        "3: beq %l[" #tie                                                                          \
+        "]\n\tadd %[c], #4\n\tstr r5, [%[o], %[h]]\n\tmov %[h], %[c]\n\t"                          \
+        "add %[c], %[c]\n\tcmp %[c], %[e]\n\tblo 1b\n4:"                                           \
+        : [h] "+&l"(hole), "=&l"(weft_a),                                                          \
+          "=&l"(weft_b), [x] "=&l"(weft_x), [y] "=&l"(weft_y), [c] "=&l"(weft_child)               \
+        : [o] "l"(one), [t] "l"(times), [e] "h"(end)                                               \
+        : "cc", "memory"                                                                           \
+        : tie);                                                                                    \
   } while (0)
 /* The entry is kept in lr, which is free: to free another one costs four cycles more. */
-#define WEFT_HEAP_CLIMB(one, base, hole, time, entry, tie)                                                    \
-  do {                                                                                                        \
-    __label__ weft_tied;                                                                                      \
-    register uint32_t weft_kept __asm("lr") = (entry);                                                        \
-    uint32_t weft_above, weft_up, weft_e, weft_x, weft_m;                                                     \
-    __asm goto("lsr %[a], %[h], #5\n\tlsl %[a], #2\n\tbeq 4f\n"                                               \
-               "1: ldr %[u], [%[o], %[a]]\n\tlsr %[e], %[u], #14\n\tadd %[e], %[e], %[b]\n\t"                 \
-               "ldr %[x], [%[e], #4]\n\tcmp %[t], %[x]\n\tbpl 4f\n\t"                                         \
-               "lsr %[m], %[h], #3\n\tlsl %[m], #2\n\tldr %[x], [%[o], %[m]]\n\tstr %[x], [%[o], %[h]]\n\t"   \
-               "lsr %[x], #14\n\tstrh %[h], [%[b], %[x]]\n\t"                                                 \
-               "lsr %[h], %[m], #3\n\tlsl %[h], #2\n\tldr %[x], [%[o], %[h]]\n\tstr %[x], [%[o], %[m]]\n\t"   \
-               "lsr %[x], #14\n\tstrh %[m], [%[b], %[x]]\n\t"                                                 \
-               "str %[u], [%[o], %[h]]\n\tstrh %[h], [%[e]]\n\tmov %[h], %[a]\n\t"                            \
-               "lsr %[a], %[h], #5\n\tlsl %[a], #2\n\tbne 1b\n\tb 4f\n"                                       \
-               "3: str %[u], [%[o], %[h]]\n\tstrh %[h], [%[e]]\n\tmov %[h], %[a]\n"                           \
-               "4: lsr %[a], %[h], #3\n\tlsl %[a], #2\n\tbeq 5f\n\t"                                          \
-               "ldr %[u], [%[o], %[a]]\n\tlsr %[e], %[u], #14\n\tadd %[e], %[e], %[b]\n\t"                    \
-               "ldr %[x], [%[e], #4]\n\tcmp %[t], %[x]\n\tbmi 3b\n\tbeq %l[weft_tied]\n5:"                    \
-               : [h] "+&l"(hole), [a] "=&l"(weft_above), [u] "=&l"(weft_up), [e] "=&l"(weft_e),               \
-                 [x] "=&l"(weft_x), [m] "=&l"(weft_m), "+r"(weft_kept)                                        \
-               : [o] "l"(one), [b] "l"(base), [t] "h"(time)                                                   \
-               : "cc", "memory"                                                                               \
-               : weft_tied);                                                                                  \
-    (entry) = weft_kept;                                                                                      \
-    break;                                                                                                    \
-  weft_tied:                                                                                                  \
-    (entry) = weft_kept;                                                                                      \
-    goto tie;                                                                                                 \
+#define WEFT_HEAP_CLIMB(one, base, hole, time, entry, tie)                                         \
+  do {                                                                                             \
+    __label__ weft_tied;                                                                           \
+    register uint32_t weft_kept __asm("lr") = (entry);                                             \
+    uint32_t weft_above, weft_up, weft_e, weft_x, weft_m;                                          \
+    __asm goto(                                                                                    \
+        "lsr %[a], %[h], #5\n\tlsl %[a], #2\n\tbeq 4f\n"                                           \
+        "1: ldr %[u], [%[o], %[a]]\n\tlsr %[e], %[u], #14\n\tadd %[e], %[e], %[b]\n\t"             \
+        "ldr %[x], [%[e], #4]\n\tcmp %[t], %[x]\n\tbpl 4f\n\t"                                     \
+        "lsr %[m], %[h], #3\n\tlsl %[m], #2\n\tldr %[x], [%[o], %[m]]\n\tstr %[x], [%[o], %[h]]\n\t" \
+        "lsr %[x], #14\n\tstrh %[h], [%[b], %[x]]\n\t"                                             \
+        "lsr %[h], %[m], #3\n\tlsl %[h], #2\n\tldr %[x], [%[o], %[h]]\n\tstr %[x], [%[o], %[m]]\n\t" \
+        "lsr %[x], #14\n\tstrh %[m], [%[b], %[x]]\n\t"                                             \
+        "str %[u], [%[o], %[h]]\n\tstrh %[h], [%[e]]\n\tmov %[h], %[a]\n\t"                        \
+        "lsr %[a], %[h], #5\n\tlsl %[a], #2\n\tbne 1b\n\tb 4f\n"                                   \
+        "3: str %[u], [%[o], %[h]]\n\tstrh %[h], [%[e]]\n\tmov %[h], %[a]\n"                       \
+        "4: lsr %[a], %[h], #3\n\tlsl %[a], #2\n\tbeq 5f\n\t"                                      \
+        "ldr %[u], [%[o], %[a]]\n\tlsr %[e], %[u], #14\n\tadd %[e], %[e], %[b]\n\t"                \
+        "ldr %[x], [%[e], #4]\n\tcmp %[t], %[x]\n\tbmi 3b\n\tbeq %l[weft_tied]\n5:"                \
+        : [h] "+&l"(hole), [a] "=&l"(weft_above), [u] "=&l"(weft_up), [e] "=&l"(weft_e),           \
+          [x] "=&l"(weft_x), [m] "=&l"(weft_m), "+r"(weft_kept)                                    \
+        : [o] "l"(one), [b] "l"(base), [t] "h"(time)                                               \
+        : "cc", "memory"                                                                           \
+        : weft_tied);                                                                              \
+    (entry) = weft_kept;                                                                           \
+    break;                                                                                         \
+  weft_tied:                                                                                       \
+    (entry) = weft_kept;                                                                           \
+    goto tie;                                                                                      \
   } while (0)
 #endif
 
@@ -157,13 +173,15 @@ extern uint32_t __StackOneBottom, __StackOneTop;
 #define WEFT_STACK1 ((void *)&__StackOneBottom)
 #define WEFT_STACK1_BYTES ((size_t)((uintptr_t)&__StackOneTop - (uintptr_t)&__StackOneBottom))
 #else
-/* The last word of each core's stack (scratch Y: core 0, scratch X: core 1) holds a guard value from the start. */
+/* The last word of each core's stack (scratch Y: core 0, scratch X: core 1) holds a guard value
+ * from the start. */
 extern uint32_t __weft_stack0_end, __weft_stack1_end;
 enum { WEFT_STACK_GUARD = 0x57454654 };
 WEFT_INLINE int weft_stack_ok(void) {
   return (weft_core() ? __weft_stack1_end : __weft_stack0_end) == WEFT_STACK_GUARD;
 }
-/* What the linker script leaves free of the 256 KB behind the program; lta.c takes from it, if it is linked. */
+/* What the linker script leaves free of the 256 KB behind the program; lta.c takes from it, if it
+ * is linked. */
 extern uint8_t __weft_free_begin, __weft_free_end;
 #define WEFT_FREE_BEGIN (&__weft_free_begin)
 #define WEFT_FREE_END (&__weft_free_end)

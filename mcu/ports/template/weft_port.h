@@ -1,11 +1,13 @@
-/* A port to begin with: one core, a clock somebody else counts, waiting by looking. It compiles and works (slowly); replace each part
- * by what your machine has. platform.h says what each call must promise.
+/* A port to begin with: one core, a clock somebody else counts, waiting by looking. It compiles and
+ * works (slowly); replace each part by what your machine has. platform.h says what each call must
+ * promise.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
 
 #define WEFT_CORES 1        /* 2: weft_core, weft_lock and weft_wake must really join two cores */
-#define WEFT_EARLY_US 1     /* 0 if weft_wait returns to the microsecond; more if waking takes longer than that */
+#define WEFT_EARLY_US \
+  1 /* 0 if weft_wait returns to the microsecond; more if waking takes longer than that */
 #define WEFT_HOT            /* e.g. __attribute__((section(".ramfunc"))) where flash is slow */
 
 typedef uint32_t weft_lock_t; /* two cores: a spin lock, a word for LDREX/STREX, … */
@@ -15,9 +17,11 @@ extern weft_lock_t template_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_SPINLOCK(n) (&template_locks[n])
 #define WEFT_LOCAL (&template_locks[WEFT_SPINLOCKS])
 
-extern volatile uint64_t template_clock; /* microseconds: count it in a timer interrupt, or read a timer instead */
+extern volatile uint64_t
+    template_clock; /* microseconds: count it in a timer interrupt, or read a timer instead */
 
-WEFT_INLINE uint64_t weft_now64(void) { /* read high, low, high again where the clock is two registers */
+WEFT_INLINE uint64_t
+weft_now64(void) { /* read high, low, high again where the clock is two registers */
   uint64_t now = template_clock, again;
   while ((again = template_clock) != now) now = again;
   return now;
@@ -25,8 +29,12 @@ WEFT_INLINE uint64_t weft_now64(void) { /* read high, low, high again where the 
 WEFT_INLINE uint32_t weft_now32(void) { return (uint32_t)weft_now64(); }
 WEFT_INLINE unsigned weft_core(void) { return 0; }
 WEFT_INLINE void weft_wait_init(void) {}
-WEFT_INLINE void weft_arm(uint32_t t) { (void)t; } /* set a compare register, then clear the latches: README.md says why; nothing while weft_wait returns at once */
-WEFT_INLINE void weft_wait(void) {}                /* WFE, or the machine's own sleep: but a weft_wake before it must not be lost */
+WEFT_INLINE void weft_arm(uint32_t t) {
+  (void)t;
+} /* set a compare register, then clear the latches: README.md says why; nothing while weft_wait
+     returns at once */
+WEFT_INLINE void weft_wait(void) {
+} /* WFE, or the machine's own sleep: but a weft_wake before it must not be lost */
 WEFT_INLINE void weft_wake(void) {}                /* SEV */
 WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) { /* interrupts off, then the lock */
   (void)l;

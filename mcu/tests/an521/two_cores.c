@@ -1,5 +1,6 @@
-/* two_cores: the runtime on two Cortex-M33 with LDREX/STREX locks, in QEMU: list, heap and lta.h, two cores on one queue. The last line
- * is `N passed, N failed`; the exit status is the number of failures. */
+/* two_cores: the runtime on two Cortex-M33 with LDREX/STREX locks, in QEMU: list, heap and lta.h,
+ * two cores on one queue. The last line is `N passed, N failed`; the exit status is the number of
+ * failures. */
 #include "weft_mcu/lta.h"
 
 enum { EVENTS = 12, ACTORS = 4, ROUNDS = 200 };
@@ -14,8 +15,12 @@ static volatile uint32_t job, done1; /* core 1 serves the job's queue, then says
 static event_queue_t lta;
 static uint32_t lta_runs, lta_wrong;
 
-static uint32_t next_random(uint32_t n) { return (seed = seed * 1664525u + 1013904223u) / 65536u % n; }
-static int post(weft_event *e, uint32_t t) { return use_heap ? weft_post(&heap, e, t) : weft_post(&list, e, t); }
+static uint32_t next_random(uint32_t n) {
+  return (seed = seed * 1664525u + 1013904223u) / 65536u % n;
+}
+static int post(weft_event *e, uint32_t t) {
+  return use_heap ? weft_post(&heap, e, t) : weft_post(&list, e, t);
+}
 static uint32_t act(weft_event *e, uint32_t release) {
   unsigned i = (unsigned)(e - events), a = (unsigned)(e->actor - actors);
   if (inside[a]) overlaps++;
@@ -103,7 +108,8 @@ int main(void) {
   both(false);
   both(true);
   check("lta: init", event_queue_init(&lta, 8, 4) == 0);
-  for (size_t i = 0; i < 4; i++) check("lta: schedule", schedule_event(&lta, weft_now64() + 100, i, lta_action, &lta_runs) == 0);
+  for (size_t i = 0; i < 4; i++)
+    check("lta: schedule", schedule_event(&lta, weft_now64() + 100, i, lta_action, &lta_runs) == 0);
   job = 3;
   weft_wake();
   work(&lta);

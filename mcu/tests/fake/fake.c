@@ -1,8 +1,9 @@
 /* fake.c: the fake machine.
  *
- * Invariants: one coroutine runs at a time; every call of the platform is a point where the choice may go to the other core, to an
- * interrupt of this core (if it has them on), or to the clock. An alarm fires only when the clock becomes equal to it, as the RP2040's do: one
- * armed for now or the past never fires. A wake is remembered by a sleeping or waking core once.
+ * Invariants: one coroutine runs at a time; every call of the platform is a point where the choice
+ * may go to the other core, to an interrupt of this core (if it has them on), or to the clock. An
+ * alarm fires only when the clock becomes equal to it, as the RP2040's do: one armed for now or the
+ * past never fires. A wake is remembered by a sleeping or waking core once.
  */
 #include "fake.h"
 #include <stdio.h>
@@ -36,10 +37,13 @@ uint32_t fake_random(uint32_t n) { /* xorshift64* */
 static void tick(void) {
   now++;
   for (int i = 0; i < 2; i++)
-    if (cores[i].armed && cores[i].alarm == (uint32_t)now) cores[i].armed = false, cores[i].event = true;
+    if (cores[i].armed && cores[i].alarm == (uint32_t)now)
+      cores[i].armed = false, cores[i].event = true;
   if (fake_outside_at && now == fake_outside_at) {
     fake_outside_at = 0;
-    for (int i = 0; i < 2; i++) cores[i].event |= cores[i].alive; /* the interrupt wakes its core; which one is chosen below */
+    for (int i = 0; i < 2; i++)
+      cores[i].event |=
+          cores[i].alive; /* the interrupt wakes its core; which one is chosen below */
   }
 }
 static bool inside; /* a core runs; else the test itself calls the platform, alone */
@@ -82,7 +86,9 @@ void fake_advance(uint32_t us) {
     fake_point();
   }
 }
-bool fake_asleep(unsigned core) { return cores[core].alive && cores[core].asleep && !cores[core].event; }
+bool fake_asleep(unsigned core) {
+  return cores[core].alive && cores[core].asleep && !cores[core].event;
+}
 long fake_waits(void) { return waits; }
 uint64_t fake_now(void) {
   fake_point();
@@ -155,7 +161,9 @@ void fake_reset(uint64_t seed, uint64_t start) {
   rng = seed * 0x9e3779b97f4a7c15ull + 1;
   now = start;
   waits = 0;
-  for (int i = 0; i < 2; i++) cores[i].alive = cores[i].asleep = cores[i].event = cores[i].masked = cores[i].armed = cores[i].in_interrupt = false;
+  for (int i = 0; i < 2; i++)
+    cores[i].alive = cores[i].asleep = cores[i].event = cores[i].masked = cores[i].armed =
+        cores[i].in_interrupt = false;
   fake_interrupt = fake_quiet = fake_outside = 0;
   fake_outside_at = 0;
   outside_due = false;

@@ -6,10 +6,11 @@
 
 /* Begin anew: the clock at `start` us, all random choices from `seed`. */
 void fake_reset(uint64_t seed, uint64_t start);
-/* Run the given programs (either may be 0) on the two cores until both return or nothing can ever happen again; returns false if
- * some core still sleeps. `limit`: platform calls before the test is failed as a livelock. */
+/* Run the given programs (either may be 0) on the two cores until both return or nothing can ever
+ * happen again; returns false if some core still sleeps. `limit`: platform calls before the test is
+ * failed as a livelock. */
 bool fake_run(void (*core0)(void), void (*core1)(void), long limit);
-void fake_point(void);             /* a place where the other core, an interrupt or time may come in between */
+void fake_point(void); /* a place where the other core, an interrupt or time may come in between */
 uint32_t fake_random(uint32_t n);  /* 0 … n-1 */
 void fake_advance(uint32_t us);    /* time goes on (an action that takes its time) */
 bool fake_asleep(unsigned core);   /* it sleeps and nothing has woken it */
@@ -18,7 +19,8 @@ long fake_waits(void);             /* how often a core has slept */
 extern void (*fake_interrupt)(void);
 /* Called when every core sleeps, before time goes on. */
 extern void (*fake_quiet)(void);
-/* The next time something comes from outside: at that time `fake_outside` is called (as an interrupt). 0: never. */
+/* The next time something comes from outside: at that time `fake_outside` is called (as an
+ * interrupt). 0: never. */
 extern uint64_t fake_outside_at;
 extern void (*fake_outside)(void);
 extern int fake_stack_broken;

@@ -1,4 +1,5 @@
-/* entry: two actions 4 us apart on one core; the test makes the first one longer, cycle by cycle, and looks when the second begins. */
+/* entry: two actions 4 us apart on one core; the test makes the first one longer, cycle by cycle,
+ * and looks when the second begins. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 
@@ -9,7 +10,9 @@ volatile uint32_t release_of_second;
 WEFT_HOT __attribute__((noipa)) uint32_t first(weft_event *e, uint32_t release);
 WEFT_HOT __attribute__((noipa)) uint32_t second(weft_event *e, uint32_t release);
 uint32_t first(weft_event *e, uint32_t release) { return (void)e, (void)release, WEFT_DONE; }
-uint32_t second(weft_event *e, uint32_t release) { return (void)e, release_of_second = release, WEFT_DONE; }
+uint32_t second(weft_event *e, uint32_t release) {
+  return (void)e, release_of_second = release, WEFT_DONE;
+}
 static weft_event one = WEFT_EVENT(first, &actors[0]), two = WEFT_EVENT(second, &actors[1]);
 
 int main(void) {

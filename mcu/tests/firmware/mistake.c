@@ -4,7 +4,9 @@
 
 static weft_queue queue;
 static weft_actor actor;
-static uint32_t nothing(weft_event *e, uint32_t release) { return (void)e, (void)release, WEFT_DONE; }
+static uint32_t nothing(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, WEFT_DONE;
+}
 static weft_event event = WEFT_EVENT(nothing, &actor);
 
 #ifdef KIND_stack

@@ -1,7 +1,9 @@
-/* moved: an event that core 0 holds and waits for is moved by a pin's interrupt, at any cycle around its old alarm (M9, M18).
+/* moved: an event that core 0 holds and waits for is moved by a pin's interrupt, at any cycle
+ * around its old alarm (M9, M18).
  *
- * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves it to 30 us (NEARER: to 3 us) from then.
- * `late` says by how many microseconds it was late, at most. The queue holds a second event, an hour's third away: a core
+ * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves it to
+ * 30 us (NEARER: to 3 us) from then. `late` says by how many microseconds it was late, at most. The
+ *    queue holds a second event, an hour's third away: a core
  * that sleeps through its alarm sleeps on.
  */
 #include "board.h"
@@ -12,7 +14,8 @@
 #endif
 static weft_queue queue;
 static weft_actor actor, other;
-volatile uint32_t runs, late, moves, wanted = 1; /* runs there must be: one more if the core had committed to the first */
+volatile uint32_t runs, late, moves,
+    wanted = 1; /* runs there must be: one more if the core had committed to the first */
 
 WEFT_HOT static uint32_t run(weft_event *e, uint32_t release) {
   (void)e;

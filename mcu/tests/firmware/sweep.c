@@ -1,6 +1,7 @@
-/* sweep: a short program that posts, claims, waits, puts back, cancels and moves, for the emulator to interrupt before every
- * instruction. The handler (interrupt 5, never raised by hardware here) posts one more event and moves another. Both cores serve the
- * queue. Ends with bkpt 0 if everything ran exactly as often as it should, else with its own number.
+/* sweep: a short program that posts, claims, waits, puts back, cancels and moves, for the emulator
+ * to interrupt before every instruction. The handler (interrupt 5, never raised by hardware here)
+ * posts one more event and moves another. Both cores serve the queue. Ends with bkpt 0 if
+ * everything ran exactly as often as it should, else with its own number.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -9,8 +10,9 @@ static weft_queue queue;
 static weft_actor actors[3];
 static volatile uint32_t ran[6], inside[3], overlap, interrupts, early, removed;
 static uint32_t count(weft_event *e, uint32_t release);
-static weft_event event[6] = {WEFT_EVENT(count, &actors[0]), WEFT_EVENT(count, &actors[1]), WEFT_EVENT(count, &actors[2]),
-                              WEFT_EVENT(count, &actors[0]), WEFT_EVENT(count, &actors[1]), WEFT_EVENT(count, &actors[2])};
+static weft_event event[6] = {WEFT_EVENT(count, &actors[0]), WEFT_EVENT(count, &actors[1]),
+                              WEFT_EVENT(count, &actors[2]), WEFT_EVENT(count, &actors[0]),
+                              WEFT_EVENT(count, &actors[1]), WEFT_EVENT(count, &actors[2])};
 static uint32_t finish(weft_event *e, uint32_t release);
 static weft_event end = WEFT_EVENT(finish, &actors[0]);
 
@@ -21,7 +23,8 @@ static uint32_t count(weft_event *e, uint32_t release) {
   if ((int32_t)(weft_now32() - release) < 0) early = 1;
   ran[i]++;
   inside[a] = 0;
-  if (i == 0 && ran[0] == 1) removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* which the other core holds by now */
+  if (i == 0 && ran[0] == 1)
+    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* which the other core holds by now */
   return i == 0 && ran[0] < 4 ? 20 : WEFT_DONE;
 }
 void weft_isr_usb(void);
@@ -29,7 +32,8 @@ WEFT_HOT void weft_isr_usb(void) { /* line 5; pended by the test */
   WEFT_REG(PPB_NVIC_ICPR) = 1u << 5;
   if (interrupts++) return;
   weft_post(&queue, &event[3], weft_now32() + 2);
-  weft_post_as(&queue, &event[1], weft_now32() + 30, WEFT_MOVE); /* it may have run already: then it runs again */
+  weft_post_as(&queue, &event[1], weft_now32() + 30,
+               WEFT_MOVE); /* it may have run already: then it runs again */
 }
 static uint32_t finish(weft_event *e, uint32_t release) {
   (void)e, (void)release;

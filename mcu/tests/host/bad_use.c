@@ -1,5 +1,5 @@
-/* bad_use.c: mistakes are named in a debug build and are return codes otherwise; nothing is corrupted (rule M15).
- * Built twice. */
+/* bad_use.c: mistakes are named in a debug build and are return codes otherwise; nothing is
+ * corrupted (rule M15). Built twice. */
 #include "../fake/fake.h"
 #include "check.h"
 #include "weft_mcu/lta.h"
@@ -10,7 +10,9 @@ static weft_lock_t lock;
 static weft_actor actor, other;
 static weft_event a, b;
 static int ran;
-static uint32_t count(weft_event *e, uint32_t release) { return (void)e, (void)release, ran++, WEFT_DONE; }
+static uint32_t count(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, ran++, WEFT_DONE;
+}
 static void begin(weft_lock_t *l) {
   fake_reset(3, 1ull << 33);
   lock.held = 0;
@@ -20,7 +22,8 @@ static void begin(weft_lock_t *l) {
   weft_list_init(&queue, l);
 }
 static void serve(void) { weft_work(&queue); }
-/* In a debug build: `statement` panics with a text that has `word` in it. Otherwise it is evaluated and must give `code`. */
+/* In a debug build: `statement` panics with a text that has `word` in it. Otherwise it is evaluated
+ * and must give `code`. */
 #if WEFT_DEBUG
 #define MISTAKE(expression, code, word)                         \
   do {                                                          \
@@ -38,7 +41,8 @@ static void posted_twice(void) {
   begin(&lock);
   CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
   MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + 60), WEFT_E_QUEUED, "in the queue already");
-  MISTAKE(weft_post_as(&queue, &a, (uint32_t)fake_now() + 60, WEFT_STRICT), WEFT_E_QUEUED, "in the queue already");
+  MISTAKE(weft_post_as(&queue, &a, (uint32_t)fake_now() + 60, WEFT_STRICT), WEFT_E_QUEUED,
+          "in the queue already");
   (void)fake_run(serve, 0, 100000);
   CHECK(ran == 1);
 }
@@ -48,7 +52,8 @@ static void moved_while_in_another_queue(void) {
   weft_list_init(&second, &lock);
   begin(&lock);
   CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
-  MISTAKE(weft_post_as(&second, &a, (uint32_t)fake_now() + 60, WEFT_MOVE), WEFT_E_QUEUED, "in the queue already");
+  MISTAKE(weft_post_as(&second, &a, (uint32_t)fake_now() + 60, WEFT_MOVE), WEFT_E_QUEUED,
+          "in the queue already");
   CHECK(second.head.next == &second.head);
   (void)fake_run(serve, 0, 100000);
   CHECK(ran == 1);
@@ -80,7 +85,8 @@ static void queue_without_lock_shared(void) {
   (void)fake_run(0, serve_then_end, 100000);
   CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
 #else
-  (void)post_from_core1, (void)serve_then_end, (void)second_core_code; /* WEFT_LOCAL promises it: no check, no cost */
+  (void)post_from_core1, (void)serve_then_end,
+      (void)second_core_code; /* WEFT_LOCAL promises it: no check, no cost */
 #endif
 }
 /* M15 */
@@ -112,13 +118,16 @@ static void posts_itself_and_returns_a_delay(void) {
 #endif
 }
 /* M15, M16 */
-static void lta_action(uint64_t release, size_t id, void *arg) { (void)release, (void)id, (void)arg, ran++; }
+static void lta_action(uint64_t release, size_t id, void *arg) {
+  (void)release, (void)id, (void)arg, ran++;
+}
 static event_queue_t lta;
 static void lta_serve(void) { work(&lta); }
 static void lta_mistakes(void) {
   fake_reset(3, 100);
   ran = 0;
-  CHECK(event_queue_init(&lta, 1u << 30, 4) == 1); /* does not fit: a return code in every build, as in LTA */
+  CHECK(event_queue_init(&lta, 1u << 30, 4) ==
+        1); /* does not fit: a return code in every build, as in LTA */
   CHECK(event_queue_init(&lta, 4, SIZE_MAX / 2) == 1);
   CHECK(event_queue_init(&lta, 2, 3) == 0);
   MISTAKE(schedule_event(&lta, 200, 3, lta_action, 0), 1, "no such actor");

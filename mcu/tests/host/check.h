@@ -1,15 +1,17 @@
-/* check.h: the least that a C test needs: checks that count, and a closing line that tests/run adds up. */
+/* check.h: the least that a C test needs: checks that count, and a closing line that tests/run adds
+ * up. */
 #ifndef WEFT_CHECK_H
 #define WEFT_CHECK_H
 #include <stdio.h>
 #include <stdlib.h>
 static int check_passed, check_failed, check_bad;
 static const char *check_name = "?";
-#define CHECK(condition)                                                                             \
-  do {                                                                                               \
-    if (!(condition)) {                                                                              \
-      if (check_bad++ < 3) printf("%s:%d: %s: not true: %s\n", __FILE__, __LINE__, check_name, #condition); \
-    }                                                                                                \
+#define CHECK(condition)                                                                 \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
+      if (check_bad++ < 3)                                                               \
+        printf("%s:%d: %s: not true: %s\n", __FILE__, __LINE__, check_name, #condition); \
+    }                                                                                    \
   } while (0)
 #define TEST(fn)                                   \
   do {                                             \

@@ -1,4 +1,5 @@
-/* lta.c: a program in LTA's style, unchanged but for its include, on two fake cores (rules M16, M17). */
+/* lta.c: a program in LTA's style, unchanged but for its include, on two fake cores (rules M16,
+ * M17). */
 #include "weft_mcu/lta.h" /* first: it needs no other */
 #include "../fake/fake.h"
 #include "check.h"
@@ -23,7 +24,8 @@ static void loop(uint64_t t, size_t id, void *arg) {
   if (t < (1ull << 32) + 1000) CHECK(schedule_event(&q, t + 100, id, loop, arg) == 0);
   busy[id]--;
 }
-/* M16: times are of 64 bits, and an event being run leaves room for the next (max_size is 2, two are queued or run). */
+/* M16: times are of 64 bits, and an event being run leaves room for the next (max_size is 2, two
+ * are queued or run). */
 static void periodic_over_the_wrap(void) {
   for (uint64_t seed = 1; seed < 30; seed++) {
     fake_reset(seed, (1ull << 32) - 1000);
@@ -34,7 +36,10 @@ static void periodic_over_the_wrap(void) {
     CHECK(schedule_event(&q, (1ull << 32) - 450, 2, loop, &busy[2]) == 0);
     (void)fake_run(serve, serve, 1000000);
     CHECK(n == 32);
-    for (int i = 0; i < n; i++) CHECK(times[i] == (1ull << 32) - 500 + (ids[i] == 2 ? 50 : 0) + 100 * (uint64_t)(times[i] - ((1ull << 32) - 500) - (ids[i] == 2 ? 50 : 0)) / 100);
+    for (int i = 0; i < n; i++)
+      CHECK(times[i] ==
+            (1ull << 32) - 500 + (ids[i] == 2 ? 50 : 0) +
+                100 * (uint64_t)(times[i] - ((1ull << 32) - 500) - (ids[i] == 2 ? 50 : 0)) / 100);
     event_queue_deinit(&q);
   }
 }

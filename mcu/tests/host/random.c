@@ -1,13 +1,17 @@
 /* random.c: random two-core schedules on the production code, against an oracle (rules M2-M12).
  *
- * Two cores serve one queue while actions, interrupts and the outside post and cancel, and the fake machine interleaves them at every
- * platform call. The oracle keeps for each event the list of releases that are still to run. It checks
- *  - an action starts only if a post for exactly its release is open, not before that time, and while its actor has no other;
- *  - at every moment when all cores sleep, they hold the first events in order whose actors are distinct: nothing runnable was
- *    overlooked (that is what a lost wake-up looks like);
- *  - while one core is in an action and the other sleeps, no event that the other could run is earlier than what it holds;
+ * Two cores serve one queue while actions, interrupts and the outside post and cancel, and the fake
+ * machine interleaves them at every platform call. The oracle keeps for each event the list of
+ * releases that are still to run. It checks
+ *  - an action starts only if a post for exactly its release is open, not before that time, and
+ *    while its actor has no other;
+ *  - at every moment when all cores sleep, they hold the first events in order whose actors are
+ *    distinct: nothing runnable was overlooked (that is what a lost wake-up looks like);
+ *  - while one core is in an action and the other sleeps, no event that the other could run is
+ *    earlier than what it holds;
  *  - at the end every open post has run, or was cancelled; stop leaves the rest in the queue.
- * Built once for each kind of queue (HEAP=0, 1) and for each WEFT_MUTANT, which must fail. `random SEEDS [FIRST]`.
+ * Built once for each kind of queue (HEAP=0, 1) and for each WEFT_MUTANT, which must fail. `random
+ * SEEDS [FIRST]`.
  */
 #include "../fake/fake.h"
 #include <stdio.h>
@@ -28,7 +32,14 @@ static weft_queue queue;
 #endif
 static weft_lock_t lock;
 static weft_actor actors[ACTORS];
-typedef struct { weft_event event; uint32_t open[OPEN]; int opens; bool mover, again; uint32_t last; uint32_t last_run; } item;
+typedef struct {
+  weft_event event;
+  uint32_t open[OPEN];
+  int opens;
+  bool mover, again;
+  uint32_t last;
+  uint32_t last_run;
+} item;
 /* The heap numbers words of 4 bytes from its base: any 8-byte aligned host event has one. */
 static item items[EVENTS];
 static long total_runs, total_quiets;
@@ -36,11 +47,13 @@ static int running[ACTORS], actions_left, runs, seed_failed;
 static uint64_t seed;
 static bool stopping;
 
-#define ORACLE(condition)                                                                                          \
-  do {                                                                                                             \
-    if (!(condition)) {                                                                                            \
-      if (!seed_failed++) printf("seed %llu, %s: not true: %s (line %d)\n", (unsigned long long)seed, HEAP ? "heap" : "list", #condition, __LINE__); \
-    }                                                                                                              \
+#define ORACLE(condition)                                                           \
+  do {                                                                              \
+    if (!(condition)) {                                                             \
+      if (!seed_failed++)                                                           \
+        printf("seed %llu, %s: not true: %s (line %d)\n", (unsigned long long)seed, \
+               HEAP ? "heap" : "list", #condition, __LINE__);                       \
+    }                                                                               \
   } while (0)
 
 static void open_add(item *it, uint32_t release) {
@@ -58,7 +71,8 @@ static bool open_remove(item *it, uint32_t release) {
 
 static uint32_t near_release(void) { return (uint32_t)fake_now() + fake_random(60) - 5; }
 
-/* Something random that any context may do. Only the event's open list changes; what the runtime did is read off its return code. */
+/* Something random that any context may do. Only the event's open list changes; what the runtime
+ * did is read off its return code. */
 static void act(void) {
   item *it = &items[fake_random(EVENTS)];
   uint32_t release = near_release();
@@ -68,31 +82,36 @@ static void act(void) {
     ORACLE(weft_post_as(&queue, &it->event, release, WEFT_MOVE) == WEFT_OK);
     return;
   }
-  switch (it->again ? 0 : fake_random(4)) { /* one that will be released again by its worker is only cancelled */
-  case 0: { /* what the open list holds before: a cancelled one is the one that was queued, the latest added */
-    int code = weft_cancel(&queue, &it->event);
-    ORACLE(code == WEFT_OK || code == WEFT_LATE);
-    if (code != WEFT_OK) break;
-    ORACLE(open_remove(it, it->event.time));
-    it->again = false;
-    break;
-  }
-  case 1: {
-    open_add(it, release);
-    int code = weft_post_as(&queue, &it->event, release, WEFT_KEEP);
-    ORACLE(code == WEFT_OK || code == WEFT_IGNORED);
-    if (code == WEFT_IGNORED) ORACLE(open_remove(it, release));
-    break;
-  }
-  default: {
-    open_add(it, release);
-    int code = weft_post(&queue, &it->event, release);
-    ORACLE(code == WEFT_OK || code == WEFT_E_QUEUED);
-    if (code == WEFT_E_QUEUED) ORACLE(open_remove(it, release));
-  }
+  switch (
+      it->again
+          ? 0
+          : fake_random(4)) { /* one that will be released again by its worker is only cancelled */
+    case 0: { /* what the open list holds before: a cancelled one is the one that was queued, the
+                 latest added */
+      int code = weft_cancel(&queue, &it->event);
+      ORACLE(code == WEFT_OK || code == WEFT_LATE);
+      if (code != WEFT_OK) break;
+      ORACLE(open_remove(it, it->event.time));
+      it->again = false;
+      break;
+    }
+    case 1: {
+      open_add(it, release);
+      int code = weft_post_as(&queue, &it->event, release, WEFT_KEEP);
+      ORACLE(code == WEFT_OK || code == WEFT_IGNORED);
+      if (code == WEFT_IGNORED) ORACLE(open_remove(it, release));
+      break;
+    }
+    default: {
+      open_add(it, release);
+      int code = weft_post(&queue, &it->event, release);
+      ORACLE(code == WEFT_OK || code == WEFT_E_QUEUED);
+      if (code == WEFT_E_QUEUED) ORACLE(open_remove(it, release));
+    }
   }
 }
-/* Cancels of one event race with posts of it by the other core: serialise the test's own operations (not the worker's). */
+/* Cancels of one event race with posts of it by the other core: serialise the test's own operations
+ * (not the worker's). */
 static int acting;
 static void act_alone(void) {
   if (acting) return;
@@ -101,14 +120,16 @@ static void act_alone(void) {
   acting = 0;
 }
 
-/* The other core sleeps while this one is in an action: is there nothing it should rather be doing? (M9) */
+/* The other core sleeps while this one is in an action: is there nothing it should rather be doing?
+ * (M9) */
 static void other_has_nothing_to_do(void) {
   unsigned other = !fake_core();
   if (acting || !fake_asleep(other)) return;
   weft_event *held = BASE->claimed[other];
   for (int i = 0; i < EVENTS; i++) {
     weft_event *e = &items[i].event;
-    if (e->next && e != held && !(e->actor->mark & WEFT_BUSY)) ORACLE(held && (int32_t)(e->time - held->time) >= 0);
+    if (e->next && e != held && !(e->actor->mark & WEFT_BUSY))
+      ORACLE(held && (int32_t)(e->time - held->time) >= 0);
   }
 }
 
@@ -118,7 +139,8 @@ static uint32_t action(weft_event *e, uint32_t release) {
   runs++;
   ORACLE(running[a]++ == 0);                              /* M3: one action of an actor at a time */
   ORACLE((int32_t)((uint32_t)fake_now() - release) >= 0); /* M2: not before its release */
-  ORACLE(it->mover || open_remove(it, release));          /* M4: it was posted for this release, and runs once */
+  ORACLE(it->mover ||
+         open_remove(it, release)); /* M4: it was posted for this release, and runs once */
   it->last_run = release;
   it->again = false;
   fake_advance(fake_random(4) ? fake_random(3) : fake_random(40));
@@ -178,7 +200,9 @@ static void on_quiet(void) {
 static void worker(void) { weft_work(&queue); }
 
 static void one_seed(void) {
-  uint64_t start = seed % 3 == 0 ? (1ull << 32) - 400 : seed % 3 == 1 ? (1ull << 31) - 300 : 1000; /* the wraps of 32-bit time */
+  uint64_t start = seed % 3 == 0   ? (1ull << 32) - 400
+                   : seed % 3 == 1 ? (1ull << 31) - 300
+                                   : 1000; /* the wraps of 32-bit time */
   fake_reset(seed, start);
   memset(items, 0, sizeof items);
   memset(running, 0, sizeof running);
@@ -192,7 +216,8 @@ static void one_seed(void) {
 #endif
   int used = 1 + (int)fake_random(ACTORS);
   for (int i = 0; i < ACTORS; i++) actors[i] = (weft_actor)WEFT_ACTOR(fake_random(3));
-  for (int i = 0; i < EVENTS; i++) items[i].event.action = action, items[i].event.actor = &actors[fake_random((uint32_t)used)];
+  for (int i = 0; i < EVENTS; i++)
+    items[i].event.action = action, items[i].event.actor = &actors[fake_random((uint32_t)used)];
   items[0].mover = true;
   actions_left = 40;
   fake_interrupt = on_interrupt;
@@ -211,8 +236,10 @@ static void one_seed(void) {
 }
 
 int main(int argc, char **argv) {
-  uint64_t seeds = argc > 1 ? strtoull(argv[1], 0, 0) : 2000, first = argc > 2 ? strtoull(argv[2], 0, 0) : 1;
-  printf("random schedules, %s, seeds %llu to %llu\n", HEAP ? "heap" : "list", (unsigned long long)first, (unsigned long long)(first + seeds - 1));
+  uint64_t seeds = argc > 1 ? strtoull(argv[1], 0, 0) : 2000,
+           first = argc > 2 ? strtoull(argv[2], 0, 0) : 1;
+  printf("random schedules, %s, seeds %llu to %llu\n", HEAP ? "heap" : "list",
+         (unsigned long long)first, (unsigned long long)(first + seeds - 1));
   int bad = 0;
   for (seed = first; seed < first + seeds && bad < 3; seed++) {
     seed_failed = 0;

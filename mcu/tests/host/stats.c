@@ -15,7 +15,8 @@ static void serve(void) { weft_work(&queue); }
 
 static void counts(void) {
   fake_reset(3, 1000);
-  weft_event a = WEFT_EVENT(slow, &actors[0]), b = WEFT_EVENT(quick, &actors[0]), c = WEFT_EVENT(quick, &actors[1]);
+  weft_event a = WEFT_EVENT(slow, &actors[0]), b = WEFT_EVENT(quick, &actors[0]),
+             c = WEFT_EVENT(quick, &actors[1]);
   weft_list_init(&queue, &lock);
   weft_post(&queue, &a, 1100);
   weft_post(&queue, &b, 1110); /* about 90 us late behind a */

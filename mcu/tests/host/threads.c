@@ -1,5 +1,6 @@
-/* threads.c: the posix port: two threads serve one queue while a third posts, under ThreadSanitizer (REAL=1: real time; else virtual).
- * What is checked does not depend on how fast the machine is. `threads [SEED]`. */
+/* threads.c: the posix port: two threads serve one queue while a third posts, under ThreadSanitizer
+ * (REAL=1: real time; else virtual). What is checked does not depend on how fast the machine is.
+ * `threads [SEED]`. */
 #include "check.h"
 #include "weft_mcu/actors.h"
 #include <string.h>
@@ -15,11 +16,14 @@ static int inside[ACTORS], overlaps, early, left = ROUNDS * EVENTS; /* left: ato
 static int runs[EVENTS];
 static unsigned rng[EVENTS];
 
-static unsigned next_random(unsigned *state, unsigned n) { return (*state = *state * 1664525u + 1013904223u) / 65536u % n; }
+static unsigned next_random(unsigned *state, unsigned n) {
+  return (*state = *state * 1664525u + 1013904223u) / 65536u % n;
+}
 
 static uint32_t act(weft_event *e, uint32_t release) {
   int i = (int)(e - events), a = (int)(e->actor - actors);
-  if (inside[a]++) overlaps++; /* plain: a second action of this actor would be a data race for TSan as well */
+  if (inside[a]++)
+    overlaps++; /* plain: a second action of this actor would be a data race for TSan as well */
   if ((int32_t)(weft_now32() - release) < 0) early++;
   runs[i]++;
   inside[a]--;
@@ -38,7 +42,9 @@ static void core1(void) { weft_work(&queue); }
 #if REAL
 static weft_event pokes[2];
 static int poked; /* by two actors, so by both cores at once */
-static uint32_t poke(weft_event *e, uint32_t release) { return (void)e, (void)release, __atomic_add_fetch(&poked, 1, __ATOMIC_RELAXED), WEFT_DONE; }
+static uint32_t poke(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, __atomic_add_fetch(&poked, 1, __ATOMIC_RELAXED), WEFT_DONE;
+}
 static void *outside(void *unused) { /* a thread that is no core posts and cancels */
   (void)unused;
   for (int i = 0; i < 2000; i++) {

@@ -1,4 +1,5 @@
-/* unit.c: one rule a test, on the fake machine (SEMANTICS.md, part II). Built for the list and the heap (HEAP=0, 1). */
+/* unit.c: one rule a test, on the fake machine (SEMANTICS.md, part II). Built for the list and the
+ * heap (HEAP=0, 1). */
 #include "../fake/fake.h"
 #include "check.h"
 #include <string.h>
@@ -22,7 +23,9 @@ static struct { int event; uint32_t release; uint64_t at; } log_[256];
 static int logged;
 
 static void note(weft_event *e, uint32_t release) {
-  if (logged < 256) log_[logged].event = (int)(e - pool), log_[logged].release = release, log_[logged].at = fake_now();
+  if (logged < 256)
+    log_[logged].event = (int)(e - pool), log_[logged].release = release,
+    log_[logged].at = fake_now();
   logged++;
 }
 static uint32_t record(weft_event *e, uint32_t release) {
@@ -41,7 +44,8 @@ static void begin(uint64_t start) {
 static void serve(void) { weft_work(&queue); }
 static void run_one_core(void) { (void)fake_run(serve, 0, 1000000); }
 
-/* M2, M5, M6: by release time, then priority, then order of posting; random posts against a stable sort. */
+/* M2, M5, M6: by release time, then priority, then order of posting; random posts against a stable
+ * sort. */
 static void order_is_time_priority_post(void) {
   for (uint64_t seed = 1; seed <= 200; seed++) {
     begin(seed % 2 ? (1ull << 32) - 30 : 5000);
@@ -66,7 +70,8 @@ static void order_is_time_priority_post(void) {
     for (int i = 0; i < n; i++) CHECK(log_[i].event == expected[i]);
   }
 }
-/* M4, M5, M8: the same with cancels and moves in between; what is moved counts as posted anew. Also where a heap's numbers wrap. */
+/* M4, M5, M8: the same with cancels and moves in between; what is moved counts as posted anew. Also
+ * where a heap's numbers wrap. */
 static void order_is_kept_by_cancels_and_moves(void) {
   for (uint64_t seed = 1; seed <= 400; seed++) {
     begin(5000);
@@ -82,11 +87,17 @@ static void order_is_kept_by_cancels_and_moves(void) {
       int i = (int)fake_random(N);
       uint32_t release = 6000 + fake_random(span);
       switch (fake_random(4)) {
-        case 0: kept += weft_cancel(&queue, &pool[i]) != (number[i] ? WEFT_OK : WEFT_LATE), number[i] = 0; break;
-        case 1: kept += weft_post_as(&queue, &pool[i], release, WEFT_KEEP) != (number[i] ? WEFT_IGNORED : WEFT_OK);
+        case 0:
+          kept += weft_cancel(&queue, &pool[i]) != (number[i] ? WEFT_OK : WEFT_LATE), number[i] = 0;
+          break;
+        case 1:
+          kept += weft_post_as(&queue, &pool[i], release, WEFT_KEEP) !=
+                  (number[i] ? WEFT_IGNORED : WEFT_OK);
           if (!number[i]) number[i] = ++posts;
           break;
-        default: kept += weft_post_as(&queue, &pool[i], release, WEFT_MOVE) != WEFT_OK, number[i] = ++posts;
+        default:
+          kept += weft_post_as(&queue, &pool[i], release, WEFT_MOVE) != WEFT_OK,
+              number[i] = ++posts;
       }
     }
     CHECK(!kept);
@@ -113,7 +124,8 @@ static void post_others(void) {
   weft_post(&queue, &pool[2], 1150); /* goes before it: it is put back */
   fake_quiet = 0;
 }
-/* M5, M7, M9: an event that its action asked for again, held by its core and put back, was posted before what came since. */
+/* M5, M7, M9: an event that its action asked for again, held by its core and put back, was posted
+ * before what came since. */
 static void held_event_keeps_its_order(void) {
   begin(1000);
   pool[0].action = again_once;
@@ -134,18 +146,21 @@ static uint32_t forty_times(weft_event *e, uint32_t release) {
   weft_post(&queue, e, release + 25);
   return WEFT_DONE;
 }
-/* M4, M5: actors of one period, some in the same microsecond, asking for their next release and posting it; one waits far behind. */
+/* M4, M5: actors of one period, some in the same microsecond, asking for their next release and
+ * posting it; one waits far behind. */
 static void actors_of_one_period(void) {
   for (int n = 1; n < 12; n++)
     for (int every = 0; every < 4; every++) {
       begin(4000);
-      for (int i = 0; i < n; i++) pool[i].action = forty_times, weft_post(&queue, &pool[i], 5000 + (uint32_t)(i * every));
+      for (int i = 0; i < n; i++)
+        pool[i].action = forty_times, weft_post(&queue, &pool[i], 5000 + (uint32_t)(i * every));
       pool[N - 1].actor = &actors[1];
       weft_post(&queue, &pool[N - 1], 1000000);
       run_one_core();
       int wanted = 1;
       for (int i = 0; i < n; i++)
-        for (uint32_t t = 5000 + (uint32_t)(i * every), last = 0; last < 6000; last = t, t += 25) wanted++;
+        for (uint32_t t = 5000 + (uint32_t)(i * every), last = 0; last < 6000; last = t, t += 25)
+          wanted++;
       CHECK(logged == wanted);
     }
 }
@@ -154,7 +169,8 @@ static uint32_t posts_last(weft_event *e, uint32_t release) {
   weft_post(&queue, &pool[3], 3000);
   return WEFT_DONE;
 }
-/* M4: the event behind which the list would begin its search is taken out, and another is posted. */
+/* M4: the event behind which the list would begin its search is taken out, and another is posted.
+ * */
 static void post_after_the_last_inserted_has_run(void) {
   begin(1000);
   pool[1].action = posts_last;
@@ -164,7 +180,8 @@ static void post_after_the_last_inserted_has_run(void) {
   run_one_core();
   CHECK(logged == 4 && log_[2].event == 2 && log_[3].event == 3);
 }
-/* M2: never before the release time, also across the wrap of 32-bit time, and for an alarm set to now or the past. */
+/* M2: never before the release time, also across the wrap of 32-bit time, and for an alarm set to
+ * now or the past. */
 static void starts_at_its_release(void) {
   for (uint64_t start = (1ull << 32) - 40; start < (1ull << 32) + 10; start++)
     for (int ahead = -3; ahead < 8; ahead++) {
@@ -181,7 +198,8 @@ static uint32_t five_times(weft_event *e, uint32_t release) {
   fake_advance(release == 1110 ? 35 : 3);
   return release < 1140 ? 10 : WEFT_DONE;
 }
-/* M7: an event that its action asks for again is released at release + delay, however late the action ran. */
+/* M7: an event that its action asks for again is released at release + delay, however late the
+ * action ran. */
 static void returned_delay_does_not_drift(void) {
   begin(1000);
   pool[0].action = five_times;
@@ -288,15 +306,20 @@ static void idle_does_no_work(void) {
   CHECK(fake_waits() <= 4);
 }
 static uint32_t late_hit, late_missed;
-static uint32_t hit(weft_event *e, uint32_t release) { return (void)e, (void)release, late_hit++, WEFT_DONE; }
-static uint32_t missed(weft_event *e, uint32_t release) { return (void)e, (void)release, late_missed++, WEFT_DONE; }
+static uint32_t hit(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, late_hit++, WEFT_DONE;
+}
+static uint32_t missed(weft_event *e, uint32_t release) {
+  return (void)e, (void)release, late_missed++, WEFT_DONE;
+}
 static weft_deadline *deadline_in_pool(int i) { return (weft_deadline *)(void *)&pool[i]; }
 /* M13 */
 static void deadline(void) {
   for (int within = 20; within <= 200; within += 180) {
     begin(1000);
     late_hit = late_missed = 0;
-    weft_deadline *d = deadline_in_pool(10); /* takes two entries of the pool: the heap numbers any memory in its range */
+    weft_deadline *d = deadline_in_pool(
+        10); /* takes two entries of the pool: the heap numbers any memory in its range */
     weft_deadline_init(d, &actors[0], hit, missed, (uint32_t)within);
     pool[0].action = slow;
     weft_post(&queue, &pool[0], 1100);
@@ -334,7 +357,8 @@ static uint32_t far_action(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 static void far_times(void) {
-  static const uint64_t releases[] = {5, 1500, 1ull << 31, (1ull << 31) + 1, 3ull << 31, 1ull << 32, (1ull << 32) + 77, 20ull << 32};
+  static const uint64_t releases[] = {5,          1500,       1ull << 31,        (1ull << 31) + 1,
+                                      3ull << 31, 1ull << 32, (1ull << 32) + 77, 20ull << 32};
   for (unsigned i = 0; i < sizeof releases / sizeof *releases; i++) {
     begin(1000);
     weft_far *f = (weft_far *)(void *)&pool[20];
@@ -379,7 +403,8 @@ static void heap_refuses_what_it_cannot_number(void) {
   weft_event *outside = (weft_event *)(void *)((char *)pool + (1 << 18) + 8);
   weft_heap small;
   weft_heap_entry two[2];
-  /* an event object at an address out of range: only its address is looked at before it is refused, so use a real one far away */
+  /* an event object at an address out of range: only its address is looked at before it is refused,
+   * so use a real one far away */
   static char arena[(1 << 18) + 4096];
   outside = (weft_event *)(void *)(((uintptr_t)arena + (1 << 18) + 64) & ~(uintptr_t)15);
   *outside = (weft_event)WEFT_EVENT(record, &actors[0]);
@@ -420,7 +445,8 @@ static uint32_t takes_long(weft_event *e, uint32_t release) {
   log_[9].at = fake_now();
   return WEFT_DONE;
 }
-/* M6: the highest priority waits for the action that runs, and for whatever was released before it. */
+/* M6: the highest priority waits for the action that runs, and for whatever was released before it.
+ * */
 static void priority_never_preempts(void) {
   begin(1000);
   pool[0].action = takes_long;
@@ -454,23 +480,29 @@ static uint32_t step(weft_event *e, uint32_t release) {
   if (logged == 40) weft_periodic_stop(&queue, stepper);
   return WEFT_DONE;
 }
-/* M12: every 62.5 us, though one action takes more than three periods, whose releases are left out and counted. */
+/* M12: every 62.5 us, though one action takes more than three periods, whose releases are left out
+ * and counted. */
 static void fractional_period(void) {
   begin(1000);
   stepper = (weft_periodic *)(void *)&pool[10];
   memset(stepper, 0, sizeof *stepper);
-  CHECK(weft_periodic_start_rate(&queue, stepper, &actors[0], step, 1100, ((weft_rate)WEFT_RATE(1, 2))) == WEFT_E_HORIZON);
-  CHECK(weft_periodic_start_rate(&queue, stepper, &actors[0], step, 1100, ((weft_rate)WEFT_RATE(125, 2))) == WEFT_OK);
+  CHECK(weft_periodic_start_rate(&queue, stepper, &actors[0], step, 1100,
+                                 ((weft_rate)WEFT_RATE(1, 2))) == WEFT_E_HORIZON);
+  CHECK(weft_periodic_start_rate(&queue, stepper, &actors[0], step, 1100,
+                                 ((weft_rate)WEFT_RATE(125, 2))) == WEFT_OK);
   run_one_core();
   CHECK(logged == 40 && stepper->skipped == 3);
-  for (uint32_t i = 0, k = 0; i < 40; i++, k += i == 5 ? 4 : 1) CHECK(log_[i].release == 1100 + k * 125 / 2);
+  for (uint32_t i = 0, k = 0; i < 40; i++, k += i == 5 ? 4 : 1)
+    CHECK(log_[i].release == 1100 + k * 125 / 2);
 }
 typedef struct { uint8_t bytes[5]; } message;
 static message slots[7];
 static uint32_t taken_last, taken_sum, put_sum, put_next, refused, wrong_order, batch;
 static uint32_t take_some(weft_event *e, uint32_t release);
 #define ring (*(weft_ring *)(void *)&pool[40]) /* where a heap may number it */
-static message numbered(uint32_t n) { return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}}; }
+static message numbered(uint32_t n) {
+  return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}};
+}
 static uint32_t take_some(weft_event *e, uint32_t release) {
   message m;
   for (uint32_t left = batch; left && weft_ring_get(&queue, &ring, &m); left--) {
@@ -499,7 +531,8 @@ static uint32_t put_often(weft_event *e, uint32_t release) {
   put_one();
   return put_next > 300 ? WEFT_DONE : 1 + fake_random(6);
 }
-/* M22: put by an interrupt and by an actor, on two cores: what was accepted comes out once, whole and in order; the rest is counted. */
+/* M22: put by an interrupt and by an actor, on two cores: what was accepted comes out once, whole
+ * and in order; the rest is counted. */
 static void ring_keeps_what_it_accepts(void) {
   uint32_t lost = 0, kept = 0;
   for (uint64_t seed = 1; seed <= 60; seed++) {

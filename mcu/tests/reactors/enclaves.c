@@ -1,7 +1,8 @@
-/* enclaves.c: R19, R20: two enclaves joined both ways, in fast time: what each does is what one engine would do, computed here step by step.
+/* enclaves.c: R19, R20: two enclaves joined both ways, in fast time: what each does is what one
+ * engine would do, computed here step by step.
  *
- * Enclave 0 sends k at k ms; enclave 1 has it 2 ms later, folds it into its state, as it does with a timer of its own (0.7 ms), and sends the state back,
- * which is there 3 ms later.
+ * Enclave 0 sends k at k ms; enclave 1 has it 2 ms later, folds it into its state, as it does with
+ * a timer of its own (0.7 ms), and sends the state back, which is there 3 ms later.
  */
 #define WEFT_RX_REACTIONS 4
 #define WEFT_RX_TIMERS 1
@@ -43,28 +44,39 @@ static void end(void *self) {
   int i = (int)(intptr_t)self;
   stopped_at[i] = weft_rx_elapsed(), stopped_step[i] = weft_rx_microstep();
 }
-weft_rx_reaction weft_rx_reactions[] = {{receive, 0}, {send, 0}, {weft_rx_delay_send, &there.delay}, {end, (void *)0},
-                                        {fold, 0}, {own, 0}, {weft_rx_delay_send, &back.delay}, {end, (void *)1}};
+weft_rx_reaction weft_rx_reactions[] = {
+    {receive, 0}, {send, 0}, {weft_rx_delay_send, &there.delay}, {end, (void *)0},
+    {fold, 0},    {own, 0},  {weft_rx_delay_send, &back.delay},  {end, (void *)1}};
 weft_rx_index weft_rx_triggers[] = {WEFT_RX_END};
 weft_rx_range weft_rx_timers[] = {{&a.t, 1, 0}, {&b.t, 1, 0}};
 const weft_rx_link weft_rx_links[] = {{0, 1, 2000000}, {1, 0, 3000000}};
 weft_rx_program weft_rx_programs[2];
 #define ONE(r) WEFT_RX_TRIG_ONE(r)
 void weft_rx_wire(void) {
-  memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&there, 0, sizeof there), memset(&back, 0, sizeof back);
+  memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&there, 0, sizeof there),
+      memset(&back, 0, sizeof back);
   a.t = (weft_rx_timer)WEFT_RX_TIMER(0, WEFT_RX_MSEC(1), ONE(1));
   b.t = (weft_rx_timer)WEFT_RX_TIMER(0, WEFT_RX_USEC(700), ONE(1));
   a.out = (port)WEFT_RX_OUT(ONE(2));
   b.out = (port)WEFT_RX_OUT(ONE(2));
-  weft_rx_wire_delay(&there.delay, &there.port, sizeof(uint32_t), ONE(0), &a.out, WEFT_RX_MSEC(2), WEFT_RX_AFTER, 1);
-  weft_rx_wire_delay(&back.delay, &back.port, sizeof(uint32_t), ONE(0), &b.out, WEFT_RX_MSEC(3), WEFT_RX_AFTER, 0);
+  weft_rx_wire_delay(&there.delay, &there.port, sizeof(uint32_t), ONE(0), &a.out, WEFT_RX_MSEC(2),
+                     WEFT_RX_AFTER, 1);
+  weft_rx_wire_delay(&back.delay, &back.port, sizeof(uint32_t), ONE(0), &b.out, WEFT_RX_MSEC(3),
+                     WEFT_RX_AFTER, 0);
   weft_rx_programs[0] = (weft_rx_program){.name = "a", .count = 4, .ranges = 1, .shutdown = ONE(3)};
-  weft_rx_programs[1] = (weft_rx_program){.name = "b", .count = 4, .first = 4, .first_range = 1, .ranges = 1, .shutdown = ONE(3), .core = 1};
+  weft_rx_programs[1] = (weft_rx_program){.name = "b",
+                                          .count = 4,
+                                          .first = 4,
+                                          .first_range = 1,
+                                          .ranges = 1,
+                                          .shutdown = ONE(3),
+                                          .core = 1};
 }
 static void expect(unsigned until_ms) {
   uint32_t state = 0, n = 0, back_at[LAST + 1], back_value[LAST + 1], sent[LAST + 1], backs = 0;
   for (uint32_t us = 0; us <= until_ms * 1000; us += 100) {
-    if (us % 1000 == 0 && us >= 2000) { /* what was sent 2 ms before arrives; reactions in order: fold, own */
+    if (us % 1000 == 0 &&
+        us >= 2000) { /* what was sent 2 ms before arrives; reactions in order: fold, own */
       state = state * 31 + sent[us / 1000 - 2];
       back_at[backs] = us + 3000, back_value[backs++] = state;
     }
@@ -88,14 +100,16 @@ static void same_as_one(void) {
   for (int round = 0; round < 10; round++) {
     run(WEFT_RX_MSEC(LAST));
     expect(LAST);
-    CHECK(stopped_at[0] == WEFT_RX_MSEC(LAST) && stopped_at[1] == WEFT_RX_MSEC(LAST) && stopped_step[0] == 0 && stopped_step[1] == 0);
+    CHECK(stopped_at[0] == WEFT_RX_MSEC(LAST) && stopped_at[1] == WEFT_RX_MSEC(LAST) &&
+          stopped_step[0] == 0 && stopped_step[1] == 0);
   }
 }
 static void stop_together(void) {
   stop_at = WEFT_RX_MSEC(50);
   for (int round = 0; round < 20; round++) {
     run(-1);
-    CHECK(stopped_at[0] == stopped_at[1] && stopped_step[0] == stopped_step[1] && stopped_at[0] >= stop_at);
+    CHECK(stopped_at[0] == stopped_at[1] && stopped_step[0] == stopped_step[1] &&
+          stopped_at[0] >= stop_at);
   }
 }
 static void in_real_time(void) {

@@ -1,7 +1,9 @@
-/* kit.h: reactors put together while a test runs, and a log to compare. A scenario fills the tables, runs, and compares its log.
+/* kit.h: reactors put together while a test runs, and a log to compare. A scenario fills the
+ * tables, runs, and compares its log.
  *
- * The same scenarios are compiled with other sizes and switches (tests/reactors/build): one word or three levels, list or heap, with and without
- * what comes from outside, so every engine is held to the same rules.
+ * The same scenarios are compiled with other sizes and switches (tests/reactors/build): one word or
+ * three levels, list or heap, with and without what comes from outside, so every engine is held to
+ * the same rules.
  */
 #ifndef KIT_H
 #define KIT_H
@@ -60,18 +62,24 @@ __attribute__((unused)) static weft_rx_trig on(int n, ...) {
   weft_rx_triggers[triggers_used++] = WEFT_RX_END;
   return WEFT_RX_TRIG(at, mask);
 }
-static void timer(weft_rx_timer *t) { weft_rx_timers[weft_rx_programs[0].ranges++] = (weft_rx_range){t, 1, 0}; }
+static void timer(weft_rx_timer *t) {
+  weft_rx_timers[weft_rx_programs[0].ranges++] = (weft_rx_range){t, 1, 0};
+}
 
 static char said[1 << 16];
 static size_t said_length;
-__attribute__((unused)) static void __attribute__((format(printf, 1, 2))) say(const char *format, ...) {
+__attribute__((unused)) static void __attribute__((format(printf, 1, 2)))
+say(const char *format, ...) {
   va_list list;
   va_start(list, format);
-  if (said_length < sizeof said - 200) said_length += (size_t)vsnprintf(said + said_length, sizeof said - said_length, format, list);
+  if (said_length < sizeof said - 200)
+    said_length += (size_t)vsnprintf(said + said_length, sizeof said - said_length, format, list);
   va_end(list);
 }
 /* "name@ms.step " of the current tag */
-__attribute__((unused)) static void tell(const char *name) { say("%s@%g.%u ", name, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep()); }
+__attribute__((unused)) static void tell(const char *name) {
+  say("%s@%g.%u ", name, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep());
+}
 __attribute__((unused)) static void run_for(int64_t timeout_ns) {
   said_length = 0, said[0] = 0;
   weft_rx_options o = WEFT_RX_OPTIONS;
@@ -82,7 +90,8 @@ __attribute__((unused)) static void run_for(int64_t timeout_ns) {
 }
 __attribute__((unused)) static void expect_at(int line, const char *wanted) {
   if (!strcmp(said, wanted)) return;
-  if (check_bad++ < 3) printf("line %d: %s\n  said   %s\n  wanted %s\n", line, check_name, said, wanted);
+  if (check_bad++ < 3)
+    printf("line %d: %s\n  said   %s\n  wanted %s\n", line, check_name, said, wanted);
 }
 #define EXPECT(wanted) expect_at(__LINE__, wanted)
 #define MS(n) WEFT_RX_MSEC(n)

@@ -1,4 +1,5 @@
-/* lf_api.c: a program as lf/ emits it, static tables and lf.h: every name of the interface that bodies use. */
+/* lf_api.c: a program as lf/ emits it, static tables and lf.h: every name of the interface that
+ * bodies use. */
 #define WEFT_RX_REACTIONS 6
 #define WEFT_RX_TIMERS 1
 #define WEFT_RX_EVENTS 8
@@ -28,17 +29,26 @@ typedef struct {
 typedef struct { int_port *in[3]; int in_width; ints_port *array; int_port *late; int sum; } Sink;
 static Source source;
 static Sink sink;
-static int_delay later = WEFT_RX_DELAY_INIT(WEFT_RX_TRIG(5, 1 << 4), &source.out[2], MSEC(1), WEFT_RX_AFTER, 0);
+static int_delay later =
+    WEFT_RX_DELAY_INIT(WEFT_RX_TRIG(5, 1 << 4), &source.out[2], MSEC(1), WEFT_RX_AFTER, 0);
 static Source source = {
-  ._lf_name = "Source", .t = WEFT_RX_TIMER(0, MSEC(10), WEFT_RX_TRIG(1, 1 << 0)),
-  .out = {WEFT_RX_OUT(WEFT_RX_TRIG(3, 1 << 2)), WEFT_RX_OUT(WEFT_RX_TRIG(3, 1 << 2)), WEFT_RX_OUT(WEFT_RX_TRIG(7, 1 << 2 | 1 << 5))},
-  .out_p = {&source.out[0], &source.out[1], &source.out[2]},
-  .array = WEFT_RX_TOKEN_OUT(WEFT_RX_TRIG(0, 1 << 3), sizeof(int)),
-  .real = WEFT_RX_VALUE_INIT(double, WEFT_RX_TRIG(0, 1 << 1), MSEC(1), 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL),
-  .letter = WEFT_RX_VALUE_INIT(char, WEFT_RX_TRIG(0, 1 << 1), MSEC(1), 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL),
-  .text = WEFT_RX_TOKEN_ACTION_INIT(char, WEFT_RX_TRIG(0, 1 << 1), MSEC(1), 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL),
+    ._lf_name = "Source",
+    .t = WEFT_RX_TIMER(0, MSEC(10), WEFT_RX_TRIG(1, 1 << 0)),
+    .out = {WEFT_RX_OUT(WEFT_RX_TRIG(3, 1 << 2)), WEFT_RX_OUT(WEFT_RX_TRIG(3, 1 << 2)),
+            WEFT_RX_OUT(WEFT_RX_TRIG(7, 1 << 2 | 1 << 5))},
+    .out_p = {&source.out[0], &source.out[1], &source.out[2]},
+    .array = WEFT_RX_TOKEN_OUT(WEFT_RX_TRIG(0, 1 << 3), sizeof(int)),
+    .real = WEFT_RX_VALUE_INIT(double, WEFT_RX_TRIG(0, 1 << 1), MSEC(1), 0, WEFT_RX_DEFER,
+                               WEFT_RX_LOGICAL),
+    .letter = WEFT_RX_VALUE_INIT(char, WEFT_RX_TRIG(0, 1 << 1), MSEC(1), 0, WEFT_RX_DEFER,
+                                 WEFT_RX_LOGICAL),
+    .text = WEFT_RX_TOKEN_ACTION_INIT(char, WEFT_RX_TRIG(0, 1 << 1), MSEC(1), 0, WEFT_RX_DEFER,
+                                      WEFT_RX_LOGICAL),
 };
-static Sink sink = {.in = {&source.out[0], &source.out[1], &source.out[2]}, .in_width = 3, .array = &source.array, .late = &later.port};
+static Sink sink = {.in = {&source.out[0], &source.out[1], &source.out[2]},
+                    .in_width = 3,
+                    .array = &source.array,
+                    .late = &later.port};
 
 static int freed;
 static void free_counted(void *p) { freed++, free(p); }
@@ -105,7 +115,9 @@ static void Sink_r2(void *instance) {
   self->sum += 100 * self->late->value;
   CHECK(lf_time_logical_elapsed() == MSEC(1));
 }
-const weft_rx_reaction weft_rx_reactions[] = {{Source_r0, &source}, {Source_r1, &source}, {Sink_r0, &sink}, {Sink_r1, &sink}, {Sink_r2, &sink}, {weft_rx_delay_send, &later.delay}};
+const weft_rx_reaction weft_rx_reactions[] = {
+    {Source_r0, &source}, {Source_r1, &source}, {Sink_r0, &sink},
+    {Sink_r1, &sink},     {Sink_r2, &sink},     {weft_rx_delay_send, &later.delay}};
 const weft_rx_index weft_rx_triggers[] = {WEFT_RX_END};
 const weft_rx_range weft_rx_timers[] = {{&source.t, 1, 0}};
 const char *const weft_rx_names[] = {"source.0", "source.1", "sink.0", "sink.1", "sink.2", 0};
@@ -119,18 +131,26 @@ static void whole_program(void) {
   CHECK(source.runs == 3 && sink.sum == 1 + 5 + 1 + 1 + 500 && freed == 6);
 }
 static void times(void) {
-  CHECK(MSEC(1) == 1000000 && SEC(2) == 2 * BILLION && MINUTES(1) == SECS(60) && WEEK(1) == DAYS(7));
-  CHECK(lf_time_add(FOREVER, 5) == FOREVER && lf_time_add(NEVER, 5) == NEVER && lf_time_add(FOREVER - 1, 5) == FOREVER);
-  CHECK(lf_tag_compare((tag_t){1, 2}, (tag_t){1, 3}) == -1 && lf_tag_compare((tag_t){2, 0}, (tag_t){1, 3}) == 1 && lf_tag_compare((tag_t){1, 3}, (tag_t){1, 3}) == 0);
-  CHECK(lf_tag_compare(lf_delay_tag((tag_t){1, 2}, 0), (tag_t){1, 3}) == 0 && lf_tag_compare(lf_delay_tag((tag_t){1, 2}, 5), (tag_t){6, 0}) == 0);
+  CHECK(MSEC(1) == 1000000 && SEC(2) == 2 * BILLION && MINUTES(1) == SECS(60) &&
+        WEEK(1) == DAYS(7));
+  CHECK(lf_time_add(FOREVER, 5) == FOREVER && lf_time_add(NEVER, 5) == NEVER &&
+        lf_time_add(FOREVER - 1, 5) == FOREVER);
+  CHECK(lf_tag_compare((tag_t){1, 2}, (tag_t){1, 3}) == -1 &&
+        lf_tag_compare((tag_t){2, 0}, (tag_t){1, 3}) == 1 &&
+        lf_tag_compare((tag_t){1, 3}, (tag_t){1, 3}) == 0);
+  CHECK(lf_tag_compare(lf_delay_tag((tag_t){1, 2}, 0), (tag_t){1, 3}) == 0 &&
+        lf_tag_compare(lf_delay_tag((tag_t){1, 2}, 5), (tag_t){6, 0}) == 0);
   int64_t before = lf_time_physical();
   lf_sleep(USEC(10));
   CHECK(lf_time_physical() - before >= USEC(10));
 }
 static void options(void) {
-  CHECK(weft_rx_duration("5", "sec") == SEC(5) && weft_rx_duration("5", "secs") == SEC(5) && weft_rx_duration("3", "minutes") == MINUTE(3));
-  CHECK(weft_rx_duration("5", "parsec") < 0 && weft_rx_duration("x", "sec") < 0 && weft_rx_duration("-1", "sec") < 0 && weft_rx_duration("1", "secx") < 0);
-  char name[] = "api", bad[] = "-z", fast[] = "-f", maybe[] = "maybe", out[] = "-o", number[] = "5", help[] = "--help";
+  CHECK(weft_rx_duration("5", "sec") == SEC(5) && weft_rx_duration("5", "secs") == SEC(5) &&
+        weft_rx_duration("3", "minutes") == MINUTE(3));
+  CHECK(weft_rx_duration("5", "parsec") < 0 && weft_rx_duration("x", "sec") < 0 &&
+        weft_rx_duration("-1", "sec") < 0 && weft_rx_duration("1", "secx") < 0);
+  char name[] = "api", bad[] = "-z", fast[] = "-f", maybe[] = "maybe", out[] = "-o", number[] = "5",
+       help[] = "--help";
   CHECK(weft_rx_main(2, (char *[]){name, bad}, WEFT_RX_OPTIONS) == 2);
   CHECK(weft_rx_main(3, (char *[]){name, fast, maybe}, WEFT_RX_OPTIONS) == 2);
   CHECK(weft_rx_main(3, (char *[]){name, out, number}, WEFT_RX_OPTIONS) == 2);

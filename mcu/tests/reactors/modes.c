@@ -1,4 +1,5 @@
-/* modes.c: R16 to R18. A reactor with modes A and B; in B one with modes X and Y. What each mode has: a timer that tells, an action. */
+/* modes.c: R16 to R18. A reactor with modes A and B; in B one with modes X and Y. What each mode
+ * has: a timer that tells, an action. */
 #define WEFT_RX_MODES 1
 #include "kit.h"
 
@@ -64,7 +65,8 @@ static void only_the_active_mode_runs(void) {
   run_for(MS(7));
   EXPECT("a@0.0 a@3.0 a@6.0 ");
 }
-static void reset_begins_anew(void) { /* R17: the offset counts from the entry; 0 is the entry's tag */
+static void reset_begins_anew(
+    void) { /* R17: the offset counts from the entry; 0 is the entry's tag */
   set_up(MS(4));
   TURN(0, &ab[1], WEFT_RX_RESET);
   TURN(1, &ab[0], WEFT_RX_RESET);
@@ -85,7 +87,8 @@ static void reset_of_itself(void) {
   run_for(MS(8));
   EXPECT("a@0.0 a@3.0 a@4.1 a@7.0 ");
 }
-static void inner_modes(void) { /* reset from around: as at the start; history from around: as it was left */
+static void inner_modes(
+    void) { /* reset from around: as at the start; history from around: as it was left */
   set_up(MS(2));
   TURN(0, &ab[1], WEFT_RX_RESET);
   TURN(1, &xy[1], WEFT_RX_RESET);
@@ -107,8 +110,9 @@ static void last_set_mode_wins(void) {
 }
 static void startup_reset_shutdown(void) { /* R18; reset state */
   set_up(MS(2));
-  unsigned sa = in(&ab[0], reaction(teller, "startA")), sb = in(&ab[1], reaction(teller, "startB")), sy = in(&xy[1], reaction(teller, "startY")),
-           rb = in(&ab[1], reaction(teller, "resetB")), ea = in(&ab[0], reaction(teller, "endA")), eb = in(&ab[1], reaction(teller, "endB")),
+  unsigned sa = in(&ab[0], reaction(teller, "startA")), sb = in(&ab[1], reaction(teller, "startB")),
+           sy = in(&xy[1], reaction(teller, "startY")), rb = in(&ab[1], reaction(teller, "resetB")),
+           ea = in(&ab[0], reaction(teller, "endA")), eb = in(&ab[1], reaction(teller, "endB")),
            ey = in(&xy[1], reaction(teller, "endY")), n = in(&ab[1], reaction(count_up, 0));
   ab[0].startup = on(1, sa), ab[1].startup = on(1, sb), xy[1].startup = on(1, sy);
   ab[1].reset = on(1, rb);

@@ -1,4 +1,5 @@
-/* outside.c: R9, R10, R12, R13, R14: what comes from other threads, in real time. Nothing here depends on how long anything takes. */
+/* outside.c: R9, R10, R12, R13, R14: what comes from other threads, in real time. Nothing here
+ * depends on how long anything takes. */
 #define WEFT_RX_PHYSICAL 1
 #include "kit.h"
 #include <pthread.h>
@@ -29,13 +30,14 @@ static void *sender(void *self) {
 }
 static void start_threads(void *self) {
   (void)self;
-  for (int i = 0; i < SENDERS; i++) CHECK(!pthread_create(&threads[i], 0, sender, (void *)(intptr_t)i));
+  for (int i = 0; i < SENDERS; i++)
+    CHECK(!pthread_create(&threads[i], 0, sender, (void *)(intptr_t)i));
 }
 static void receive(void *self) { /* in order, not before it was sent, tags ascend */
   int i = (int)(intptr_t)self;
   int n = in[i].value;
-  wrong += n != got[i] || weft_rx_logical() < __atomic_load_n(&sent_at[i][n], __ATOMIC_ACQUIRE) || weft_rx_logical() < last_time ||
-           weft_rx_physical() < weft_rx_logical();
+  wrong += n != got[i] || weft_rx_logical() < __atomic_load_n(&sent_at[i][n], __ATOMIC_ACQUIRE) ||
+           weft_rx_logical() < last_time || weft_rx_physical() < weft_rx_logical();
   last_time = weft_rx_logical();
   got[i]++;
   int all = 0;
@@ -53,11 +55,13 @@ static void from_threads(void) {
   unsigned s = reaction(start_threads, 0);
   for (int i = 0; i < SENDERS; i++) {
     unsigned r = reaction(receive, (void *)(intptr_t)i);
-    in[i] = (int_action)WEFT_RX_VALUE_INIT(int, on(1, r), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+    in[i] =
+        (int_action)WEFT_RX_VALUE_INIT(int, on(1, r), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
     got[i] = 0;
   }
   unsigned a = reaction(receive_array, 0);
-  arrays = (ints_action)WEFT_RX_TOKEN_ACTION_INIT(int, on(1, a), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+  arrays = (ints_action)WEFT_RX_TOKEN_ACTION_INIT(int, on(1, a), 0, 0, WEFT_RX_DEFER,
+                                                  WEFT_RX_PHYSICAL_IN(0));
   weft_rx_programs[0].startup = on(1, s);
   wrong = refused = array_sum = 0;
   last_time = 0;
@@ -92,7 +96,8 @@ static void never(void *self) { (void)self, say("never "); }
 static void ends_a_wait(void) {
   kit_new();
   unsigned s = reaction(start_one, 0), w = reaction(woken, 0), n = reaction(never, 0);
-  wake = (int_action)WEFT_RX_VALUE_INIT(int, on(1, w), WEFT_RX_MSEC(1), 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+  wake = (int_action)WEFT_RX_VALUE_INIT(int, on(1, w), WEFT_RX_MSEC(1), 0, WEFT_RX_DEFER,
+                                        WEFT_RX_PHYSICAL_IN(0));
   static weft_rx_timer hour;
   hour = (weft_rx_timer)WEFT_RX_TIMER(WEFT_RX_SEC(3600), WEFT_RX_SEC(3600), on(1, n));
   timer(&hour);
@@ -101,7 +106,8 @@ static void ends_a_wait(void) {
   pthread_join(threads[0], 0);
   EXPECT("woken7 ");
 }
-/* Drop: of many within the spacing the first is kept; a reaction may schedule a physical action too. */
+/* Drop: of many within the spacing the first is kept; a reaction may schedule a physical action
+ * too. */
 static int_action spaced;
 static void burst(void *self) {
   (void)self;
@@ -112,7 +118,8 @@ static void stop_later(void *self) { (void)self, weft_rx_request_stop(); }
 static void drop_from_outside(void) {
   kit_new();
   unsigned b = reaction(burst, 0), f = reaction(first_only, 0), e = reaction(stop_later, 0);
-  spaced = (int_action)WEFT_RX_VALUE_INIT(int, on(1, f), 0, WEFT_RX_SEC(100), WEFT_RX_DROP, WEFT_RX_PHYSICAL_IN(0));
+  spaced = (int_action)WEFT_RX_VALUE_INIT(int, on(1, f), 0, WEFT_RX_SEC(100), WEFT_RX_DROP,
+                                          WEFT_RX_PHYSICAL_IN(0));
   static weft_rx_timer t;
   t = (weft_rx_timer)WEFT_RX_TIMER(WEFT_RX_MSEC(5), WEFT_RX_MSEC(5), on(1, e));
   timer(&t);
@@ -120,7 +127,8 @@ static void drop_from_outside(void) {
   run_real();
   EXPECT("got0 ");
 }
-/* A physical connection: the tag is the time of sending, so not before the clock of the sender, and later than its tag. */
+/* A physical connection: the tag is the time of sending, so not before the clock of the sender, and
+ * later than its tag. */
 static int_port out;
 static int_delay connection;
 static int64_t sent;
@@ -136,10 +144,12 @@ static void at_far_end(void *self) {
 }
 static void physical_connection(void) {
   kit_new();
-  unsigned s = reaction(send, 0), d = reaction(weft_rx_delay_send, &connection.delay), r = reaction(at_far_end, 0);
+  unsigned s = reaction(send, 0), d = reaction(weft_rx_delay_send, &connection.delay),
+           r = reaction(at_far_end, 0);
   memset(&connection, 0, sizeof connection);
   out = (int_port)WEFT_RX_OUT(on(1, d));
-  weft_rx_wire_delay(&connection.delay, &connection.port, sizeof(int), on(1, r), &out, 0, WEFT_RX_PHYSICAL_CONNECTION, 0);
+  weft_rx_wire_delay(&connection.delay, &connection.port, sizeof(int), on(1, r), &out, 0,
+                     WEFT_RX_PHYSICAL_CONNECTION, 0);
   weft_rx_programs[0].startup = on(1, s);
   run_real();
   EXPECT("3 1 ");

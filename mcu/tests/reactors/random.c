@@ -1,8 +1,11 @@
-/* random.c: random programs, run by the engine and by a slow model of SEMANTICS.md, part III; their traces are equal. `random [PROGRAMS [FIRST]]`.
+/* random.c: random programs, run by the engine and by a slow model of SEMANTICS.md, part III; their
+ * traces are equal. `random [PROGRAMS [FIRST]]`.
  *
- * A program: nodes in an order, each a reaction with a timer perhaps, an action with a spacing, inputs from earlier nodes' ports, and delayed inputs from any.
- * What a body does follows from its state, which folds all that it sees; so a difference anywhere shows in every later line of the trace.
- * The model knows no queue, no list of present ports, no bitmap: it looks through all events for the earliest tag, and through all nodes in order.
+ * A program: nodes in an order, each a reaction with a timer perhaps, an action with a spacing,
+ * inputs from earlier nodes' ports, and delayed inputs from any. What a body does follows from its
+ * state, which folds all that it sees; so a difference anywhere shows in every later line of the
+ * trace. The model knows no queue, no list of present ports, no bitmap: it looks through all events
+ * for the earliest tag, and through all nodes in order.
  */
 enum { NODES = 12, INPUTS = 3, DELAYS = NODES, LINES = 4000, WAITING = 1000 };
 #ifndef WEFT_RX_REACTIONS
@@ -38,7 +41,7 @@ static void make_program(uint32_t seed) {
   program.timeout = pick(8) ? 40 + pick(20) : -1;
 }
 
-/* ---- the body, the same for both ------------------------------------------------------------------------------------------------------- */
+/* ---- the body, the same for both ------------------------------------------------------------- */
 typedef struct {
   bool (*input)(int node, uint32_t *value);
   bool (*delayed)(int delay, uint32_t *value);
@@ -60,13 +63,21 @@ static void body(const world *w, int n, uint32_t *state, bool budget) {
   if (s & 3 && budget) w->set(n, s);
   if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* the last one counts */
   if (!(s >> 5 & 3) && budget)
-    for (uint32_t k = 0; k <= (s >> 7 & 1); k++) s = mix(s, (uint32_t)(w->schedule(n, (int)(s >> 9 & 3) - 1, s + k) > 0));
+    for (uint32_t k = 0; k <= (s >> 7 & 1); k++)
+      s = mix(s, (uint32_t)(w->schedule(n, (int)(s >> 9 & 3) - 1, s + k) > 0));
   if (p->may_stop && !(s >> 12 & 63)) w->stop();
   *state = s;
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------------------------------------- */
-typedef struct { int time; uint32_t step; int action, delay; uint32_t value; bool used; uint32_t number; } event;
+/* ---- the model ------------------------------------------------------------------------------- */
+typedef struct {
+  int time;
+  uint32_t step;
+  int action, delay;
+  uint32_t value;
+  bool used;
+  uint32_t number;
+} event;
 static struct {
   int time;
   uint32_t step, state[NODES], number;
@@ -87,7 +98,8 @@ static event *waiting(uint32_t number) {
 static bool taken(int action, int delay, int time, uint32_t step) {
   for (int i = 0; i < WAITING; i++) {
     event *e = &m.events[i];
-    if (e->used && e->action == action && e->delay == delay && e->time == time && e->step == step) return true;
+    if (e->used && e->action == action && e->delay == delay && e->time == time && e->step == step)
+      return true;
   }
   return false;
 }
@@ -112,7 +124,8 @@ static int m_schedule(int n, int extra, uint32_t v) {
   uint32_t step = delay ? 0 : m.step + 1;
   if (p->spacing) { /* R8 */
     event *last = m.spaced[n] ? waiting(m.last_number[n]) : 0;
-    if (last && program.timeout >= 0 && last->time > program.timeout) last = 0; /* it will never be */
+    if (last && program.timeout >= 0 && last->time > program.timeout)
+      last = 0; /* it will never be */
     if (m.spaced[n] && time < m.last_time[n] + p->spacing) {
       if (p->policy == WEFT_RX_DROP) return 0;
       if (p->policy == WEFT_RX_REPLACE && last) return last->value = v, 0;
@@ -143,9 +156,11 @@ static void run_model(void) {
       }
       for (int i = 0; i < WAITING; i++) {
         event *e = &m.events[i];
-        if (e->used && (e->time < time || (e->time == time && e->step < step))) time = e->time, step = e->step;
+        if (e->used && (e->time < time || (e->time == time && e->step < step)))
+          time = e->time, step = e->step;
       }
-      if (program.timeout >= 0 && time >= program.timeout && !(time == INT32_MAX)) time = time > program.timeout ? program.timeout : time;
+      if (program.timeout >= 0 && time >= program.timeout && !(time == INT32_MAX))
+        time = time > program.timeout ? program.timeout : time;
       bool now = m.stop_asked || time == INT32_MAX; /* R12 */
       if (now) time = m.time, step = m.step + 1;
       if (time == program.timeout && step == 0) m.stopping = true;
@@ -154,7 +169,8 @@ static void run_model(void) {
     if (first && program.timeout == 0) m.stopping = true;
     m.time = time, m.step = step;
     bool triggered[NODES] = {false};
-    memset(m.out, 0, sizeof m.out), memset(m.late, 0, sizeof m.late), memset(m.act, 0, sizeof m.act);
+    memset(m.out, 0, sizeof m.out), memset(m.late, 0, sizeof m.late),
+        memset(m.act, 0, sizeof m.act);
     for (int i = 0; i < WAITING; i++) {
       event *e = &m.events[i];
       if (!e->used || e->time != time || e->step != step) continue;
@@ -164,7 +180,9 @@ static void run_model(void) {
     }
     for (int n = 0; n < NODES; n++) {
       const plan *p = &program.nodes[n];
-      triggered[n] = (p->period && !step && time >= p->offset && (time - p->offset) % p->period == 0) || m.act[n];
+      triggered[n] =
+          (p->period && !step && time >= p->offset && (time - p->offset) % p->period == 0) ||
+          m.act[n];
       for (int i = 0; i < INPUTS; i++) triggered[n] |= p->inputs[i] >= 0 && m.out[p->inputs[i]];
       for (int i = 0; i < 2; i++) triggered[n] |= p->late[i] >= 0 && m.late[p->late[i]];
       if (!triggered[n] || m.n == LINES) continue;
@@ -173,11 +191,12 @@ static void run_model(void) {
     }
     for (int d = 0; d < DELAYS && !m.stopping; d++) /* R10 */
       if (m.out[program.delays[d].from])
-        put_event(-1, d, m.time + program.delays[d].ms, program.delays[d].ms ? 0 : m.step + 1, m.out_value[program.delays[d].from]);
+        put_event(-1, d, m.time + program.delays[d].ms, program.delays[d].ms ? 0 : m.step + 1,
+                  m.out_value[program.delays[d].from]);
   }
 }
 
-/* ---- the engine ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 typedef WEFT_RX_PORT(uint32_t) port;
 typedef WEFT_RX_ACTION(uint32_t) action;
 typedef WEFT_RX_DELAY(port) delay;
@@ -186,10 +205,14 @@ static delay delays[DELAYS];
 static line lines[LINES];
 static int told;
 static bool e_input(int n, uint32_t *v) { return *v = node[n].out.value, node[n].out.is_present; }
-static bool e_delayed(int d, uint32_t *v) { return *v = delays[d].port.value, delays[d].port.is_present; }
+static bool e_delayed(int d, uint32_t *v) {
+  return *v = delays[d].port.value, delays[d].port.is_present;
+}
 static bool e_action(int n, uint32_t *v) { return *v = node[n].a.value, node[n].a.is_present; }
 static void e_set(int n, uint32_t v) { weft_rx_set(&node[n].out, v); }
-static int e_schedule(int n, int extra, uint32_t v) { return weft_rx_schedule_copy(&node[n].a, MS(extra), &v, 1); }
+static int e_schedule(int n, int extra, uint32_t v) {
+  return weft_rx_schedule_copy(&node[n].a, MS(extra), &v, 1);
+}
 static void react(void *self) {
   static const world w = {e_input, e_delayed, e_action, e_set, e_schedule, weft_rx_request_stop};
   int n = (int)(intptr_t)self;
@@ -222,34 +245,43 @@ static void run_engine(void) {
     for (int d = 0; d < DELAYS; d++) readers[NODES + d] = program.delays[d].from == n;
     node[n].state = (uint32_t)n;
     node[n].out = (port)WEFT_RX_OUT(all_of(readers));
-    node[n].a = (action)WEFT_RX_VALUE_INIT(uint32_t, WEFT_RX_TRIG_ONE(BASE + n), MS(p->min_delay), MS(p->spacing), (uint8_t)p->policy, WEFT_RX_LOGICAL);
+    node[n].a = (action)WEFT_RX_VALUE_INIT(uint32_t, WEFT_RX_TRIG_ONE(BASE + n), MS(p->min_delay),
+                                           MS(p->spacing), (uint8_t)p->policy, WEFT_RX_LOGICAL);
     if (!p->period) continue;
-    node[n].t = (weft_rx_timer)WEFT_RX_TIMER(MS(p->offset), MS(p->period), WEFT_RX_TRIG_ONE(BASE + n));
+    node[n].t =
+        (weft_rx_timer)WEFT_RX_TIMER(MS(p->offset), MS(p->period), WEFT_RX_TRIG_ONE(BASE + n));
     timer(&node[n].t);
   }
   for (int d = 0; d < DELAYS; d++) {
     bool readers[NODES + DELAYS] = {false};
-    for (int r = 0; r < NODES; r++) readers[r] = program.nodes[r].late[0] == d || program.nodes[r].late[1] == d;
-    weft_rx_wire_delay(&delays[d].delay, &delays[d].port, sizeof(uint32_t), all_of(readers), &node[program.delays[d].from].out, MS(program.delays[d].ms),
-                       WEFT_RX_AFTER, 0);
+    for (int r = 0; r < NODES; r++)
+      readers[r] = program.nodes[r].late[0] == d || program.nodes[r].late[1] == d;
+    weft_rx_wire_delay(&delays[d].delay, &delays[d].port, sizeof(uint32_t), all_of(readers),
+                       &node[program.delays[d].from].out, MS(program.delays[d].ms), WEFT_RX_AFTER,
+                       0);
   }
   run_for(program.timeout < 0 ? -1 : MS(program.timeout));
 }
-static bool same(const line *a, const line *b) { return a->time == b->time && a->step == b->step && a->node == b->node && a->state == b->state; }
+static bool same(const line *a, const line *b) {
+  return a->time == b->time && a->step == b->step && a->node == b->node && a->state == b->state;
+}
 static uint32_t programs = 400, first_seed = 1;
 static void traces_are_equal(void) {
   int with_steps = 0, ended = 0, total = 0;
   for (uint32_t seed = first_seed; seed < first_seed + programs; seed++) {
     make_program(seed);
-    if (program.timeout < 0) program.nodes[0].may_stop = true, program.timeout = 200; /* a timer never ends by itself */
+    if (program.timeout < 0)
+      program.nodes[0].may_stop = true, program.timeout = 200; /* a timer never ends by itself */
     run_model();
     run_engine();
     int i = 0;
     while (i < told && i < m.n && same(&lines[i], &m.lines[i])) i++;
     if (told != m.n || i != told) {
       CHECK(!"a trace differs");
-      printf("seed %u: %d lines, the model %d; the first that differs is %d: %lld.%u node %u, the model %lld.%u node %u\n", (unsigned)seed, told, m.n, i,
-             (long long)lines[i].time, lines[i].step, lines[i].node, (long long)m.lines[i].time, m.lines[i].step, m.lines[i].node);
+      printf(
+          "seed %u: %d lines, the model %d; the first that differs is %d: %lld.%u node %u, the model %lld.%u node %u\n",
+          (unsigned)seed, told, m.n, i, (long long)lines[i].time, lines[i].step, lines[i].node,
+          (long long)m.lines[i].time, m.lines[i].step, m.lines[i].node);
       if (check_bad > 3) return;
     }
     total += told;

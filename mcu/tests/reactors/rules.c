@@ -6,10 +6,11 @@ typedef WEFT_RX_ACTION(int) int_action;
 typedef WEFT_RX_DELAY(int_port) int_delay;
 static void teller(void *self) { tell((const char *)self); }
 
-/* ---- R1, R3, R5, R12: start, order, timers, stop ------------------------------------------------------------------------------------ */
+/* ---- R1, R3, R5, R12: start, order, timers, stop --------------------------------------------- */
 static void timers_and_stop(void) {
   kit_new();
-  unsigned a = reaction(teller, "a"), b = reaction(teller, "b"), s = reaction(teller, "start"), e = reaction(teller, "end");
+  unsigned a = reaction(teller, "a"), b = reaction(teller, "b"), s = reaction(teller, "start"),
+           e = reaction(teller, "end");
   static weft_rx_timer t2, t3;
   t2 = (weft_rx_timer)WEFT_RX_TIMER(0, MS(2), on(1, b));
   t3 = (weft_rx_timer)WEFT_RX_TIMER(MS(1), MS(3), on(1, a));
@@ -27,7 +28,8 @@ static void timeout_of_zero(void) { /* R12 */
   run_for(0);
   EXPECT("start@0.0 end@0.0 ");
 }
-static void nothing_left(void) { /* R12: without keepalive the microstep after the last tag; a later timeout does not hold it */
+static void nothing_left(void) { /* R12: without keepalive the microstep after the last tag; a later
+                                    timeout does not hold it */
   kit_new();
   unsigned s = reaction(teller, "start"), e = reaction(teller, "end");
   weft_rx_programs[0].startup = on(1, s);
@@ -37,7 +39,8 @@ static void nothing_left(void) { /* R12: without keepalive the microstep after t
   run_for(MS(100));
   EXPECT("start@0.0 end@0.1 ");
 }
-static void a_timer_of_one_run_over_the_other(void) { /* many timers of equal and of other periods: the queue's order */
+static void a_timer_of_one_run_over_the_other(
+    void) { /* many timers of equal and of other periods: the queue's order */
   kit_new();
   static weft_rx_timer t[12];
   static char name[12][4];
@@ -52,7 +55,8 @@ static void a_timer_of_one_run_over_the_other(void) { /* many timers of equal an
   size_t n = 0;
   for (int ms = 0; ms <= 40; ms++)
     for (int i = 0; i < 12; i++)
-      if (ms >= i % 3 && (ms - i % 3) % (1 + i / 2) == 0) n += (size_t)snprintf(wanted + n, sizeof wanted - n, "%c@%d.0 ", 'a' + i, ms);
+      if (ms >= i % 3 && (ms - i % 3) % (1 + i / 2) == 0)
+        n += (size_t)snprintf(wanted + n, sizeof wanted - n, "%c@%d.0 ", 'a' + i, ms);
   EXPECT(wanted);
 }
 static weft_rx_once *to_start[2];
@@ -70,7 +74,7 @@ static void once_and_ratio(void) { /* R5 */
   EXPECT("third@0.0 once@2.0 third@3.33333.0 third@6.66667.0 third@10.0 ");
 }
 
-/* ---- R4: set ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- R4: set --------------------------------------------------------------------------------- */
 static struct { int_port out; int n; } src;
 static struct { int_port *in; const char *name; } dst[2];
 static void set_twice(void *self) {
@@ -82,11 +86,13 @@ static void set_twice(void *self) {
 }
 static void show(void *self) {
   int i = (int)(intptr_t)self;
-  say("%s=%d,%d@%g ", dst[i].name, dst[i].in->value, dst[i].in->is_present, (double)weft_rx_elapsed() / 1e6);
+  say("%s=%d,%d@%g ", dst[i].name, dst[i].in->value, dst[i].in->is_present,
+      (double)weft_rx_elapsed() / 1e6);
 }
 static void last_set_wins(void) {
   kit_new();
-  unsigned w = reaction(set_twice, 0), r0 = reaction(show, (void *)0), r1 = reaction(show, (void *)1);
+  unsigned w = reaction(set_twice, 0), r0 = reaction(show, (void *)0),
+           r1 = reaction(show, (void *)1);
   src.out = (int_port)WEFT_RX_OUT(on(1, r0));
   src.n = 0;
   for (int i = 0; i < 2; i++) dst[i].in = &src.out, dst[i].name = i ? "watch" : "read";
@@ -97,9 +103,10 @@ static void last_set_wins(void) {
   EXPECT("read=10,1@0 watch=10,1@0 watch=10,0@1 read=30,1@2 watch=30,1@2 ");
 }
 
-/* ---- R6, R7, R8: logical actions ------------------------------------------------------------------------------------------------------- */
+/* ---- R6, R7, R8: logical actions ------------------------------------------------------------- */
 static int_action act;
-static int script[32], script_length, script_at; /* pairs: extra ms, value; a negative ms below -1 is "end of this call" */
+static int script[32], script_length,
+    script_at; /* pairs: extra ms, value; a negative ms below -1 is "end of this call" */
 static void play(void *self) {
   (void)self;
   while (script_at < script_length) {
@@ -112,12 +119,14 @@ static void play(void *self) {
 }
 static void heard(void *self) {
   (void)self;
-  if (act.is_present) say("%d@%g.%u ", act.value, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep());
+  if (act.is_present)
+    say("%d@%g.%u ", act.value, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep());
 }
 static void with_action(int64_t min_delay, int64_t spacing, int policy, int n, ...) {
   kit_new();
   unsigned p = reaction(play, 0), h = reaction(heard, 0);
-  act = (int_action)WEFT_RX_VALUE_INIT(int, on(1, h), min_delay, spacing, (uint8_t)policy, WEFT_RX_LOGICAL);
+  act = (int_action)WEFT_RX_VALUE_INIT(int, on(1, h), min_delay, spacing, (uint8_t)policy,
+                                       WEFT_RX_LOGICAL);
   static weft_rx_timer t;
   t = (weft_rx_timer)WEFT_RX_TIMER(0, MS(10), on(1, p));
   timer(&t);
@@ -129,7 +138,8 @@ static void with_action(int64_t min_delay, int64_t spacing, int policy, int n, .
   run_for(MS(50));
 }
 static void delays_of_actions(void) {
-  with_action(0, 0, WEFT_RX_DEFER, 8, 0, 1, 5, 2, 3, 3, -1, 4); /* R6: -1 ms counts as 0: with event 1 at microstep 1 it goes to 2 (R7) */
+  with_action(0, 0, WEFT_RX_DEFER, 8, 0, 1, 5, 2, 3, 3, -1,
+              4); /* R6: -1 ms counts as 0: with event 1 at microstep 1 it goes to 2 (R7) */
   EXPECT("1@0.1 4@0.2 3@3.0 2@5.0 ");
   with_action(MS(2), 0, WEFT_RX_DEFER, 4, 0, 1, 1, 2);
   EXPECT("1@2.0 2@3.0 ");
@@ -149,26 +159,33 @@ static void spacing(void) { /* R8 */
   EXPECT("refused2 refused3 3@1.0 4@4.0 ");
   with_action(0, MS(3), WEFT_RX_UPDATE, 8, 1, 1, 2, 2, 3, 3, 9, 4);
   EXPECT("3@3.0 4@9.0 ");
-  with_action(0, MS(3), WEFT_RX_UPDATE, 4, 0, 1, 1, 2); /* the one in the next microstep is taken out too */
+  with_action(0, MS(3), WEFT_RX_UPDATE, 4, 0, 1, 1,
+              2); /* the one in the next microstep is taken out too */
   EXPECT("2@1.0 ");
-  with_action(0, MS(12), WEFT_RX_REPLACE, 8, 0, 1, -2, 0, 0, 2, 0, 3); /* the last has been handled: defer; then it waits: replaced */
+  with_action(0, MS(12), WEFT_RX_REPLACE, 8, 0, 1, -2, 0, 0, 2, 0,
+              3); /* the last has been handled: defer; then it waits: replaced */
   EXPECT("1@0.1 refused3 3@12.0 ");
 }
 
-/* ---- R10: delays ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- R10: delays ----------------------------------------------------------------------------- */
 static int_delay later;
 static void count_out(void *self) {
   (void)self;
   weft_rx_set(&src.out, ++src.n);
 }
-static void arrived(void *self) { (void)self, say("%d@%g.%u ", later.port.value, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep()); }
+static void arrived(void *self) {
+  (void)self,
+      say("%d@%g.%u ", later.port.value, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep());
+}
 static void with_delay(int64_t ns) {
   kit_new();
-  unsigned w = reaction(count_out, 0), r = reaction(arrived, 0), d = reaction(weft_rx_delay_send, &later.delay);
+  unsigned w = reaction(count_out, 0), r = reaction(arrived, 0),
+           d = reaction(weft_rx_delay_send, &later.delay);
   memset(&later, 0, sizeof later);
   src.out = (int_port)WEFT_RX_OUT(on(1, d));
   src.n = 0;
-  weft_rx_wire_delay(&later.delay, &later.port, sizeof later.port.value, on(1, r), &src.out, ns, WEFT_RX_AFTER, 0);
+  weft_rx_wire_delay(&later.delay, &later.port, sizeof later.port.value, on(1, r), &src.out, ns,
+                     WEFT_RX_AFTER, 0);
   static weft_rx_timer t;
   t = (weft_rx_timer)WEFT_RX_TIMER(0, MS(1), on(1, w));
   timer(&t);
@@ -183,7 +200,7 @@ static void after(void) {
   EXPECT("1@1.0 2@2.0 3@3.0 4@4.0 ");
 }
 
-/* ---- R12, R13: a request ----------------------------------------------------------------------------------------------------------------- */
+/* ---- R12, R13: a request --------------------------------------------------------------------- */
 static void ask_to_stop(void *self) {
   (void)self;
   tell("ask");
@@ -212,7 +229,7 @@ static void stop_on_request(void) {
   EXPECT("ask@3.0 1@3.1 end@3.1 ");
 }
 
-/* ---- R11: deadlines ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- R11: deadlines -------------------------------------------------------------------------- */
 static void missed(void *self) { (void)self, tell("missed"); }
 static void always_missed(void *self) {
   WEFT_RX_DEADLINE(self, 0, missed);
@@ -231,7 +248,7 @@ static void deadlines(void) {
   EXPECT("missed@0.0 met@0.0 ");
 }
 
-/* ---- R15: tokens ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- R15: tokens ----------------------------------------------------------------------------- */
 typedef WEFT_RX_TOKEN_PORT(int *) ints_port;
 typedef WEFT_RX_TOKEN_ACTION(int *) ints_action;
 typedef WEFT_RX_DELAY(ints_port) ints_delay;
@@ -258,24 +275,33 @@ static void look(void *self) {
   say("whole %d,%d,%d ", array.value[0], array.value[1], array.value[2]);
   CHECK(weft_rx_schedule_token(&held, MS(2), array.token) > 0);
 }
-static void look_later(void *self) { (void)self, say("held %zu: %d@%g ", held.length, held.value[2], (double)weft_rx_elapsed() / 1e6); }
-static void look_delayed(void *self) { (void)self, say("delayed %d@%g ", slow.port.value[2], (double)weft_rx_elapsed() / 1e6); }
+static void look_later(void *self) {
+  (void)self, say("held %zu: %d@%g ", held.length, held.value[2], (double)weft_rx_elapsed() / 1e6);
+}
+static void look_delayed(void *self) {
+  (void)self, say("delayed %d@%g ", slow.port.value[2], (double)weft_rx_elapsed() / 1e6);
+}
 static void tokens(void) {
   kit_new();
-  unsigned m = reaction(make_array, 0), s = reaction(scale, (void *)10), l = reaction(look, 0), r = reaction(look_later, 0),
-           d = reaction(look_delayed, 0), send = reaction(weft_rx_delay_send, &slow.delay);
+  unsigned m = reaction(make_array, 0), s = reaction(scale, (void *)10), l = reaction(look, 0),
+           r = reaction(look_later, 0), d = reaction(look_delayed, 0),
+           send = reaction(weft_rx_delay_send, &slow.delay);
   array = (ints_port)WEFT_RX_TOKEN_OUT(on(3, s, l, send), sizeof(int));
   array.destructor = count_free;
-  held = (ints_action)WEFT_RX_TOKEN_ACTION_INIT(int, on(1, r), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);
+  held =
+      (ints_action)WEFT_RX_TOKEN_ACTION_INIT(int, on(1, r), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);
   memset(&slow, 0, sizeof slow);
-  weft_rx_wire_delay(&slow.delay, &slow.port, sizeof slow.port.value, on(1, d), &array, MS(1), WEFT_RX_AFTER, 0);
+  weft_rx_wire_delay(&slow.delay, &slow.port, sizeof slow.port.value, on(1, d), &array, MS(1),
+                     WEFT_RX_AFTER, 0);
   static weft_rx_timer t;
   t = (weft_rx_timer)WEFT_RX_TIMER(0, MS(4), on(1, m));
   timer(&t);
   freed = 0;
   run_for(MS(5));
-  EXPECT("scaled 10,20,30 whole 1,2,3 delayed 3@1 held 3: 3@2 scaled 10,20,30 whole 1,2,3 delayed 3@5 ");
-  CHECK(freed == 4); /* two arrays and two copies; the one still on its way at the stop is freed too */
+  EXPECT(
+      "scaled 10,20,30 whole 1,2,3 delayed 3@1 held 3: 3@2 scaled 10,20,30 whole 1,2,3 delayed 3@5 ");
+  CHECK(freed ==
+        4); /* two arrays and two copies; the one still on its way at the stop is freed too */
 }
 static int *last_value;
 static void own(void *self) { /* the only reader: the token itself */
@@ -298,7 +324,8 @@ static void make_one(void *self) {
   weft_rx_set(&array, v); /* the same pointer again is the same token */
   CHECK(array.length == 1 && array.token->ref_count == 1);
 }
-static void set_again(void *self) { /* the last token set at a tag counts; the one before is freed */
+static void set_again(
+    void *self) { /* the last token set at a tag counts; the one before is freed */
   (void)self;
   make_one(0), make_one(0);
   CHECK(freed == 1);
@@ -318,9 +345,12 @@ typedef WEFT_RX_ACTION(wide) wide_action;
 static wide_action broad;
 static void schedule_wide(void *self) {
   (void)self;
-  for (int64_t i = 0; i < 3; i++) CHECK(weft_rx_schedule_copy(&broad, MS(i), &((wide){i, i + 1, i + 2}), 1) > 0);
+  for (int64_t i = 0; i < 3; i++)
+    CHECK(weft_rx_schedule_copy(&broad, MS(i), &((wide){i, i + 1, i + 2}), 1) > 0);
 }
-static void heard_wide(void *self) { (void)self, say("%d,%d,%d ", (int)broad.value.a, (int)broad.value.b, (int)broad.value.c); }
+static void heard_wide(void *self) {
+  (void)self, say("%d,%d,%d ", (int)broad.value.a, (int)broad.value.b, (int)broad.value.c);
+}
 static void wide_values(void) {
   kit_new();
   unsigned s = reaction(schedule_wide, 0), h = reaction(heard_wide, 0);
@@ -329,7 +359,7 @@ static void wide_values(void) {
   run_for(MS(1)); /* the third is still waiting: freed */
   EXPECT("0,1,2 1,2,3 ");
 }
-/* ---- many microsteps ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- many microsteps ------------------------------------------------------------------------- */
 static weft_rx_void_action again;
 static int rounds;
 static void go_round(void *self) {

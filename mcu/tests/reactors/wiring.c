@@ -1,4 +1,5 @@
-/* wiring.c: R22, R24: what is wrong is named before the start, and nothing runs; ticks of 1 us, 32-bit times. */
+/* wiring.c: R22, R24: what is wrong is named before the start, and nothing runs; ticks of 1 us,
+ * 32-bit times. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_FAST 1
@@ -83,7 +84,8 @@ static void end_after_nine(void *self) {
   elapsed_at_end = weft_rx_elapsed();
   if (ran == 10) weft_rx_request_stop();
 }
-static void times_that_wrap(void) { /* 32 bits of us are 71 minutes: three hours in steps of 20 minutes */
+static void times_that_wrap(
+    void) { /* 32 bits of us are 71 minutes: three hours in steps of 20 minutes */
   kit_new();
   unsigned r = reaction(run_it, 0);
   t = (weft_rx_timer)WEFT_RX_TIMER(0, WEFT_RX_SEC(1200), on(1, r));
@@ -95,7 +97,8 @@ static void times_that_wrap(void) { /* 32 bits of us are 71 minutes: three hours
   CHECK(ran == 10 && elapsed_at_end == WEFT_RX_SEC(9 * 1200));
 }
 static void rounding(void) { /* R22 */
-  CHECK(WEFT_RX_TICKS(1) == 1 && WEFT_RX_TICKS(0) == 0 && WEFT_RX_TICKS(-5) == 0 && WEFT_RX_TICKS(1499) == 1 && WEFT_RX_TICKS(1500) == 2 && WEFT_RX_TICKS(62500) == 63);
+  CHECK(WEFT_RX_TICKS(1) == 1 && WEFT_RX_TICKS(0) == 0 && WEFT_RX_TICKS(-5) == 0 &&
+        WEFT_RX_TICKS(1499) == 1 && WEFT_RX_TICKS(1500) == 2 && WEFT_RX_TICKS(62500) == 63);
   CHECK(weft_rx_ticks(WEFT_RX_SEC(1)) == 1000000);
 }
 #include "weft_mcu/reactors_run.h"

@@ -1,7 +1,9 @@
-/* workers.c: R19: a random layered network of reactors, run by 1, 2, 3 and 4 threads: each reactor has the same sequence of (tag, value).
+/* workers.c: R19: a random layered network of reactors, run by 1, 2, 3 and 4 threads: each reactor
+ * has the same sequence of (tag, value).
  *
- * Every reactor folds what its inputs have into its state, logs the tag and the state, and sets some of its outputs; some schedule actions, some ask
- * for tokens. The log of each reactor is compared with that of one thread, and a sum over these with that of the engine for one core
+ * Every reactor folds what its inputs have into its state, logs the tag and the state, and sets
+ * some of its outputs; some schedule actions, some ask for tokens. The log of each reactor is
+ * compared with that of one thread, and a sum over these with that of the engine for one core
  * (WORKERS=1).
  */
 #ifndef WORKERS
@@ -66,14 +68,16 @@ static void fold(void *self) {
     v[0] = r->state, v[1] = 1;
     weft_rx_set_array(&r->text, v, 2);
   }
-  if (!(r->state >> 11 & 7)) weft_rx_schedule_copy(&r->a, (r->state >> 14 & 3) * 500000, &r->state, 1);
+  if (!(r->state >> 11 & 7))
+    weft_rx_schedule_copy(&r->a, (r->state >> 14 & 3) * 500000, &r->state, 1);
 }
 static void heard(void *self) {
   reactor *r = self;
   r->state ^= r->a.value;
   note(r);
 }
-/* Numbers: the actions' reactions (a level), then layer by layer. A reactor's own two are in different levels. */
+/* Numbers: the actions' reactions (a level), then layer by layer. A reactor's own two are in
+ * different levels. */
 static weft_rx_trig readers_of(uint32_t number, unsigned *used) {
   unsigned at = *used;
   for (uint32_t r = 0; r < REACTORS; r++)
@@ -93,12 +97,15 @@ void weft_rx_wire(void) {
     reactor *r = &all[n];
     r->number = n;
     r->state = next_random(1 << 20);
-    for (int i = 0; i < 3; i++) r->inputs[i] = n >= WIDE ? (n / WIDE - 1) * WIDE + next_random(WIDE) : 0;
-    r->a = (action)WEFT_RX_VALUE_INIT(uint32_t, WEFT_RX_TRIG_ONE(n), 500000, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);
+    for (int i = 0; i < 3; i++)
+      r->inputs[i] = n >= WIDE ? (n / WIDE - 1) * WIDE + next_random(WIDE) : 0;
+    r->a = (action)WEFT_RX_VALUE_INIT(uint32_t, WEFT_RX_TRIG_ONE(n), 500000, 0, WEFT_RX_DEFER,
+                                      WEFT_RX_LOGICAL);
     weft_rx_reactions[n] = (weft_rx_reaction){heard, r};
     weft_rx_reactions[REACTORS + n] = (weft_rx_reaction){fold, r};
     if (n < WIDE) {
-      r->t = (weft_rx_timer)WEFT_RX_TIMER(0, (1 + next_random(3)) * 1000000, WEFT_RX_TRIG_ONE(REACTORS + n));
+      r->t = (weft_rx_timer)WEFT_RX_TIMER(0, (1 + next_random(3)) * 1000000,
+                                          WEFT_RX_TRIG_ONE(REACTORS + n));
       weft_rx_timers[n] = (weft_rx_range){&r->t, 1, 0};
     }
   }
@@ -108,7 +115,8 @@ void weft_rx_wire(void) {
   }
   weft_rx_levels[0] = 0;
   for (int l = 0; l <= LAYERS; l++) weft_rx_levels[l + 1] = REACTORS + l * WIDE;
-  weft_rx_programs[0] = (weft_rx_program){.name = "network", .count = 2 * REACTORS, .ranges = WIDE, .levels = LAYERS + 1};
+  weft_rx_programs[0] = (weft_rx_program){
+      .name = "network", .count = 2 * REACTORS, .ranges = WIDE, .levels = LAYERS + 1};
 }
 static reactor one[REACTORS];
 static void run(unsigned workers) {
@@ -134,7 +142,9 @@ static void same_with_any_number(void) {
   }
   uint32_t sum = 0; /* what the engine for one core (WORKERS=1) has logged too */
   for (int n = 0; n < REACTORS; n++)
-    for (uint32_t i = 0; i < one[n].logged; i++) sum = sum * 31 + one[n].log[i].state + (uint32_t)(one[n].log[i].time / 1000) + one[n].log[i].step;
+    for (uint32_t i = 0; i < one[n].logged; i++)
+      sum = sum * 31 + one[n].log[i].state + (uint32_t)(one[n].log[i].time / 1000) +
+            one[n].log[i].step;
   CHECK(sum == 0x0c3072c3);
 }
 #include "weft_mcu/reactors_run.h"

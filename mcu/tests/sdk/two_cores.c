@@ -1,5 +1,6 @@
-/* two_cores: the runtime in a program of the pico-sdk. Its start-up, clocks, stdio, floating point, multicore and flash; our actors on
- * both cores. run.mjs reads what it prints; anything that is not so is printed and ends in exit status 1. */
+/* two_cores: the runtime in a program of the pico-sdk. Its start-up, clocks, stdio, floating point,
+ * multicore and flash; our actors on both cores. run.mjs reads what it prints; anything that is not
+ * so is printed and ends in exit status 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ static void check(bool holds, const char *what) {
 static void rom(void) {
   static uint8_t from[64], to[64];
   volatile uint32_t x = 0x00f01000;
-  check(__builtin_popcount(x) == 5 && __builtin_clz(x) == 8 && __builtin_ctz(x) == 12, "bit functions");
+  check(__builtin_popcount(x) == 5 && __builtin_clz(x) == 8 && __builtin_ctz(x) == 12,
+        "bit functions");
   for (unsigned i = 0; i < sizeof from; i++) from[i] = (uint8_t)i;
   memset(to, 0xaa, sizeof to);
   memcpy(to + 3, from + 5, 41);
@@ -80,10 +82,12 @@ static void rom(void) {
   volatile double d = 2.0;
   check(f * f + 1.5f == 5.5f && f / 8.0f == 0.25f && (int)(f * -1.25f) == -2, "single precision");
   check(d * d + 1.5 == 5.5 && d / 8.0 == 0.25 && (int)(d * -1.25) == -2, "double precision");
-  printf("sqrt %.6f %.12f sin %.6f %.12f exp %.5f\n", (double)sqrtf(f), sqrt(d), (double)sinf(f), sin(d), exp(d));
+  printf("sqrt %.6f %.12f sin %.6f %.12f exp %.5f\n", (double)sqrtf(f), sqrt(d), (double)sinf(f),
+         sin(d), exp(d));
 }
 
-/* The last sector of the flash: erased, programmed, read back; boot2 brings execution from flash back. */
+/* The last sector of the flash: erased, programmed, read back; boot2 brings execution from flash
+ * back. */
 static void flash(void) {
   static uint8_t page[FLASH_PAGE_SIZE];
   const uint32_t where = PICO_FLASH_SIZE_BYTES - FLASH_SECTOR_SIZE;
@@ -111,7 +115,10 @@ int main(void) {
   for (unsigned i = 0; i < 2; i++) {
     gpio_init(i ? PIN_1 : PIN_0);
     gpio_set_dir(i ? PIN_1 : PIN_0, GPIO_OUT);
-    tasks[i] = (task){.event = WEFT_EVENT(tick, &actors[i]), .pin = i ? PIN_1 : PIN_0, .core = i, .period = i ? PERIOD_1 : PERIOD_0};
+    tasks[i] = (task){.event = WEFT_EVENT(tick, &actors[i]),
+                      .pin = i ? PIN_1 : PIN_0,
+                      .core = i,
+                      .period = i ? PERIOD_1 : PERIOD_0};
     weft_post(&own[i], &tasks[i].event, start);
   }
   ping = (weft_event)WEFT_EVENT(to_core1, &actors[2]);
@@ -123,7 +130,8 @@ int main(void) {
   check(multicore_fifo_pop_blocking() == 77, "core 1 has left its queue");
 
   for (unsigned i = 0; i < 2; i++)
-    printf("core %u: %u releases, %u on the wrong core, at most %lu us late\n", i, tasks[i].times, tasks[i].wrong_core, (unsigned long)tasks[i].late);
+    printf("core %u: %u releases, %u on the wrong core, at most %lu us late\n", i, tasks[i].times,
+           tasks[i].wrong_core, (unsigned long)tasks[i].late);
   printf("%u rounds\n", rounds);
   uint32_t before = time_us_32();
   sleep_ms(3); /* the SDK's own alarms beside ours */

@@ -48,7 +48,9 @@ class Alternative {
   [[nodiscard]] auto select() noexcept { return Awaiter<false>{this, 0}; }
   // The same, or `timed_out` at the microsecond `deadline`; what is ready is chosen, however late
   // it is.
-  [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept { return Awaiter<true>{this, deadline}; }
+  [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept {
+    return Awaiter<true>{this, deadline};
+  }
 
  private:
   template <bool Limited>
@@ -56,11 +58,14 @@ class Alternative {
     Alternative* alt;
     std::uint32_t deadline;
     bool await_ready() const noexcept { return false; }
-    bool await_suspend(Process::Handle h) noexcept { return alt->begin(&h.promise(), Limited, deadline); }
+    bool await_suspend(Process::Handle h) noexcept {
+      return alt->begin(&h.promise(), Limited, deadline);
+    }
     int await_resume() noexcept { return alt->finish(); }
   };
 
-  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps* ops, core::SyncObject* where, void* slot) noexcept {
+  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps *ops, core::SyncObject *where,
+             void *slot) noexcept {
     core::Guard& g = guards_[i];
     g.kind = kind;
     g.ops = ops;

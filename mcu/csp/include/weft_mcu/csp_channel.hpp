@@ -84,7 +84,9 @@ struct Deadline : weft_event {
   }
 };
 
-inline bool is_past(std::uint32_t t) noexcept { return static_cast<std::int32_t>(t - weft_now32()) <= 0; }
+inline bool is_past(std::uint32_t t) noexcept {
+  return static_cast<std::int32_t>(t - weft_now32()) <= 0;
+}
 
 // A read or write that an event may end.
 template <class T, Side S>
@@ -209,10 +211,14 @@ class Reader : public detail::End<T, Side::in> {
   // A second end of the same channel.
   Reader share() const noexcept { return Reader{this->another()}; }
   // co_await: ok and `to` written; retired; poisoned.
-  [[nodiscard]] auto read(T& to) const noexcept { return detail::Plain<T, Side::in>{{this->core_}, &to}; }
+  [[nodiscard]] auto read(T &to) const noexcept {
+    return detail::Plain<T, Side::in>{{this->core_}, &to};
+  }
   // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). What is
   // there is read, however late it is.
-  [[nodiscard]] auto read_until(T& to, std::uint32_t deadline) const noexcept { return detail::Timed<T, Side::in>{this->core_, &to, deadline}; }
+  [[nodiscard]] auto read_until(T &to, std::uint32_t deadline) const noexcept {
+    return detail::Timed<T, Side::in>{this->core_, &to, deadline};
+  }
 
  private:
   template <class U, std::uint32_t N>
@@ -225,8 +231,12 @@ class Writer : public detail::End<T, Side::out> {
  public:
   constexpr Writer() noexcept = default;
   Writer share() const noexcept { return Writer{this->another()}; }
-  [[nodiscard]] auto write(T value) const noexcept { return detail::Plain<T, Side::out>{{this->core_}, value}; }
-  [[nodiscard]] auto write_until(T value, std::uint32_t deadline) const noexcept { return detail::Timed<T, Side::out>{this->core_, value, deadline}; }
+  [[nodiscard]] auto write(T value) const noexcept {
+    return detail::Plain<T, Side::out>{{this->core_}, value};
+  }
+  [[nodiscard]] auto write_until(T value, std::uint32_t deadline) const noexcept {
+    return detail::Timed<T, Side::out>{this->core_, value, deadline};
+  }
 
  private:
   template <class U, std::uint32_t N>
@@ -241,7 +251,8 @@ class Writer : public detail::End<T, Side::out> {
 // constant initialisation.
 template <class T, std::uint32_t N = 0>
 class Channel : public ChannelEngine<T> {
-  static_assert(std::is_trivially_copyable_v<T>, "a channel of a microcontroller carries trivially copyable values");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "a channel of a microcontroller carries trivially copyable values");
 
  public:
   constexpr Channel() noexcept {}

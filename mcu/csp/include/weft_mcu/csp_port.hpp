@@ -21,10 +21,14 @@ namespace weft::inline WEFT_ABI::mcu {
 
 template <class T, std::uint32_t N>
 class Port : core::Node {
-  static_assert(std::is_trivially_copyable_v<T> && N > 0 && (N & (N - 1)) == 0, "a port holds trivially copyable values, a power of two of them");
+  static_assert(std::is_trivially_copyable_v<T> && N > 0 && (N & (N - 1)) == 0,
+                "a port holds trivially copyable values, a power of two of them");
 
  public:
-  constexpr explicit Port(Scheduler& s) noexcept : ops_{&woken, &run, nullptr, 0}, scheduler_(&s), event_{WEFT_EVENT(&pump_action, s.actor()), this} {}
+  constexpr explicit Port(Scheduler &s) noexcept
+      : ops_{&woken, &run, nullptr, 0},
+        scheduler_(&s),
+        event_{WEFT_EVENT(&pump_action, s.actor()), this} {}
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 

@@ -18,7 +18,8 @@ namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
 class atomic {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 4, "an atomic of this platform is a word or less");
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 4,
+                "an atomic of this platform is a word or less");
 
  public:
   constexpr atomic(T value = T{}) noexcept : value_(value) {}

@@ -72,8 +72,11 @@ class Scheduler : public core::WakerOps {
   // `queue`: where its events go, served by weft_work as ever. Constant initialisation (constinit):
   // no start-up code is needed.
   template <std::uint32_t Bytes>
-  constexpr Scheduler(weft_queue* queue, Arena<Bytes>& arena) noexcept
-      : core::WakerOps{&wake_one, nullptr, &runnable_, 0}, events_(queue), arena_(arena.storage), bytes_(Bytes) {}
+  constexpr Scheduler(weft_queue *queue, Arena<Bytes> &arena) noexcept
+      : core::WakerOps{&wake_one, nullptr, &runnable_, 0},
+        events_(queue),
+        arena_(arena.storage),
+        bytes_(Bytes) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -141,13 +144,17 @@ struct Process::promise_type : core::Node {
     Scheduler& s = scheduler();
     if (--s.live_ == 0 && s.stop_at_end_) weft_stop(s.events_);
   }
-  Scheduler& scheduler() const noexcept { return *const_cast<Scheduler*>(static_cast<const Scheduler*>(ops)); }
+  Scheduler &scheduler() const noexcept {
+    return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
+  }
 
   template <class... A>
   static void* operator new(std::size_t bytes, Scheduler& s, A&...) noexcept {
     return s.take(bytes);
   }
-  static void operator delete(void* frame, std::size_t bytes) noexcept { Scheduler::give(frame, bytes); }
+  static void operator delete(void *frame, std::size_t bytes) noexcept {
+    Scheduler::give(frame, bytes);
+  }
   static Process get_return_object_on_allocation_failure() noexcept { return Process{nullptr}; }
   Process get_return_object() noexcept { return Process{Handle::from_promise(*this)}; }
 
@@ -158,9 +165,12 @@ struct Process::promise_type : core::Node {
 };
 
 inline int Scheduler::start(Process p) noexcept {
-  if (!p) return WEFT_MISTAKE(WEFT_E_ARENA, "no room in the arena for a process; give its scheduler a larger one");
+  if (!p)
+    return WEFT_MISTAKE(WEFT_E_ARENA,
+                        "no room in the arena for a process; give its scheduler a larger one");
   Process::Handle h = std::exchange(p.handle_, nullptr);
-  if (&h.promise().scheduler() != this) return WEFT_MISTAKE(WEFT_E_CORE, "a process is started by a scheduler that did not make it");
+  if (&h.promise().scheduler() != this)
+    return WEFT_MISTAKE(WEFT_E_CORE, "a process is started by a scheduler that did not make it");
   runnable_.push(&h.promise());
   post_turn();
   return WEFT_OK;

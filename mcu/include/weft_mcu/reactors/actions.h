@@ -1,15 +1,19 @@
-/* reactors/actions.h: events put in their places: actions with their spacing, delays, onces, ratios. Part of weft_mcu/reactors_run.h.
+/* reactors/actions.h: events put in their places: actions with their spacing, delays, onces,
+ * ratios. Part of weft_mcu/reactors_run.h.
  *
  * Invariants
- *  1. `queued` of an action or delay counts its events in the queue and in `soon`; `latest` is no earlier than any of them.
+ *  1. `queued` of an action or delay counts its events in the queue and in `soon`; `latest` is no
+ *     earlier than any of them.
  *  2. No two events of one owner have one tag (R7).
- *  3. An event's payload is: the value, if it has 8 bytes or fewer; else a block with it; or a token of which it holds a reference.
+ *  3. An event's payload is: the value, if it has 8 bytes or fewer; else a block with it; or a
+ *     token of which it holds a reference.
  */
 #ifndef WEFT_RX_ACTIONS_H
 #define WEFT_RX_ACTIONS_H
 
 /* Has `owner` an event for this tag? */
-static bool __attribute__((noinline)) weft_rx_taken(weft_rx_env *env, void *owner, weft_rx_time t, uint32_t step) {
+static bool __attribute__((noinline))
+weft_rx_taken(weft_rx_env *env, void *owner, weft_rx_time t, uint32_t step) {
   if (t == env->now && step == env->step + 1)
     for (weft_rx_event *e = env->soon; e; e = weft_rx_as_event(e->next))
       if (e->owner == owner) return true;
@@ -19,18 +23,21 @@ static bool __attribute__((noinline)) weft_rx_taken(weft_rx_env *env, void *owne
   uint32_t place = 0;
   for (weft_rx_timer *n = 0; (n = weft_rx_each(env, &place, n));) {
 #endif
-    if (n->time == t && !n->period && weft_rx_as_event(n)->step == step && weft_rx_as_event(n)->owner == owner) return true;
+    if (n->time == t && !n->period && weft_rx_as_event(n)->step == step &&
+        weft_rx_as_event(n)->owner == owner)
+      return true;
   }
   return false;
 }
 
 /* Into `soon` or the queue, at (t, step) or the next microstep that the owner has free. */
-WEFT_INLINE void weft_rx_place(weft_rx_env *env, weft_rx_event *e, weft_rx_time t, uint32_t step, weft_rx_time *latest, uint32_t *latest_step,
-                               uint32_t *queued) {
+WEFT_INLINE void weft_rx_place(weft_rx_env *env, weft_rx_event *e, weft_rx_time t, uint32_t step,
+                               weft_rx_time *latest, uint32_t *latest_step, uint32_t *queued) {
   if (__builtin_expect(*queued != 0, 0)) {
     if (!weft_rx_before(*latest, t) && !(t == *latest && step > *latest_step))
       while (weft_rx_taken(env, e->owner, t, step)) step++;
-    if (weft_rx_before(*latest, t) || (t == *latest && step > *latest_step)) *latest = t, *latest_step = step;
+    if (weft_rx_before(*latest, t) || (t == *latest && step > *latest_step))
+      *latest = t, *latest_step = step;
   } else *latest = t, *latest_step = step;
   ++*queued;
   e->period = 0;
@@ -44,7 +51,7 @@ WEFT_INLINE void weft_rx_place(weft_rx_env *env, weft_rx_event *e, weft_rx_time 
   } else weft_rx_insert_event(env, e);
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 WEFT_INLINE void weft_rx_copy_value(void *to, const void *from, uint32_t size) {
   if (size == 4) memcpy(to, from, 4);
   else if (size == 8) memcpy(to, from, 8);
@@ -78,7 +85,7 @@ static void weft_rx_discard_payload(uint8_t flags, uint32_t size, weft_rx_payloa
   if (size > sizeof payload->bytes) weft_rx_free(payload->block);
 }
 
-/* ---- actions (R6 to R9) ------------------------------------------------------------------------------------------------------------ */
+/* ---- actions (R6 to R9) ---------------------------------------------------------------------- */
 WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
   if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
@@ -107,10 +114,13 @@ void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_free_event(env, e);
   weft_rx_appear(env, (weft_rx_port *)(void *)a);
 }
-static int __attribute__((noinline)) weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time *t, uint32_t *step) {
+static int __attribute__((noinline))
+weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time *t,
+              uint32_t *step) {
   weft_rx_event *last = a->last;
   if (a->spaced && weft_rx_before(*t, a->last_time + a->min_spacing)) { /* R8 */
-    if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time)) last = 0; /* after the timeout: it will never be */
+    if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
+      last = 0; /* after the timeout: it will never be */
     if (a->policy == WEFT_RX_DROP) return 0;
     if (a->policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
@@ -136,8 +146,10 @@ static int __attribute__((noinline)) weft_rx_space(weft_rx_env *env, weft_rx_act
   a->last = e;
   return 1;
 }
-/* Put e, an event of a, at (t, step) or where its spacing lets it. 0: it was not put, what it held is given back. */
-WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time t, uint32_t step) {
+/* Put e, an event of a, at (t, step) or where its spacing lets it. 0: it was not put, what it held
+ * is given back. */
+WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e,
+                                   weft_rx_time t, uint32_t step) {
   if (a->min_spacing && !weft_rx_space(env, a, e, &t, &step)) {
     if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
     weft_rx_free_event(env, e);
@@ -157,10 +169,13 @@ void weft_rx_admit_action(weft_rx_env *env, weft_rx_event *e) {
   (void)weft_rx_put_action(env, a, e, t, step);
 }
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now);
-static int __attribute__((noinline)) weft_rx_schedule_outside(weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload, bool has_value) {
+static int __attribute__((noinline))
+weft_rx_schedule_outside(weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload,
+                         bool has_value) {
   weft_rx_env *env = &weft_rx_envs[a->origin - 1];
   weft_rx_event *e = weft_rx_new_outside_event();
-  if (!e) return WEFT_MISTAKE(WEFT_E_FULL, "the pool of events is empty; define a larger WEFT_RX_EVENTS");
+  if (!e)
+    return WEFT_MISTAKE(WEFT_E_FULL, "the pool of events is empty; define a larger WEFT_RX_EVENTS");
   e->owner = a;
   e->payload = payload;
   e->has_value = has_value;
@@ -168,27 +183,35 @@ static int __attribute__((noinline)) weft_rx_schedule_outside(weft_rx_action *a,
   return weft_rx_post(env, e, delay, true);
 }
 #endif
-WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload, bool has_value) {
+WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay,
+                                      weft_rx_payload payload, bool has_value) {
   if (__builtin_expect(env->stopping, 0)) return 0; /* R13 */
   weft_rx_event *e = weft_rx_new_event(env);
-  if (__builtin_expect(!e, 0)) return WEFT_RX_FULL("the pool of events is empty; define a larger WEFT_RX_EVENTS");
+  if (__builtin_expect(!e, 0))
+    return WEFT_RX_FULL("the pool of events is empty; define a larger WEFT_RX_EVENTS");
   e->owner = a;
   e->payload = payload;
   e->has_value = has_value;
   e->fire = weft_rx_fire_action;
-  return delay ? weft_rx_put_action(env, a, e, env->now + delay, 0) : weft_rx_put_action(env, a, e, env->now, env->step + 1);
+  return delay ? weft_rx_put_action(env, a, e, env->now + delay, 0)
+               : weft_rx_put_action(env, a, e, env->now, env->step + 1);
 }
 #if WEFT_RX_WORKERS > 1
 WEFT_INLINE bool weft_rx_enter(weft_rx_env *env); /* the lock, if several reactions run */
 WEFT_INLINE void weft_rx_leave(bool entered);
 #endif
-WEFT_HOT_PART(weft_rx_schedule_event) int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload, bool has_value) {
+WEFT_HOT_PART(weft_rx_schedule_event)
+int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload,
+                           bool has_value) {
   if (extra < 0) extra = 0; /* R6 */
   int code;
   if (extra >= WEFT_RX_HORIZON - (int64_t)a->min_delay)
-    code = WEFT_MISTAKE(WEFT_E_HORIZON, "an action is scheduled beyond the horizon of this tick; define a longer WEFT_TICK_NS, or WEFT_RX_TIME64=1");
+    code = WEFT_MISTAKE(
+        WEFT_E_HORIZON,
+        "an action is scheduled beyond the horizon of this tick; define a longer WEFT_TICK_NS, or WEFT_RX_TIME64=1");
 #if WEFT_RX_ASYNC
-  else if (a->origin) code = weft_rx_schedule_outside(a, a->min_delay + (weft_rx_time)extra, payload, has_value);
+  else if (a->origin)
+    code = weft_rx_schedule_outside(a, a->min_delay + (weft_rx_time)extra, payload, has_value);
 #endif
   else {
     weft_rx_env *env = weft_rx_here();
@@ -199,7 +222,8 @@ WEFT_HOT_PART(weft_rx_schedule_event) int weft_rx_schedule_event(weft_rx_action 
 #if WEFT_RX_WORKERS > 1
     weft_rx_leave(entered);
 #endif
-    if (code == 0 && env->stopping && has_value) weft_rx_discard_payload(a->flags, a->size, &payload);
+    if (code == 0 && env->stopping && has_value)
+      weft_rx_discard_payload(a->flags, a->size, &payload);
   }
   if (code < 0 && has_value) weft_rx_discard_payload(a->flags, a->size, &payload);
   return code;
@@ -236,14 +260,17 @@ int weft_rx_schedule_owned(weft_rx_action *a, int64_t extra, void *value, size_t
     return weft_rx_schedule_held(a, extra, t);
   }
 #endif
-  int code = value ? weft_rx_schedule_bytes(a, extra, value, length) : weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
+  int code = value ? weft_rx_schedule_bytes(a, extra, value, length)
+                   : weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
   weft_rx_free(value);
   return code;
 }
 
-/* ---- delays (R10) ------------------------------------------------------------------------------------------------------------------ */
+/* ---- delays (R10) ---------------------------------------------------------------------------- */
 #if WEFT_RX_DELAYS
-WEFT_INLINE weft_rx_port *weft_rx_delay_port(weft_rx_delay *d) { return d->to_port ? d->to_port : (weft_rx_port *)(void *)(d + 1); }
+WEFT_INLINE weft_rx_port *weft_rx_delay_port(weft_rx_delay *d) {
+  return d->to_port ? d->to_port : (weft_rx_port *)(void *)(d + 1);
+}
 void weft_rx_fire_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_delay *d = (weft_rx_delay *)e->owner;
   weft_rx_port *port = weft_rx_delay_port(d);
@@ -262,7 +289,8 @@ void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_delay *d = (weft_rx_delay *)e->owner;
   weft_rx_time t = e->time;
   uint32_t step = e->step;
-  if (!weft_rx_before(env->now, t)) t = env->now, step = env->step + 1; /* only a physical connection's */
+  if (!weft_rx_before(env->now, t))
+    t = env->now, step = env->step + 1; /* only a physical connection's */
   e->fire = weft_rx_fire_delay;
   weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
 }
@@ -295,10 +323,13 @@ void weft_rx_delay_send(void *delay) {
       packed = weft_rx_pack(&e->payload, (uint8_t *)d->from + d->value_at, d->size);
     if (!packed) weft_rx_free_event(env, e);
   }
-  if (!packed) weft_panic("weft: the pool of events or blocks is empty in a delayed connection; define a larger WEFT_RX_EVENTS or WEFT_RX_BLOCKS");
+  if (!packed)
+    weft_panic(
+        "weft: the pool of events or blocks is empty in a delayed connection; define a larger WEFT_RX_EVENTS or WEFT_RX_BLOCKS");
   if (local) {
     e->fire = weft_rx_fire_delay;
-    if (d->interval) weft_rx_place(env, e, env->now + d->interval, 0, &d->latest, &d->latest_step, &d->queued);
+    if (d->interval)
+      weft_rx_place(env, e, env->now + d->interval, 0, &d->latest, &d->latest_step, &d->queued);
     else weft_rx_place(env, e, env->now, env->step + 1, &d->latest, &d->latest_step, &d->queued);
   }
 #if WEFT_RX_ASYNC
@@ -313,7 +344,8 @@ void weft_rx_delay_send(void *delay) {
   else { /* a physical connection without anything from outside: its time is that of sending */
     weft_rx_time t = weft_rx_clock() + d->interval;
     e->fire = weft_rx_fire_delay;
-    if (weft_rx_before(env->now, t)) weft_rx_place(env, e, t, 0, &d->latest, &d->latest_step, &d->queued);
+    if (weft_rx_before(env->now, t))
+      weft_rx_place(env, e, t, 0, &d->latest, &d->latest_step, &d->queued);
     else weft_rx_place(env, e, env->now, env->step + 1, &d->latest, &d->latest_step, &d->queued);
   }
 #endif
@@ -323,35 +355,39 @@ void weft_rx_delay_send(void *delay) {
 }
 #endif
 
-/* ---- delays of a static schedule (R23) ---------------------------------------------------------------------------------------------- */
+/* ---- delays of a static schedule (R23) ------------------------------------------------------- */
 #if WEFT_RX_STATIC
 WEFT_INLINE void weft_rx_hold_copy(void *to, const void *from, uint32_t size) {
-  if (size == 4 && !(((uintptr_t)to | (uintptr_t)from) & 3)) __builtin_memcpy(__builtin_assume_aligned(to, 4), __builtin_assume_aligned(from, 4), 4);
+  if (size == 4 && !(((uintptr_t)to | (uintptr_t)from) & 3))
+    __builtin_memcpy(__builtin_assume_aligned(to, 4), __builtin_assume_aligned(from, 4), 4);
   else __builtin_memcpy(to, from, size);
 }
 void weft_rx_hold_send(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;
   weft_rx_env *env = weft_rx_here();
   if (env->stopping) return;
-  if (h->count == h->capacity) weft_panic("weft: more is on its way in a delayed connection than its schedule knows of");
+  if (h->count == h->capacity)
+    weft_panic("weft: more is on its way in a delayed connection than its schedule knows of");
   uint32_t at = (uint32_t)h->first + h->count++;
   if (at >= h->capacity) at -= h->capacity;
   h->due[at] = env->now + h->interval;
-  weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at, h->size);
+  weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
+                    h->size);
 }
 /* The reactions of a tag that begins with this: nothing may have been sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;
   weft_rx_env *env = weft_rx_here();
   if (!h->count || h->due[h->first] != env->now) return;
-  weft_rx_hold_copy((uint8_t *)h->to + h->value_at, (const uint8_t *)h->values + h->first * h->size, h->size);
+  weft_rx_hold_copy((uint8_t *)h->to + h->value_at, (const uint8_t *)h->values + h->first * h->size,
+                    h->size);
   if (++h->first == h->capacity) h->first = 0;
   h->count--;
   weft_rx_appear(env, h->to);
 }
 #endif
 
-/* ---- onces and ratios (R5) --------------------------------------------------------------------------------------------------------- */
+/* ---- onces and ratios (R5) ------------------------------------------------------------------- */
 void weft_rx_fire_once(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_trigger(env, ((weft_rx_once *)(void *)e)->trig);
 }
@@ -363,7 +399,8 @@ void weft_rx_fire_ratio(weft_rx_env *env, weft_rx_event *e) {
   e->time = env->now + gap;
   weft_rx_insert_event(env, e);
 }
-/* From the current tag on. Before the start that is microstep -1 of the start's time, so an offset of 0 is the start tag. */
+/* From the current tag on. Before the start that is microstep -1 of the start's time, so an offset
+ * of 0 is the start tag. */
 int weft_rx_start_once(weft_rx_once *once) {
   weft_rx_env *env = weft_rx_here();
   once->event.time = env->now + once->offset;

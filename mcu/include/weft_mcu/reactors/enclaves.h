@@ -1,13 +1,18 @@
-/* reactors/enclaves.h: several enclaves, each with a core or thread of its own (R20). Part of weft_mcu/reactors_run.h.
+/* reactors/enclaves.h: several enclaves, each with a core or thread of its own (R20). Part of
+ * weft_mcu/reactors_run.h.
  *
- * One lock guards what enclaves know of each other: `next`, `idle`, `blocked`, `acked`, `done`, the inboxes and their news.
+ * One lock guards what enclaves know of each other: `next`, `idle`, `blocked`, `acked`, `done`, the
+ * inboxes and their news.
  *
  * Invariants
- *  1. An enclave sends nothing for a tag before `next` + the delay of the link: `next` is its current tag's time, or that of the first event that it has.
- *     Whoever posts to it something earlier lowers it.
- *  2. So the earliest time at which an enclave can still do anything is the least of its `next` and what can reach it over links. It begins a tag only if
- *     that is later, plus the delay, for every enclave that links to it.
- *  3. Enclaves stop together: each says where it is and waits; the stop tag is the microstep after the latest of them.
+ *  1. An enclave sends nothing for a tag before `next` + the delay of the link: `next` is its
+ *     current tag's time, or that of the first event that it has. Whoever posts to it something
+ *     earlier lowers it.
+ *  2. So the earliest time at which an enclave can still do anything is the least of its `next` and
+ *     what can reach it over links. It begins a tag only if that is later, plus the delay, for
+ *     every enclave that links to it.
+ *  3. Enclaves stop together: each says where it is and waits; the stop tag is the microstep after
+ *     the latest of them.
  */
 #ifndef WEFT_RX_ENCLAVES_H
 #define WEFT_RX_ENCLAVES_H
@@ -37,7 +42,9 @@ static void weft_rx_wait_until_ns(weft_rx_env *env, int64_t ns) {
   }
   pthread_mutex_unlock(&WEFT_RX_LOCK->mutex);
 }
-static void weft_rx_enclave_sleep(weft_rx_env *env, weft_rx_time t) { weft_rx_wait_until_ns(env, t * WEFT_TICK_NS); }
+static void weft_rx_enclave_sleep(weft_rx_env *env, weft_rx_time t) {
+  weft_rx_wait_until_ns(env, t * WEFT_TICK_NS);
+}
 static void weft_rx_enclave_wait(weft_rx_env *env) { weft_rx_wait_until_ns(env, 0); }
 #else
 static void weft_rx_wake_all(void) { weft_wake(); }
@@ -46,7 +53,8 @@ static void weft_rx_enclave_wait(weft_rx_env *env) { weft_wait_news(&env->news);
 
 /* The lock is held in what follows. */
 static void weft_rx_tell(weft_rx_env *env) { WEFT_POKE(env->news, 1); }
-/* `next` of some enclave has risen, or it is idle or done: who was held back by it looks again. True: somebody is to be woken. */
+/* `next` of some enclave has risen, or it is idle or done: who was held back by it looks again.
+ * True: somebody is to be woken. */
 static bool weft_rx_tell_blocked(weft_rx_env *but) {
   bool any = false;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++)
@@ -63,7 +71,9 @@ static void weft_rx_begin_stop(void) {
 }
 static bool weft_rx_all_idle(void) {
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++)
-    if (!weft_rx_envs[i].done && (!weft_rx_envs[i].idle || weft_rx_envs[i].inbox || weft_rx_envs[i].keepalive)) return false;
+    if (!weft_rx_envs[i].done &&
+        (!weft_rx_envs[i].idle || weft_rx_envs[i].inbox || weft_rx_envs[i].keepalive))
+      return false;
   return true;
 }
 #if WEFT_RX_LINKS
@@ -84,10 +94,12 @@ static bool weft_rx_may_begin(weft_rx_env *env, weft_rx_time t) {
   for (unsigned round = 0; round < WEFT_RX_ENCLAVES; round++)
     for (unsigned k = 0; k < WEFT_RX_LINKS; k++) {
       int64_t arrives = earliest[weft_rx_links[k].from] + weft_rx_link_ticks[k];
-      if (arrives < earliest[weft_rx_links[k].to] && weft_rx_links[k].to != env->number) earliest[weft_rx_links[k].to] = arrives;
+      if (arrives < earliest[weft_rx_links[k].to] && weft_rx_links[k].to != env->number)
+        earliest[weft_rx_links[k].to] = arrives;
     }
   for (unsigned k = 0; k < WEFT_RX_LINKS; k++)
-    if (weft_rx_links[k].to == env->number && !weft_rx_envs[weft_rx_links[k].from].done && earliest[weft_rx_links[k].from] + weft_rx_link_ticks[k] <= 0)
+    if (weft_rx_links[k].to == env->number && !weft_rx_envs[weft_rx_links[k].from].done &&
+        earliest[weft_rx_links[k].from] + weft_rx_link_ticks[k] <= 0)
       return false;
   return true;
 }
@@ -110,7 +122,8 @@ static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
   return (void)t, !WEFT_PEEK(env->news);
 #endif
 }
-/* May the tag at t, which is due, begin? If not, this waits until there is a reason to look again. */
+/* May the tag at t, which is due, begin? If not, this waits until there is a reason to look again.
+ * */
 static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
@@ -154,7 +167,8 @@ static void weft_rx_decide_stop(void) {
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_env *e = &weft_rx_envs[i];
     if (e->done) continue;
-    if (first || weft_rx_before(weft_rx_stop_time, e->now) || (e->now == weft_rx_stop_time && e->step > weft_rx_stop_step))
+    if (first || weft_rx_before(weft_rx_stop_time, e->now) ||
+        (e->now == weft_rx_stop_time && e->step > weft_rx_stop_step))
       weft_rx_stop_time = e->now, weft_rx_stop_step = e->step;
     first = false;
   }
@@ -162,7 +176,8 @@ static void weft_rx_decide_stop(void) {
   weft_rx_stop_decided = true;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) weft_rx_tell(&weft_rx_envs[i]);
 }
-/* This enclave stands between two tags; it goes on when all do, or have ended, and has the stop tag. */
+/* This enclave stands between two tags; it goes on when all do, or have ended, and has the stop
+ * tag. */
 static void __attribute__((noinline)) weft_rx_join_stop(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->acked = true;
@@ -206,7 +221,8 @@ static void weft_rx_run_one(weft_rx_env *env) {
   weft_rx_serve(env);
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->done = true;
-  if (!weft_rx_stop_all) WEFT_POKE(weft_rx_timed_out, true); /* the others, idle or not, go on to that tag */
+  if (!weft_rx_stop_all)
+    WEFT_POKE(weft_rx_timed_out, true); /* the others, idle or not, go on to that tag */
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_envs[i].blocked = false;
     weft_rx_tell(&weft_rx_envs[i]);
@@ -215,7 +231,9 @@ static void weft_rx_run_one(weft_rx_env *env) {
   weft_rx_wake_all();
 }
 #if WEFT_RX_HOST
-static void *weft_rx_enclave_thread(void *env) { return weft_rx_run_one((weft_rx_env *)env), (void *)0; }
+static void *weft_rx_enclave_thread(void *env) {
+  return weft_rx_run_one((weft_rx_env *)env), (void *)0;
+}
 #else
 static void weft_rx_core1(void) { weft_rx_run_one(weft_rx_mine[1]); }
 #endif
@@ -229,7 +247,8 @@ static void weft_rx_run_enclaves(uint64_t start, const weft_rx_options *options)
   pthread_condattr_destroy(&attributes);
 #endif
 #if WEFT_RX_LINKS
-  for (unsigned k = 0; k < WEFT_RX_LINKS; k++) weft_rx_link_ticks[k] = weft_rx_ticks(weft_rx_links[k].delay_ns);
+  for (unsigned k = 0; k < WEFT_RX_LINKS; k++)
+    weft_rx_link_ticks[k] = weft_rx_ticks(weft_rx_links[k].delay_ns);
 #endif
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_env *env = &weft_rx_envs[i];
@@ -250,7 +269,8 @@ static void weft_rx_run_enclaves(uint64_t start, const weft_rx_options *options)
 #if WEFT_RX_HOST
   static pthread_t threads[WEFT_RX_ENCLAVES];
   for (unsigned i = 1; i < WEFT_RX_ENCLAVES; i++)
-    if (pthread_create(&threads[i], 0, weft_rx_enclave_thread, &weft_rx_envs[i])) weft_panic("weft: no thread for an enclave");
+    if (pthread_create(&threads[i], 0, weft_rx_enclave_thread, &weft_rx_envs[i]))
+      weft_panic("weft: no thread for an enclave");
   weft_rx_run_one(&weft_rx_envs[0]);
   for (unsigned i = 1; i < WEFT_RX_ENCLAVES; i++) pthread_join(threads[i], 0);
   pthread_cond_destroy(&weft_rx_changed);
@@ -258,7 +278,8 @@ static void weft_rx_run_enclaves(uint64_t start, const weft_rx_options *options)
   unsigned here = WEFT_RX_PROGRAM(&weft_rx_envs[0])->core ? 1 : 0; /* which enclave is core 0's */
   weft_rx_mine[0] = &weft_rx_envs[here];
   weft_rx_mine[1] = &weft_rx_envs[1 - here];
-  if (weft_start_core(weft_rx_core1, WEFT_STACK1, WEFT_STACK1_BYTES)) weft_panic("weft: core 1 does not start");
+  if (weft_start_core(weft_rx_core1, WEFT_STACK1, WEFT_STACK1_BYTES))
+    weft_panic("weft: core 1 does not start");
   weft_rx_run_one(weft_rx_mine[0]);
   while (!WEFT_PEEK(weft_rx_mine[1]->done)) weft_wait();
 #endif

@@ -1,13 +1,14 @@
 /* reactors/engine.h: from tag to tag. Part of weft_mcu/reactors_run.h.
  *
- * A tag is collected (its timers and events taken from the queue, presence and pending reactions set), waited for, run, and ended. Without
- * anything from outside it is collected before its time, so that at its time the first reaction only has to be called; else something
- * earlier may still come, and it is collected when its time has come.
+ * A tag is collected (its timers and events taken from the queue, presence and pending reactions
+ * set), waited for, run, and ended. Without anything from outside it is collected before its time,
+ * so that at its time the first reaction only has to be called; else something earlier may still
+ * come, and it is collected when its time has come.
  */
 #ifndef WEFT_RX_ENGINE_H
 #define WEFT_RX_ENGINE_H
 
-/* ---- the current tag --------------------------------------------------------------------------------------------------------------- */
+/* ---- the current tag ------------------------------------------------------------------------- */
 int64_t weft_rx_logical(void) { return weft_rx_logical_of(weft_rx_here()); }
 int64_t weft_rx_start_time(void) { return weft_rx_envs[0].start_ns; }
 int64_t weft_rx_elapsed(void) { return weft_rx_logical() - weft_rx_start_time(); }
@@ -15,7 +16,8 @@ int64_t weft_rx_physical(void) { return weft_rx_clock_ns(); }
 uint32_t weft_rx_microstep(void) { return weft_rx_here()->step; }
 bool weft_rx_late(int64_t ns) {
   weft_rx_env *env = weft_rx_here();
-  return ns == 0 || (ns > 0 && (weft_rx_distance)(weft_rx_clock() - env->now) > (weft_rx_distance)weft_rx_ticks(ns));
+  return ns == 0 || (ns > 0 && (weft_rx_distance)(weft_rx_clock() - env->now) >
+                                   (weft_rx_distance)weft_rx_ticks(ns));
 }
 bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
   if (limit->ns < 0 || !weft_rx_late(limit->ns)) return false;
@@ -23,7 +25,7 @@ bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
   return true;
 }
 
-/* ---- trace ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- trace ----------------------------------------------------------------------------------- */
 #if WEFT_RX_TRACE
 #if WEFT_RX_HOST
 static _Thread_local bool weft_rx_missed;
@@ -43,17 +45,19 @@ static void weft_rx_trace_close(void) {
   if (weft_rx_trace_file && weft_rx_trace_file != stderr) fclose(weft_rx_trace_file);
   weft_rx_trace_file = 0;
 }
-#define WEFT_RX_TRACE_HOOK(time, microstep, number, name, missed)                                                             \
-  do {                                                                                                                        \
-    if (weft_rx_trace_file && (name))                                                                                         \
-      fprintf(weft_rx_trace_file, "%lld %u %s%s\n", (long long)(time), (unsigned)(microstep), (name), (missed) ? "!" : "");    \
+#define WEFT_RX_TRACE_HOOK(time, microstep, number, name, missed)                             \
+  do {                                                                                        \
+    if (weft_rx_trace_file && (name))                                                         \
+      fprintf(weft_rx_trace_file, "%lld %u %s%s\n", (long long)(time), (unsigned)(microstep), \
+              (name), (missed) ? "!" : "");                                                   \
   } while (0)
 #else
 static void weft_rx_trace_open(void) {}
 static void weft_rx_trace_close(void) {}
 #endif
 static void weft_rx_trace(weft_rx_env *env, unsigned number) {
-  WEFT_RX_TRACE_HOOK(weft_rx_logical_of(env) - weft_rx_start_time(), env->step, number, weft_rx_names[number], weft_rx_missed);
+  WEFT_RX_TRACE_HOOK(weft_rx_logical_of(env) - weft_rx_start_time(), env->step, number,
+                     weft_rx_names[number], weft_rx_missed);
 }
 #else
 void weft_rx_told_missed(void) {}
@@ -62,17 +66,21 @@ void weft_rx_told_missed(void) {}
 #if WEFT_RX_MODES
 static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r);
 #endif
-/* ---- running ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 /* `step`: the unit of r, bytes of the table or reactions. */
 WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   WEFT_RX_TABLE weft_rx_reaction *own = weft_rx_reactions + WEFT_RX_PROGRAM(env)->first;
-  WEFT_RX_TABLE weft_rx_reaction *reaction = step == 1 ? own + r : (WEFT_RX_TABLE weft_rx_reaction *)(const void *)((const uint8_t *)own + r);
+  WEFT_RX_TABLE weft_rx_reaction *reaction =
+      step == 1 ? own + r
+                : (WEFT_RX_TABLE weft_rx_reaction *)(const void *)((const uint8_t *)own + r);
 #if WEFT_RX_MODES || WEFT_RX_TRACE
   unsigned number = (unsigned)(reaction - weft_rx_reactions);
 #endif
 #if WEFT_RX_MODES
   weft_rx_mode *mode = weft_rx_mode_of[number];
-  if (mode && !mode->active && !weft_rx_runs_at_shutdown(env, mode, number - WEFT_RX_PROGRAM(env)->first)) return; /* R16, R18 */
+  if (mode && !mode->active &&
+      !weft_rx_runs_at_shutdown(env, mode, number - WEFT_RX_PROGRAM(env)->first))
+    return; /* R16, R18 */
 #endif
 #if WEFT_RX_TRACE
   weft_rx_missed = false;
@@ -101,7 +109,8 @@ WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
     weft_rx_call(env, w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, pending));
   }
 }
-/* A bit of a word above is cleared when what it stands for is empty: until then nothing before it can become pending (invariant 1). */
+/* A bit of a word above is cleared when what it stands for is empty: until then nothing before it
+ * can become pending (invariant 1). */
 WEFT_HOT_PART(weft_rx_run_pending) static void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word top; (top = env->top);) {
     unsigned t = weft_rx_lowest(env, top);
@@ -119,7 +128,7 @@ WEFT_HOT_PART(weft_rx_run_pending) static void weft_rx_run_pending(weft_rx_env *
 }
 #endif
 
-/* ---- the end of a tag (R4, R15) ----------------------------------------------------------------------------------------------------- */
+/* ---- the end of a tag (R4, R15) -------------------------------------------------------------- */
 WEFT_INLINE void weft_rx_end_tag(weft_rx_env *env) {
   weft_rx_port *p = env->present;
   if (!p) return;
@@ -134,7 +143,7 @@ WEFT_INLINE void weft_rx_end_tag(weft_rx_env *env) {
   env->present = 0;
 }
 
-/* ---- stop (R12) --------------------------------------------------------------------------------------------------------------------- */
+/* ---- stop (R12) ------------------------------------------------------------------------------ */
 #if WEFT_RX_MODES
 static void weft_rx_shut_modes(weft_rx_env *env);
 #endif
@@ -175,7 +184,7 @@ void weft_rx_request_stop(void) {
 }
 #endif
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 #if !WEFT_RX_ASYNC
 static const uint16_t weft_rx_no_news = 0;
 #define WEFT_RX_NEWS(env) (&weft_rx_no_news)
@@ -221,10 +230,11 @@ WEFT_INLINE void weft_rx_await(weft_rx_env *env, weft_rx_time t) {
 #endif
 }
 
-/* ---- what comes from outside (R9) ---------------------------------------------------------------------------------------------------- */
+/* ---- what comes from outside (R9) ------------------------------------------------------------ */
 #if WEFT_RX_ASYNC
 static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e);
-/* Any thread, core or interrupt. after: with `now` a delay from the present, else not used: e->time is set. */
+/* Any thread, core or interrupt. after: with `now` a delay from the present, else not used: e->time
+ * is set. */
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
   weft_irq_t irq = weft_lock(env->lock);
   bool stopped = env->stopped;
@@ -281,7 +291,7 @@ WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
 }
 #endif
 
-/* ---- collecting ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- collecting ------------------------------------------------------------------------------ */
 /* The first trigger of a tag, when nothing is pending. */
 WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
 #if WEFT_RX_MASKS
@@ -298,7 +308,9 @@ WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
 }
 #if !WEFT_RX_STATIC
 /* The timers and events that the queue has at (now, step). */
-WEFT_HOT_PART(weft_rx_take_tag) static void __attribute__((noinline)) weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
+WEFT_HOT_PART(weft_rx_take_tag)
+static void __attribute__((noinline))
+weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
   for (weft_rx_timer *n; (n = weft_rx_first(env)) && n->time == t;) {
     if (n->period) {
       (void)weft_rx_take_first(env);
@@ -333,15 +345,18 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
   weft_rx_take_tag(env, t, 0);
 }
 /* Any tag but that of a timer alone. False: nothing came yet, look again. */
-WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
+WEFT_HOT_PART(weft_rx_collect)
+static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;
   weft_rx_timer *first = weft_rx_first(env);
 #if WEFT_RX_ENCLAVES > 1
-  bool waits = env->keepalive || WEFT_PEEK(weft_rx_timed_out) || env->acked; /* acked: the stop tag is known, and is waited for */
+  bool waits = env->keepalive || WEFT_PEEK(weft_rx_timed_out) ||
+               env->acked; /* acked: the stop tag is known, and is waited for */
 #else
   bool waits = env->keepalive;
 #endif
-  if (!env->soon && (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
+  if (!env->soon &&
+      (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
 #if WEFT_RX_ENCLAVES > 1
     weft_rx_idle(env); /* until something comes, or no enclave has anything left */
     weft_rx_drain(env);
@@ -355,12 +370,15 @@ WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_col
       return false;
     }
 #else
-    else weft_panic("weft: keepalive would wait for ever: nothing can come from outside; leave it out, or give a timeout");
+    else
+      weft_panic(
+          "weft: keepalive would wait for ever: nothing can come from outside; leave it out, or give a timeout");
 #endif
   }
   if (env->soon) {
 #if WEFT_RX_ASYNC
-    if (WEFT_PEEK(env->news)) weft_rx_drain(env); /* what has come by now may have a place at this very tag */
+    if (WEFT_PEEK(env->news))
+      weft_rx_drain(env); /* what has come by now may have a place at this very tag */
 #endif
     weft_rx_event *e = env->soon;
     env->soon = 0;
@@ -390,11 +408,13 @@ WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_col
 #if WEFT_RX_MODES
 static void weft_rx_change_modes(weft_rx_env *env);
 #endif
-/* The loop: until the stop tag has run. That leaves something in `soon`, so that it need not be asked for at every tag. */
+/* The loop: until the stop tag has run. That leaves something in `soon`, so that it need not be
+ * asked for at every tag. */
 WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   for (;;) {
     weft_rx_timer *n = weft_rx_first(env);
-    if (__builtin_expect(!env->soon && n && n->period, 1)) { /* a tag that begins with timers, so of microstep 0 */
+    if (__builtin_expect(!env->soon && n && n->period,
+                         1)) { /* a tag that begins with timers, so of microstep 0 */
       weft_rx_time t = n->time;
 #if WEFT_RX_ASYNC
       if (!weft_rx_reach(env, t)) continue;
@@ -417,15 +437,16 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   }
 }
 #else
-/* A static schedule (R23): the tags are those of the table, and no queue is looked at. What is rare (the stop tag, a request, 2^30 ticks gone by) is
- * asked for at tags from env->until on. */
+/* A static schedule (R23): the tags are those of the table, and no queue is looked at. What is rare
+ * (the stop tag, a request, 2^30 ticks gone by) is asked for at tags from env->until on. */
 enum { WEFT_RX_OFTEN = 1 << 30 };
 static void weft_rx_set_until(weft_rx_env *env, weft_rx_time t) {
   env->until = t + WEFT_RX_OFTEN;
   if (env->stop.fire && weft_rx_before(env->stop.time, env->until)) env->until = env->stop.time;
 }
 /* What to do at t, which is not before env->until. True: the stop tag is set up. */
-static bool __attribute__((noinline)) weft_rx_rare(weft_rx_env *env, weft_rx_time t, weft_rx_trig trig) {
+static bool __attribute__((noinline))
+weft_rx_rare(weft_rx_env *env, weft_rx_time t, weft_rx_trig trig) {
   if (env->stop_soon) {
     env->step++;
     weft_rx_fire_stop(env, &env->stop);
@@ -459,7 +480,8 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   if (env->stopping) return;
   for (;;) {
     t = env->now + slot->gap; /* not kept in a register over the reactions, which need them */
-    if (__builtin_expect(!weft_rx_before(t, env->until), 0)) { /* so is the time of the table's end, whose gap is 2^31 */
+    if (__builtin_expect(!weft_rx_before(t, env->until),
+                         0)) { /* so is the time of the table's end, whose gap is 2^31 */
       if (slot == end) {
         slot = weft_rx_slots + program->loop;
         if (slot == end) {

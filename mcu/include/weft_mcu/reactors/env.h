@@ -1,14 +1,17 @@
-/* reactors/env.h: an enclave's state, and what reactions do with it: set, pend, the time. Part of weft_mcu/reactors.h. */
+/* reactors/env.h: an enclave's state, and what reactions do with it: set, pend, the time. Part of
+ * weft_mcu/reactors.h. */
 #ifndef WEFT_RX_ENV_H
 #define WEFT_RX_ENV_H
 
-/* No CTZ and no CLZ there: by a multiplication and a table, which is first in the enclave's state, where its address is at hand anyway. */
+/* No CTZ and no CLZ there: by a multiplication and a table, which is first in the enclave's state,
+ * where its address is at hand anyway. */
 #if defined(__ARM_ARCH_6M__) && !WEFT_RX_HOST
 #define WEFT_RX_BIT_TABLE 1
 #else
 #define WEFT_RX_BIT_TABLE 0
 #endif
-/* With one word the table has the offsets of reactions in their table of 8 bytes each, not their numbers: a shift less. */
+/* With one word the table has the offsets of reactions in their table of 8 bytes each, not their
+ * numbers: a shift less. */
 #define WEFT_RX_BIT_STEP (WEFT_RX_WORDS <= 1 ? sizeof(weft_rx_reaction) : 1)
 typedef struct weft_rx_env {
 #if WEFT_RX_BIT_TABLE
@@ -28,7 +31,8 @@ typedef struct weft_rx_env {
 #if WEFT_RX_STATIC
   weft_rx_time until; /* tags from here on are looked at more closely */
 #endif
-  weft_rx_word top; /* pending reactions; with more than one word: which words (of `middle`) are not 0 */
+  weft_rx_word
+      top; /* pending reactions; with more than one word: which words (of `middle`) are not 0 */
 #if WEFT_RX_WORDS > 1
   weft_rx_word words[WEFT_RX_WORDS];
 #endif
@@ -37,7 +41,8 @@ typedef struct weft_rx_env {
 #endif
   bool fast, keepalive, stopping, stopped; /* stopping: the current tag is the stop tag */
   uint8_t number;
-  uint32_t high; /* 32-bit times that can run ahead of the clock (WEFT_RX_FAST): how often `now` has wrapped */
+  uint32_t high; /* 32-bit times that can run ahead of the clock (WEFT_RX_FAST): how often `now` has
+                    wrapped */
   weft_rx_time start;
   int64_t start_ns;
   weft_rx_event stop; /* the timeout, or the request */
@@ -71,9 +76,10 @@ WEFT_INLINE weft_rx_env *weft_rx_here(void) { return weft_rx_mine; }
 static weft_rx_env *weft_rx_mine[WEFT_CORES];
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return weft_rx_mine[weft_core()]; }
 #endif
-#define WEFT_RX_PROGRAM(env) (WEFT_RX_ENCLAVES == 1 ? &weft_rx_programs[0] : &weft_rx_programs[(env)->number])
+#define WEFT_RX_PROGRAM(env) \
+  (WEFT_RX_ENCLAVES == 1 ? &weft_rx_programs[0] : &weft_rx_programs[(env)->number])
 
-/* ---- pending reactions ------------------------------------------------------------------------------------------------------------ */
+/* ---- pending reactions ----------------------------------------------------------------------- */
 WEFT_INLINE unsigned weft_rx_lowest(weft_rx_env *env, weft_rx_word word) {
   (void)env;
 #if WEFT_RX_HOST
@@ -105,11 +111,12 @@ WEFT_INLINE void weft_rx_trigger(weft_rx_env *env, weft_rx_trig trig) {
 #else
   if (trig & WEFT_RX_ONE_BIT) weft_rx_pend(env, (unsigned)(trig & ~WEFT_RX_ONE_BIT));
   else
-    for (WEFT_RX_TABLE weft_rx_index *r = &weft_rx_triggers[trig]; *r != WEFT_RX_END; r++) weft_rx_pend(env, *r);
+    for (WEFT_RX_TABLE weft_rx_index *r = &weft_rx_triggers[trig]; *r != WEFT_RX_END; r++)
+      weft_rx_pend(env, *r);
 #endif
 }
 
-/* ---- presence (R4) ---------------------------------------------------------------------------------------------------------------- */
+/* ---- presence (R4) --------------------------------------------------------------------------- */
 WEFT_INLINE void weft_rx_appear(weft_rx_env *env, weft_rx_port *p) {
   p->is_present = true;
   p->next = env->present;
@@ -131,7 +138,7 @@ WEFT_INLINE void weft_rx_set_head(weft_rx_port *p) {
 }
 #define weft_rx_set_present(p) weft_rx_set_head(&(p)->head)
 
-/* ---- tokens, blocks (reactors/tokens.h) ------------------------------------------------------------------------------------------- */
+/* ---- tokens, blocks (reactors/tokens.h) ------------------------------------------------------ */
 void *weft_rx_alloc(size_t bytes);
 void weft_rx_free(void *block);
 weft_rx_token *weft_rx_new_token(size_t element_size, void *value, size_t length);
@@ -145,28 +152,37 @@ void weft_rx_own_copy(void *port_copy, bool last);
 void weft_rx_done_copy(void *port_copy);
 /* A set pointer becomes a token of one element. */
 void weft_rx_set_pointer(void *port, void *value);
-WEFT_INLINE void weft_rx_set_plain(void *port, void *value) { (void)value, weft_rx_set_head((weft_rx_port *)port); }
-#define weft_rx_set(p, v)                                                                                                     \
-  do {                                                                                                                        \
-    __typeof__(p) weft_p = (p);                                                                                               \
-    weft_p->value = (v);                                                                                                      \
-    _Generic(weft_p->weft_rx_kind, weft_rx_plain *: weft_rx_set_plain, weft_rx_tokens *: weft_rx_set_pointer)((void *)weft_p, \
-             *(void **)(void *)WEFT_RX_VALUE_POINTER(weft_p));                                                                \
+WEFT_INLINE void weft_rx_set_plain(void *port, void *value) {
+  (void)value, weft_rx_set_head((weft_rx_port *)port);
+}
+#define weft_rx_set(p, v)                                                             \
+  do {                                                                                \
+    __typeof__(p) weft_p = (p);                                                       \
+    weft_p->value = (v);                                                              \
+    _Generic(weft_p->weft_rx_kind, weft_rx_plain *                                    \
+             : weft_rx_set_plain, weft_rx_tokens *                                    \
+             : weft_rx_set_pointer)((void *)weft_p,                                   \
+                                    *(void **)(void *)WEFT_RX_VALUE_POINTER(weft_p)); \
   } while (0)
-#define WEFT_RX_VALUE_POINTER(p) \
-  _Generic((p)->weft_rx_kind, weft_rx_plain *: (void *)&weft_rx_nothing, weft_rx_tokens *: (void *)&(p)->value)
+#define WEFT_RX_VALUE_POINTER(p)                        \
+  _Generic((p)->weft_rx_kind, weft_rx_plain *           \
+           : (void *)&weft_rx_nothing, weft_rx_tokens * \
+           : (void *)&(p)->value)
 static void *weft_rx_nothing __attribute__((unused));
 #define weft_rx_set_token(p, t) weft_rx_set_token_at((p), (t))
 #define weft_rx_set_array(p, v, n) weft_rx_adopt_token((p), weft_rx_token_for((p), (v), (n)))
 #define weft_rx_make_mutable(p, last) weft_rx_own_copy((p), (last))
 #define weft_rx_release_mutable(p) weft_rx_done_copy(p)
 
-/* ---- time ------------------------------------------------------------------------------------------------------------------------- */
-WEFT_INLINE bool weft_rx_before(weft_rx_time a, weft_rx_time b) { return (weft_rx_distance)(a - b) < 0; }
+/* ---- time ------------------------------------------------------------------------------------ */
+WEFT_INLINE bool weft_rx_before(weft_rx_time a, weft_rx_time b) {
+  return (weft_rx_distance)(a - b) < 0;
+}
 #if WEFT_RX_HOST
 WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
 #else
-/* Bit by bit: 900 cycles, and 600 bytes less than the library's division of 64 bits. Constants are divided by the compiler. */
+/* Bit by bit: 900 cycles, and 600 bytes less than the library's division of 64 bits. Constants are
+ * divided by the compiler. */
 __attribute__((unused)) static int64_t __attribute__((noinline)) weft_rx_ticks(int64_t ns) {
   if (ns <= 0) return 0;
   uint64_t rest = (uint64_t)ns + WEFT_TICK_NS / 2, result = 0;
@@ -208,7 +224,8 @@ WEFT_INLINE uint64_t weft_rx_clock64(void) {
   return weft_now64() / (WEFT_TICK_NS / 1000);
 #endif
 }
-/* The current tag's time in full. One of 32 bits that waits for the clock is near it: within 2^31 ticks. */
+/* The current tag's time in full. One of 32 bits that waits for the clock is near it: within 2^31
+ * ticks. */
 WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env) {
 #if WEFT_RX_TIME64
   return env->now;
@@ -219,7 +236,9 @@ WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env) {
   return (int64_t)clock + (int32_t)(env->now - (uint32_t)clock);
 #endif
 }
-WEFT_INLINE int64_t weft_rx_logical_of(weft_rx_env *env) { return weft_rx_in_full(env) * WEFT_TICK_NS; }
+WEFT_INLINE int64_t weft_rx_logical_of(weft_rx_env *env) {
+  return weft_rx_in_full(env) * WEFT_TICK_NS;
+}
 int64_t weft_rx_logical(void);   /* the current tag's time, ns */
 int64_t weft_rx_elapsed(void);   /* since the start */
 int64_t weft_rx_physical(void);  /* the clock, ns */
@@ -228,23 +247,29 @@ uint32_t weft_rx_microstep(void);
 /* Is physical time later than the tag by more than `ns`? A deadline of 0 is always missed (R11). */
 bool weft_rx_late(int64_t ns);
 
-/* ---- actions, modes, stop (reactors/actions.h, modes.h, engine.h) ------------------------------------------------------------------ */
-int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload, bool has_value);
+/* ---- actions, modes, stop (reactors/actions.h, modes.h, engine.h) ---------------------------- */
+int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload,
+                           bool has_value);
 int weft_rx_schedule_bytes(weft_rx_action *a, int64_t extra, const void *value, size_t length);
 int weft_rx_schedule_owned(weft_rx_action *a, int64_t extra, void *value, size_t length);
 int weft_rx_schedule_held(weft_rx_action *a, int64_t extra, weft_rx_token *token);
-#define weft_rx_schedule(a, extra_ns) weft_rx_schedule_event(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (weft_rx_payload){0}, false)
-#define weft_rx_schedule_copy(a, extra_ns, value, n) weft_rx_schedule_bytes(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (value), (n))
-#define weft_rx_schedule_value(a, extra_ns, value, n) weft_rx_schedule_owned(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (value), (n))
-#define weft_rx_schedule_token(a, extra_ns, token) weft_rx_schedule_held(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (token))
-#define WEFT_RX_TICKS_OF(ns) (__builtin_constant_p(ns) ? WEFT_RX_TICKS((int64_t)(ns)) : weft_rx_ticks((int64_t)(ns)))
+#define weft_rx_schedule(a, extra_ns) \
+  weft_rx_schedule_event(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (weft_rx_payload){0}, false)
+#define weft_rx_schedule_copy(a, extra_ns, value, n) \
+  weft_rx_schedule_bytes(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (value), (n))
+#define weft_rx_schedule_value(a, extra_ns, value, n) \
+  weft_rx_schedule_owned(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (value), (n))
+#define weft_rx_schedule_token(a, extra_ns, token) \
+  weft_rx_schedule_held(&(a)->action, WEFT_RX_TICKS_OF(extra_ns), (token))
+#define WEFT_RX_TICKS_OF(ns) \
+  (__builtin_constant_p(ns) ? WEFT_RX_TICKS((int64_t)(ns)) : weft_rx_ticks((int64_t)(ns)))
 void weft_rx_request_stop(void);
 void weft_rx_change_mode(weft_rx_mode *mode, int how);
 #define weft_rx_set_mode(mode, how) weft_rx_change_mode((mode), (how))
 int weft_rx_start_once(weft_rx_once *once);
 #define weft_rx_start_ratio(ratio) weft_rx_start_once(&(ratio)->once)
 
-/* ---- deadlines -------------------------------------------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 typedef struct { int64_t ns; void (*missed)(void *self); } weft_rx_limit;
 static const weft_rx_limit weft_rx_limit_here __attribute__((unused)) = {-1, 0};
 #define WEFT_RX_DEADLINE(self, limit_ns, handler)                                       \

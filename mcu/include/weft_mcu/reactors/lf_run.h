@@ -1,4 +1,5 @@
-/* reactors/lf_run.h: the functions of weft_mcu/lf.h. Part of weft_mcu/reactors_run.h, if lf.h is what the program included. */
+/* reactors/lf_run.h: the functions of weft_mcu/lf.h. Part of weft_mcu/reactors_run.h, if lf.h is
+ * what the program included. */
 #ifndef WEFT_RX_LF_RUN_H
 #define WEFT_RX_LF_RUN_H
 
@@ -9,9 +10,13 @@ interval_t lf_time_physical_elapsed(void) { return weft_rx_physical() - weft_rx_
 instant_t lf_time_start(void) { return weft_rx_start_time(); }
 tag_t lf_tag_(void) { return (tag_t){weft_rx_logical(), weft_rx_microstep()}; }
 void lf_request_stop_(void) { weft_rx_request_stop(); }
-int lf_schedule_action(void *action, interval_t extra) { return weft_rx_schedule_event((weft_rx_action *)action, weft_rx_ticks(extra), (weft_rx_payload){0}, false); }
+int lf_schedule_action(void *action, interval_t extra) {
+  return weft_rx_schedule_event((weft_rx_action *)action, weft_rx_ticks(extra),
+                                (weft_rx_payload){0}, false);
+}
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value) {
-  if (a->flags & WEFT_RX_IS_TOKEN || a->size > 8) return weft_rx_schedule_bytes(a, extra, &value, 1);
+  if (a->flags & WEFT_RX_IS_TOKEN || a->size > 8)
+    return weft_rx_schedule_bytes(a, extra, &value, 1);
   int64_t whole = value; /* little-endian: a shorter type takes the low bytes */
   return weft_rx_schedule_event(a, extra, (weft_rx_payload){.bits = (uint64_t)whole}, true);
 }

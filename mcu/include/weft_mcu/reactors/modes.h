@@ -1,10 +1,12 @@
 /* reactors/modes.h: modes (R16 to R18). Part of weft_mcu/reactors_run.h, with WEFT_RX_MODES.
  *
  * Invariants
- *  1. Between tags, what waits in the queue or in `soon` belongs to no mode or to an active one; what belongs to another waits in `suspended`, its time
- *     being what remained when its mode was left.
+ *  1. Between tags, what waits in the queue or in `soon` belongs to no mode or to an active one;
+ *     what belongs to another waits in `suspended`, its time being what remained when its mode was
+ *     left.
  *  2. A mode is `started` while its timers and onces are in the queue or suspended.
- *  3. weft_rx_modals names outer reactors before inner ones, so one pass knows what is around a mode.
+ *  3. weft_rx_modals names outer reactors before inner ones, so one pass knows what is around a
+ *     mode.
  */
 #ifndef WEFT_RX_MODES_H
 #define WEFT_RX_MODES_H
@@ -17,7 +19,8 @@ static weft_rx_mode *weft_rx_mode_of_node(weft_rx_timer *n) {
 #if WEFT_RX_DELAYS
   if (e->fire == weft_rx_fire_delay) return ((weft_rx_delay *)e->owner)->mode;
 #endif
-  if (e->fire == weft_rx_fire_once || e->fire == weft_rx_fire_ratio) return ((weft_rx_once *)(void *)e)->mode;
+  if (e->fire == weft_rx_fire_once || e->fire == weft_rx_fire_ratio)
+    return ((weft_rx_once *)(void *)e)->mode;
   return 0;
 }
 static bool weft_rx_owned(weft_rx_event *e, uint32_t **queued) {
@@ -32,7 +35,8 @@ static void weft_rx_forget(weft_rx_env *env, weft_rx_timer *n) {
   uint32_t *queued;
   weft_rx_event *e = weft_rx_as_event(n);
   if (n->period || !weft_rx_owned(e, &queued)) return;
-  if (e->fire == weft_rx_fire_action && ((weft_rx_action *)e->owner)->last == e) ((weft_rx_action *)e->owner)->last = 0;
+  if (e->fire == weft_rx_fire_action && ((weft_rx_action *)e->owner)->last == e)
+    ((weft_rx_action *)e->owner)->last = 0;
   weft_rx_discard_event(env, e);
 }
 static void weft_rx_keep_suspended(weft_rx_env *env, weft_rx_timer *n) {
@@ -71,7 +75,8 @@ static void weft_rx_resume(weft_rx_env *env, weft_rx_timer *n) {
   }
 #endif
 }
-/* The mode's timers and onces begin, counted from now; those of offset 0 are at microstep `step`. */
+/* The mode's timers and onces begin, counted from now; those of offset 0 are at microstep `step`.
+ * */
 static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t step) {
   mode->started = true;
 #if WEFT_RX_TIMERS
@@ -96,7 +101,8 @@ static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t st
 static void weft_rx_activate(void) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     bool live = !(*m)->outer || (*m)->outer->active;
-    for (unsigned i = 0; i < (*m)->count; i++) (*m)->modes[i].active = live && &(*m)->modes[i] == (*m)->current;
+    for (unsigned i = 0; i < (*m)->count; i++)
+      (*m)->modes[i].active = live && &(*m)->modes[i] == (*m)->current;
   }
 }
 static void weft_rx_enter_active(weft_rx_env *env, uint32_t step) {
@@ -113,7 +119,8 @@ static void weft_rx_begin_modes(weft_rx_env *env) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     (*m)->current = (*m)->initial;
     (*m)->change = 0;
-    for (unsigned i = 0; i < (*m)->count; i++) (*m)->modes[i].entered = (*m)->modes[i].started = (*m)->modes[i].wiped = false;
+    for (unsigned i = 0; i < (*m)->count; i++)
+      (*m)->modes[i].entered = (*m)->modes[i].started = (*m)->modes[i].wiped = false;
   }
   weft_rx_activate();
   weft_rx_enter_active(env, env->step);
@@ -153,11 +160,13 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
     if (around) modal->current = modal->initial;
     else if (modal->change) modal->current = modal->next;
     for (unsigned i = 0; i < modal->count; i++)
-      modal->modes[i].wiped = around || (modal->change == WEFT_RX_RESET && &modal->modes[i] == modal->current);
+      modal->modes[i].wiped =
+          around || (modal->change == WEFT_RX_RESET && &modal->modes[i] == modal->current);
     modal->change = 0;
   }
   weft_rx_activate();
-  /* everything that waits: what was wiped goes, what is not active is suspended, what is active again is resumed */
+  /* everything that waits: what was wiped goes, what is not active is suspended, what is active
+   * again is resumed */
   weft_rx_timer *stay = 0, *suspended = env->suspended, *n, *next;
   env->suspended = 0;
   weft_rx_event *soon = env->soon, *following;
@@ -201,7 +210,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   weft_rx_enter_active(env, env->step + 1);
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++)
     for (unsigned i = 0; i < (*m)->count; i++) (*m)->modes[i].wiped = false;
-  static weft_rx_event entry = {.fire = weft_rx_fire_nothing}; /* the tag at which the modes are new, whatever it has */
+  static weft_rx_event entry = {
+      .fire = weft_rx_fire_nothing}; /* the tag at which the modes are new, whatever it has */
   entry.next = 0;
   if (env->soon) env->soon_last->next = weft_rx_as_node(&entry);
   else env->soon = &entry;
@@ -212,7 +222,8 @@ static void weft_rx_shut_modes(weft_rx_env *env) {
     for (unsigned i = 0; i < (*m)->count; i++)
       if ((*m)->modes[i].entered) weft_rx_trigger(env, (*m)->modes[i].shutdown);
 }
-/* Reaction r, of an inactive mode, runs at the stop tag if it is triggered by shutdown and the mode was ever active. */
+/* Reaction r, of an inactive mode, runs at the stop tag if it is triggered by shutdown and the mode
+ * was ever active. */
 static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r) {
   if (!env->stopping) return false;
   for (; mode; mode = mode->modal->outer) {
@@ -224,7 +235,8 @@ static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsig
       if ((mode->shutdown & ~WEFT_RX_ONE_BIT) == r) return true;
       continue;
     }
-    for (WEFT_RX_TABLE weft_rx_index *list = &weft_rx_triggers[mode->shutdown]; *list != WEFT_RX_END; list++)
+    for (WEFT_RX_TABLE weft_rx_index *list = &weft_rx_triggers[mode->shutdown];
+         *list != WEFT_RX_END; list++)
       if (*list == r) return true;
 #endif
   }

@@ -1,8 +1,11 @@
-/* reactors/queue.h: the queue of timers and events: a sorted list, or above 64 entries a heap of chains. Part of weft_mcu/reactors_run.h.
+/* reactors/queue.h: the queue of timers and events: a sorted list, or above 64 entries a heap of
+ * chains. Part of weft_mcu/reactors_run.h.
  *
  * Invariants
- *  1. Order: time, then microstep. A timer has microstep 0 and stands before events of its time and microstep.
- *  2. Heap: an entry is a chain by `next` of nodes of one tag, in the order of insertion. Two entries may have one tag: then each is a chain of its own.
+ *  1. Order: time, then microstep. A timer has microstep 0 and stands before events of its time and
+ *     microstep.
+ *  2. Heap: an entry is a chain by `next` of nodes of one tag, in the order of insertion. Two
+ *     entries may have one tag: then each is a chain of its own.
  *  3. `near` is an entry of the heap, or 0.
  */
 #ifndef WEFT_RX_QUEUE_H
@@ -10,7 +13,9 @@
 
 WEFT_INLINE weft_rx_event *weft_rx_as_event(weft_rx_timer *n) { return (weft_rx_event *)(void *)n; }
 WEFT_INLINE weft_rx_timer *weft_rx_as_node(weft_rx_event *e) { return (weft_rx_timer *)(void *)e; }
-WEFT_INLINE uint32_t weft_rx_step_of(weft_rx_timer *n) { return n->period ? 0 : weft_rx_as_event(n)->step; }
+WEFT_INLINE uint32_t weft_rx_step_of(weft_rx_timer *n) {
+  return n->period ? 0 : weft_rx_as_event(n)->step;
+}
 
 #if !WEFT_RX_HEAP
 WEFT_INLINE weft_rx_timer *weft_rx_first(weft_rx_env *env) { return env->head; }
@@ -24,7 +29,9 @@ WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) {
 }
 static void weft_rx_insert_event(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_timer **at = &env->head, *x;
-  while ((x = *at) && (weft_rx_before(x->time, e->time) || (x->time == e->time && weft_rx_step_of(x) <= e->step))) at = &x->next;
+  while ((x = *at) && (weft_rx_before(x->time, e->time) ||
+                       (x->time == e->time && weft_rx_step_of(x) <= e->step)))
+    at = &x->next;
   e->next = x;
   *at = weft_rx_as_node(e);
 }
@@ -52,7 +59,8 @@ WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
 #else
 /* The microstep is looked at where times are equal, which is rare. */
 WEFT_INLINE bool weft_rx_earlier(weft_rx_timer *a, weft_rx_timer *b) {
-  return a->time == b->time ? weft_rx_step_of(a) < weft_rx_step_of(b) : weft_rx_before(a->time, b->time);
+  return a->time == b->time ? weft_rx_step_of(a) < weft_rx_step_of(b)
+                            : weft_rx_before(a->time, b->time);
 }
 WEFT_INLINE bool weft_rx_same_tag(weft_rx_timer *a, weft_rx_timer *b) {
   return a->time == b->time && weft_rx_step_of(a) == weft_rx_step_of(b);
@@ -61,7 +69,10 @@ WEFT_INLINE weft_rx_timer *weft_rx_first(weft_rx_env *env) { return env->count ?
 WEFT_HOT_PART(weft_rx_insert) static void weft_rx_insert(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_timer *near = env->near;
   n->next = 0;
-  if (near && weft_rx_same_tag(near, n)) { /* behind the first of the chain: what the order in a chain is matters to nobody */
+  if (near &&
+      weft_rx_same_tag(
+          near,
+          n)) { /* behind the first of the chain: what the order in a chain is matters to nobody */
     n->next = near->next;
     near->next = n;
     return;
@@ -88,8 +99,12 @@ WEFT_HOT_PART(weft_rx_insert) static void weft_rx_insert(weft_rx_env *env, weft_
   heap[i] = n;
   env->near = n;
 }
-WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) { weft_rx_insert(env, n); }
-WEFT_INLINE void weft_rx_insert_event(weft_rx_env *env, weft_rx_event *e) { weft_rx_insert(env, weft_rx_as_node(e)); }
+WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) {
+  weft_rx_insert(env, n);
+}
+WEFT_INLINE void weft_rx_insert_event(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_insert(env, weft_rx_as_node(e));
+}
 /* The hole at i goes down, and what was last is put where it fits. */
 WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_t i) {
   weft_rx_timer **heap = env->heap, *last = heap[--env->count];
@@ -135,6 +150,8 @@ WEFT_INLINE weft_rx_timer *weft_rx_each(weft_rx_env *env, uint32_t *place, weft_
   if (last && last->next) return last->next;
   return *place < env->count ? env->heap[(*place)++] : 0;
 }
-WEFT_INLINE bool weft_rx_several(weft_rx_env *env) { return env->count > 1 || (env->count && env->heap[0]->next); }
+WEFT_INLINE bool weft_rx_several(weft_rx_env *env) {
+  return env->count > 1 || (env->count && env->heap[0]->next);
+}
 #endif
 #endif

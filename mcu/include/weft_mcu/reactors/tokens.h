@@ -1,7 +1,8 @@
 /* reactors/tokens.h: events, blocks and tokens from their pools. Part of weft_mcu/reactors_run.h.
  *
- * On a host the pools are malloc's; on a device static arrays, free members chained. Events of the enclave's own reactions need no lock; what other
- * threads, cores and interrupts may take or give back is under the pools' lock.
+ * On a host the pools are malloc's; on a device static arrays, free members chained. Events of the
+ * enclave's own reactions need no lock; what other threads, cores and interrupts may take or give
+ * back is under the pools' lock.
  */
 #ifndef WEFT_RX_TOKENS_H
 #define WEFT_RX_TOKENS_H
@@ -29,22 +30,30 @@ WEFT_INLINE void weft_rx_unlock_pools(weft_irq_t irq) {
 #endif
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 #if WEFT_RX_HOSTED
 void *weft_rx_alloc(size_t bytes) { return malloc(bytes ? bytes : 1); }
 void weft_rx_free(void *block) { free(block); }
 #elif WEFT_RX_BLOCKS
-typedef union weft_rx_block { union weft_rx_block *next; uint64_t align; uint8_t bytes[WEFT_RX_BLOCK_BYTES]; } weft_rx_block;
+typedef union weft_rx_block {
+  union weft_rx_block *next;
+  uint64_t align;
+  uint8_t bytes[WEFT_RX_BLOCK_BYTES];
+} weft_rx_block;
 static weft_rx_block weft_rx_blocks[WEFT_RX_BLOCKS], *weft_rx_free_blocks;
-static uint32_t weft_rx_fresh_blocks; /* how many have ever been taken: the array need not be chained at the start */
+static uint32_t weft_rx_fresh_blocks; /* how many have ever been taken: the array need not be
+                                         chained at the start */
 void *weft_rx_alloc(size_t bytes) {
-  if (bytes > sizeof(weft_rx_block)) return (void)WEFT_MISTAKE(WEFT_E_FULL, "a block larger than WEFT_RX_BLOCK_BYTES is asked for"), (void *)0;
+  if (bytes > sizeof(weft_rx_block))
+    return (void)WEFT_MISTAKE(WEFT_E_FULL, "a block larger than WEFT_RX_BLOCK_BYTES is asked for"),
+           (void *)0;
   weft_irq_t irq = weft_rx_lock_pools();
   weft_rx_block *b = weft_rx_free_blocks;
   if (b) weft_rx_free_blocks = b->next;
   else if (weft_rx_fresh_blocks < WEFT_RX_BLOCKS) b = &weft_rx_blocks[weft_rx_fresh_blocks++];
   weft_rx_unlock_pools(irq);
-  if (!b) (void)WEFT_MISTAKE(WEFT_E_FULL, "the pool of blocks is empty; define a larger WEFT_RX_BLOCKS");
+  if (!b)
+    (void)WEFT_MISTAKE(WEFT_E_FULL, "the pool of blocks is empty; define a larger WEFT_RX_BLOCKS");
   return b;
 }
 void weft_rx_free(void *block) {
@@ -56,17 +65,21 @@ void weft_rx_free(void *block) {
   weft_rx_unlock_pools(irq);
 }
 #else
-void *weft_rx_alloc(size_t bytes) { return (void)bytes, (void)WEFT_MISTAKE(WEFT_E_FULL, "blocks are needed; define WEFT_RX_BLOCKS"), (void *)0; }
+void *weft_rx_alloc(size_t bytes) {
+  return (void)bytes, (void)WEFT_MISTAKE(WEFT_E_FULL, "blocks are needed; define WEFT_RX_BLOCKS"),
+         (void *)0;
+}
 void weft_rx_free(void *block) { (void)block; }
 #endif
 
-/* ---- events ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 #if !WEFT_RX_HOST && WEFT_RX_EVENTS
 static weft_rx_event weft_rx_event_pool[WEFT_RX_EVENTS];
 static uint32_t weft_rx_fresh_events;
 #endif
 #if WEFT_RX_ASYNC
-static weft_rx_event *weft_rx_outside_events; /* free ones that any thread, core or interrupt may take */
+static weft_rx_event
+    *weft_rx_outside_events; /* free ones that any thread, core or interrupt may take */
 #endif
 static weft_rx_event *weft_rx_fresh_event(void) {
 #if WEFT_RX_HOST
@@ -77,7 +90,8 @@ static weft_rx_event *weft_rx_fresh_event(void) {
   return many; /* a chain */
 #elif WEFT_RX_EVENTS
   weft_irq_t irq = weft_rx_lock_pools();
-  weft_rx_event *e = weft_rx_fresh_events < WEFT_RX_EVENTS ? &weft_rx_event_pool[weft_rx_fresh_events++] : 0;
+  weft_rx_event *e =
+      weft_rx_fresh_events < WEFT_RX_EVENTS ? &weft_rx_event_pool[weft_rx_fresh_events++] : 0;
   weft_rx_unlock_pools(irq);
   return e;
 #else
@@ -133,7 +147,7 @@ WEFT_INLINE void weft_rx_free_event(weft_rx_env *env, weft_rx_event *e) {
   env->free = e;
 }
 
-/* ---- tokens (R15) ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tokens (R15) ---------------------------------------------------------------------------- */
 #if WEFT_RX_TOKENS
 #if !WEFT_RX_HOSTED
 static weft_rx_token weft_rx_token_pool[WEFT_RX_TOKENS], *weft_rx_free_tokens;
@@ -183,17 +197,28 @@ void weft_rx_drop_token(weft_rx_token *t) {
 #endif
 }
 /* What an action's value fields are, seen from its head: they stand elsewhere in the struct. */
-typedef struct { void *value; weft_rx_token **token; size_t *length; size_t element_size; void (*destructor)(void *); void *(*copy)(void *); uint32_t readers; } weft_rx_view;
+typedef struct {
+  void *value;
+  weft_rx_token **token;
+  size_t *length;
+  size_t element_size;
+  void (*destructor)(void *);
+  void *(*copy)(void *);
+  uint32_t readers;
+} weft_rx_view;
 static weft_rx_view weft_rx_view_of(void *port) {
   weft_rx_port *head = (weft_rx_port *)port;
   if (head->flags & WEFT_RX_IS_ACTION) {
     weft_rx_token_action *a = (weft_rx_token_action *)port;
-    return (weft_rx_view){&a->value, &a->token, &a->length, a->element_size, a->destructor, a->copy_constructor, a->readers};
+    return (weft_rx_view){&a->value,     &a->token,           &a->length, a->element_size,
+                          a->destructor, a->copy_constructor, a->readers};
   }
   weft_rx_token_port *p = (weft_rx_token_port *)port;
-  return (weft_rx_view){&p->value, &p->token, &p->length, p->element_size, p->destructor, p->copy_constructor, p->readers};
+  return (weft_rx_view){&p->value,     &p->token,           &p->length, p->element_size,
+                        p->destructor, p->copy_constructor, p->readers};
 }
-/* The port now holds `t`, of which it has a reference already, in place of what it held at this tag. */
+/* The port now holds `t`, of which it has a reference already, in place of what it held at this
+ * tag. */
 static void weft_rx_put_token(void *port, weft_rx_token *t) {
   weft_rx_view v = weft_rx_view_of(port);
   weft_rx_token *before = *v.token;
@@ -218,14 +243,17 @@ void weft_rx_adopt_token(void *port, weft_rx_token *t) { weft_rx_set_token_at(po
 void weft_rx_set_pointer(void *port, void *value) {
   weft_rx_view v = weft_rx_view_of(port);
   weft_rx_token *held = *v.token;
-  if (held && held->value == value) { /* the same again: the value of the token it holds has been changed in place */
+  if (held &&
+      held->value ==
+          value) { /* the same again: the value of the token it holds has been changed in place */
     weft_rx_set_head((weft_rx_port *)port);
     return;
   }
   weft_rx_set_token_at(port, weft_rx_token_for(port, value, 1));
 }
 static weft_rx_token *weft_rx_copy_token(weft_rx_token *t) {
-  void *value = t->copy_constructor ? t->copy_constructor(t->value) : weft_rx_alloc(t->length * t->element_size);
+  void *value = t->copy_constructor ? t->copy_constructor(t->value)
+                                    : weft_rx_alloc(t->length * t->element_size);
   if (!value) return 0;
   if (!t->copy_constructor) memcpy(value, t->value, t->length * t->element_size);
   weft_rx_token *copy = weft_rx_new_token(t->element_size, value, t->length);
@@ -238,7 +266,8 @@ weft_rx_token *weft_rx_writable(void *port) {
   if (!t || (t->ref_count == 1 && v.readers == 1)) return t;
   return weft_rx_copy_token(t);
 }
-/* `port` is a copy of the struct, on a reaction's stack: it gets a token that nobody else changes or sees changed. */
+/* `port` is a copy of the struct, on a reaction's stack: it gets a token that nobody else changes
+ * or sees changed. */
 void weft_rx_own_copy(void *port, bool last) {
   weft_rx_view v = weft_rx_view_of(port);
   if (!((weft_rx_port *)port)->is_present || !*v.token) {

@@ -1,12 +1,16 @@
-/* reactors/workers.h: reactions of one level run together, by threads on a host, by the second core on a device (R19). Part of weft_mcu/reactors_run.h.
+/* reactors/workers.h: reactions of one level run together, by threads on a host, by the second core
+ * on a device (R19). Part of weft_mcu/reactors_run.h.
  *
- * The main thread alone goes from level to level. Two or more pending reactions of a level become a job: whoever is free claims the next of them.
+ * The main thread alone goes from level to level. Two or more pending reactions of a level become a
+ * job: whoever is free claims the next of them.
  *
  * Invariants
- *  1. Host: a claim is a change of `state` (the job's number, how many reactions it has, how many are claimed: in one word), so it fails if the job has
- *     become another one meanwhile, and what it claims is of the job whose number it has read.
+ *  1. Host: a claim is a change of `state` (the job's number, how many reactions it has, how many
+ *     are claimed: in one word), so it fails if the job has become another one meanwhile, and what
+ *     it claims is of the job whose number it has read.
  *  2. A job ends when all that was claimed is done; `ready` does not change before.
- *  3. While `parallel` is set, what several reactions may touch (pending, present, the queue, free events) is under the lock. Outside of jobs nobody locks.
+ *  3. While `parallel` is set, what several reactions may touch (pending, present, the queue, free
+ *     events) is under the lock. Outside of jobs nobody locks.
  */
 #ifndef WEFT_RX_WORKERS_H
 #define WEFT_RX_WORKERS_H
@@ -51,7 +55,9 @@ static void weft_rx_work_on(weft_rx_env *env) {
   for (uint64_t state = atomic_load_explicit(&weft_rx_job.state, memory_order_acquire);;) {
     uint32_t i = weft_rx_claimed(state);
     if (i >= weft_rx_of_job(state)) return;
-    if (!atomic_compare_exchange_weak_explicit(&weft_rx_job.state, &state, state + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+    if (!atomic_compare_exchange_weak_explicit(&weft_rx_job.state, &state, state + 1,
+                                               memory_order_acq_rel, memory_order_acquire))
+      continue;
     weft_rx_call(env, weft_rx_job.ready[i]);
     atomic_fetch_add_explicit(&weft_rx_job.done, 1, memory_order_release);
     state = atomic_load_explicit(&weft_rx_job.state, memory_order_acquire);
@@ -88,7 +94,8 @@ static void weft_rx_do_job(weft_rx_env *env, uint32_t n) {
   atomic_store(&weft_rx_job.state, number << 40 | (uint64_t)n << 20);
   weft_rx_wake_workers();
   weft_rx_work_on(env);
-  for (unsigned spins = 0; atomic_load_explicit(&weft_rx_job.done, memory_order_acquire) != n; spins++)
+  for (unsigned spins = 0; atomic_load_explicit(&weft_rx_job.done, memory_order_acquire) != n;
+       spins++)
     if (spins > 1000) sched_yield();
   env->parallel = false;
 }
@@ -98,7 +105,8 @@ static void weft_rx_start_workers(weft_rx_env *env, unsigned wanted) {
   pthread_mutex_init(&weft_rx_job.mutex, 0);
   pthread_cond_init(&weft_rx_job.changed, 0);
   for (unsigned i = 1; i < weft_rx_job.workers; i++)
-    if (pthread_create(&weft_rx_job.threads[i], 0, weft_rx_worker, env)) weft_panic("weft: no thread for a worker");
+    if (pthread_create(&weft_rx_job.threads[i], 0, weft_rx_worker, env))
+      weft_panic("weft: no thread for a worker");
 }
 static void weft_rx_stop_workers(void) {
   atomic_store(&weft_rx_job.quit, true);
@@ -150,7 +158,8 @@ static void weft_rx_start_workers(weft_rx_env *env, unsigned wanted) {
   weft_rx_job.workers = wanted == 1 ? 1 : 2;
   weft_rx_job.count = 0;
   weft_rx_job.quit = weft_rx_job.gone = false;
-  if (weft_rx_job.workers > 1 && weft_start_core(weft_rx_core1, WEFT_STACK1, WEFT_STACK1_BYTES)) weft_panic("weft: core 1 does not start");
+  if (weft_rx_job.workers > 1 && weft_start_core(weft_rx_core1, WEFT_STACK1, WEFT_STACK1_BYTES))
+    weft_panic("weft: core 1 does not start");
 }
 static void weft_rx_stop_workers(void) {
   weft_rx_job.quit = true;
@@ -167,12 +176,14 @@ static weft_rx_index weft_rx_lowest_pending(weft_rx_env *env) {
 #if WEFT_RX_WORDS <= 1
     return (weft_rx_index)t;
 #elif WEFT_RX_WORDS <= WEFT_RX_WORD_BITS
-    if (env->words[t]) return (weft_rx_index)(t * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->words[t]) / step);
+    if (env->words[t])
+      return (weft_rx_index)(t * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->words[t]) / step);
     env->top &= env->top - 1;
 #else
     if (env->middle[t]) {
       unsigned w = t * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->middle[t]) / step;
-      if (env->words[w]) return (weft_rx_index)(w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->words[w]) / step);
+      if (env->words[w])
+        return (weft_rx_index)(w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->words[w]) / step);
       env->middle[t] &= env->middle[t] - 1;
     } else env->top &= env->top - 1;
 #endif
