@@ -116,13 +116,13 @@ class Run final : public Activity {
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);
-    // After a signaller has counted a sleeper, that looks whether the door is closed: so either it
-    // finds it so or we find it counted.
-    closed_.store(1, std::memory_order_seq_cst);
-    const bool all = active_.load(std::memory_order_seq_cst) == 0;
-    if (all) f();
-    closed_.store(0, std::memory_order_release);
-    return all;
+    return behind_the_door(f);
+  }
+  // The same for who has a lock that others take there: false also while somebody else looks.
+  template <class F>
+  bool try_while_all_sleep(F&& f) {
+    const std::unique_lock g(door_, std::try_to_lock);
+    return g.owns_lock() && behind_the_door(f);
   }
   void awoken() noexcept override;
   // Is it the first standstill of this run with those who wait, where they wait?
@@ -236,6 +236,16 @@ class Run final : public Activity {
   friend class Group;
 
   std::uint32_t quiescent() noexcept;
+  template <class F>
+  bool behind_the_door(F& f) {
+    // After a signaller has counted a sleeper, that looks whether the door is closed: so either it
+    // finds it so or we find it counted.
+    closed_.store(1, std::memory_order_seq_cst);
+    const bool all = active_.load(std::memory_order_seq_cst) == 0;
+    if (all) f();
+    closed_.store(0, std::memory_order_release);
+    return all;
+  }
   // Who may be asked, if it waits for links alone; else null.
   auto asks_links() const noexcept -> void (*)() noexcept {
     return link_tokens.load(std::memory_order_relaxed) != 0

@@ -311,7 +311,8 @@ WEFT_IMPL InProgram Rounds::mine() {
     me.waits = me.waits && run->waits_for_links();
     bool listed = false;
     if (me.waits)
-      run->while_all_sleep([&] { listed = detail::WhoWaits(far, runs, me.processes).of(*run); });
+      run->try_while_all_sleep(
+          [&] { listed = detail::WhoWaits(far, runs, me.processes).of(*run); });
     me.waits = me.waits && listed;
   }
   me.waits = me.waits && runs > 0;
