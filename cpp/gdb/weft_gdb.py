@@ -93,16 +93,18 @@ def core_text(core):
 
 
 def core_of_end(end):
-    """The channel of an end: its type is known by the end's."""
+    """The channel of an end: its type is known by the end's. A number's or a pointer's is that of its bits (core/stored.hpp)."""
     end_type = end.type.unqualified().strip_typedefs()
-    arguments = ", ".join(str(end_type.template_argument(n)) for n in (0, 1))
+    value, policy = (end_type.template_argument(n) for n in (0, 1))
+    core = f"{namespace_of(end_type)}::core::"
     place = end["place_"]
-    for kind in ("ChannelEngine", "OneToOneEngine"):
-        try:
-            core = gdb.lookup_type(f"{namespace_of(end_type)}::core::{kind}<{arguments}>")
-        except gdb.error:
-            continue
-        return place.cast(core.pointer()).dereference()
+    for stored in (str(value), f"{core}Bits<{value.sizeof}ul>", f"{core}Bits<{value.sizeof}>"):
+        for kind in ("ChannelEngine", "OneToOneEngine"):
+            try:
+                engine = gdb.lookup_type(f"{core}{kind}<{stored}, {policy}>")
+            except gdb.error:
+                continue
+            return place.cast(engine.pointer()).dereference()
     return place.dereference()
 
 

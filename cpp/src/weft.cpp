@@ -31,6 +31,7 @@
 #include <weft/impl/stopping.ipp>
 #include <weft/impl/thread.ipp>
 #include <weft/impl/timer.ipp>
+#include <weft/impl/usual.ipp>
 #include <weft/impl/visiting.ipp>
 #include <weft/wire/impl/everywhere.ipp>
 #include <weft/wire/impl/far.ipp>

@@ -13,6 +13,7 @@
 
 #include "core/one2one.hpp"
 #include "core/select.hpp"
+#include "core/stored.hpp"
 #include "errors.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/thread.hpp"
@@ -56,12 +57,15 @@ namespace detail {
 // Names outlive their channels (reports may come later); each distinct one is kept once.
 const char* intern(const char* name);
 
+// V: what is stored of a value (core/stored.hpp). Only ends and awaiters know the value's type T.
+template <class V, class P>
+using EngineFor =
+    std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<V, P>, core::ChannelEngine<V, P>>;
 template <class T, class P>
-using EngineOf =
-    std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<T, P>, core::ChannelEngine<T, P>>;
+using EngineOf = EngineFor<core::Stored<T>, P>;
 struct Unpooled {};  // an engine that is aligned to cache lines is not pooled
-template <class T, class P>
-struct PooledEngine final : EngineOf<T, P>,
+template <class V, class P>
+struct PooledEngine final : EngineFor<V, P>,
                             std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
@@ -156,8 +160,8 @@ inline constexpr std::uint32_t kLightFrom = 256;
 
 // Makes a core, with its buffer if it has one. Throws BadUse if such a channel cannot have that
 // buffer.
-template <class T, class P>
-EngineOf<T, P>* make_core(const ChannelOptions& o) {
+template <class V, class P>
+EngineFor<V, P>* make_core(const ChannelOptions& o) {
   const bool buffered = o.capacity > 0 || o.overflow == Overflow::unbounded;
   if (!buffered && o.overflow != Overflow::block)
     bad_use("a channel that drops values needs a capacity of at least 1");
@@ -166,46 +170,46 @@ EngineOf<T, P>* make_core(const ChannelOptions& o) {
       bad_use(
           "a one-to-one channel is a blocking buffer: give it a capacity of at least 1, "
           "weft::buffer(n), or use weft::Channel<T>");
-    T* const data = HeapRing<T>::allocate(EngineOf<T, P>::slots_for(o.capacity));
-    PooledEngine<T, P>* c;
+    V* const data = HeapRing<V>::allocate(EngineFor<V, P>::slots_for(o.capacity));
+    PooledEngine<V, P>* c;
     try {
-      c = new PooledEngine<T, P>;
+      c = new PooledEngine<V, P>;
     } catch (...) {
-      HeapRing<T>::free(data);
+      HeapRing<V>::free(data);
       throw;
     }
     c->set_storage(data, o.capacity);
     if (o.capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
     c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
-    c->discard = [](EngineOf<T, P>& x) noexcept {
+    c->discard = [](EngineFor<V, P>& x) noexcept {
       const NobodysValues undelivered;
       x.clear();
     };
     return c;
   } else {
     auto ring = buffered
-                    ? std::make_unique<HeapRing<T>>(o.capacity > 0 ? o.capacity : 8, o.overflow)
+                    ? std::make_unique<HeapRing<V>>(o.capacity > 0 ? o.capacity : 8, o.overflow)
                     : nullptr;
-    auto* c = new PooledEngine<T, P>;
+    auto* c = new PooledEngine<V, P>;
     if (buffered) c->set_ring(ring.release());
     return c;
   }
 }
-template <class T, class P>
-void destroy(EngineOf<T, P>* c) noexcept {
+template <class V, class P>
+void destroy(EngineFor<V, P>* c) noexcept {
   if constexpr (core::one_to_one<P>) {
-    T* const data = c->storage();
+    V* const data = c->storage();
     c->discard(*c);
-    delete static_cast<PooledEngine<T, P>*>(c);
-    HeapRing<T>::free(data);
+    delete static_cast<PooledEngine<V, P>*>(c);
+    HeapRing<V>::free(data);
   } else {
-    delete static_cast<HeapRing<T>*>(c->ring);
-    delete static_cast<PooledEngine<T, P>*>(c);
+    delete static_cast<HeapRing<V>*>(c->ring);
+    delete static_cast<PooledEngine<V, P>*>(c);
   }
 }
 template <class T, class P>
 void release(EngineOf<T, P>* c) noexcept {
-  if (c->references.down()) destroy<T, P>(c);
+  if (c->references.down()) destroy<core::Stored<T>, P>(c);
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
@@ -293,6 +297,49 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   return begin_waiting<S>(c, self, slot);
 }
 
+// --- ends ----------------------------------------------------------------------------------------
+
+// An end is given up, and with the last one that refers to it the channel.
+template <core::Side S, class V, class P>
+[[gnu::noinline]] void give_up(EngineFor<V, P>* c, bool died) noexcept {
+  if constexpr (S == core::Side::in)
+    c->drop_reader(died);
+  else
+    c->drop_writer(died);
+  release<V, P>(c);
+}
+// It goes, by itself or because of a poison (rule 4.3).
+template <core::Side S, class V, class P>
+[[gnu::noinline]] void drop(EngineFor<V, P>* c) noexcept {
+  if (const std::uint8_t s = poison_under_way()) c->poison(s);
+  give_up<S, V, P>(c, false);
+}
+
+// A new end is counted. Throws how the channel has ended, if it has; `met`: asked for by an
+// operation.
+template <core::Side S, class V, class P>
+[[gnu::noinline]] void count_end(EngineFor<V, P>* c, bool met) {
+  constexpr bool reads = S == core::Side::in;
+  constexpr const char* name = reads ? "reader" : "writer";
+  constexpr std::uint8_t only_one = reads ? 2 : 1;  // of ChannelKind
+  const auto ends = [c] { return reads ? c->reader_ends() : c->writer_ends(); };
+  if (!(reads ? c->first_reader() : c->first_writer())) {
+    if (core::one_to_one<P> && ends() > 0) one_too_many(c, name);
+    // Rule 2.5: throws what an operation there would; if it would not throw, this side itself is
+    // gone.
+    Status how = c->template how_ended<S>();
+    constexpr core::Side other = reads ? core::Side::out : core::Side::in;
+    if (!is_end(how)) how = c->template how_ended<other>();
+    throw_end_of(c, is_end(how) ? how : Status::retired,
+                 reads ? "a new reader end" : "a new writer end", -1, met);
+  }
+  if ((c->restricted & only_one) && ends() != 1) [[unlikely]] {
+    reads ? c->drop_reader() : c->drop_writer();
+    one_too_many(c, name);
+  }
+  c->references.up();
+}
+
 // The base of reader ends and writer ends: one count of the channel, which is given up once (rule
 // 2.3). Reading and writing are left to them.
 template <class T, class P, core::Side S>
@@ -349,7 +396,7 @@ class EndOf {
     return *this;
   }
   ~EndOf() {
-    if (open()) drop();
+    if (open()) drop<S, core::Stored<T>, P>(take());
   }
 
   core::SyncObject* place_ = &closed_place;
@@ -361,18 +408,9 @@ class EndOf {
 
   bool open() const noexcept { return place_ != &closed_place; }
   Engine* own() const noexcept { return static_cast<Engine*>(place_); }
-  void drop() noexcept {
-    if (const std::uint8_t s = poison_under_way()) own()->poison(s);
-    retire();
-  }
+  Engine* take() noexcept { return static_cast<Engine*>(std::exchange(place_, &closed_place)); }
   void leave(bool died) noexcept {
-    if (!open()) return;
-    Engine* const c = static_cast<Engine*>(std::exchange(place_, &closed_place));
-    if constexpr (kReads)
-      c->drop_reader(died);
-    else
-      c->drop_writer(died);
-    release<T, P>(c);
+    if (open()) give_up<S, core::Stored<T>, P>(take(), died);
   }
 };
 
@@ -547,7 +585,7 @@ class Channel {
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(),
                    std::uint32_t line = __builtin_LINE())
-      : core_(detail::make_core<T, P>(o)) {
+      : core_(detail::make_core<core::Stored<T>, P>(o)) {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
     core_->line = o.name ? 0 : line;
@@ -586,37 +624,12 @@ class Channel {
   friend class ChannelHandle<T, P>;
   // `met`: an operation asks for the end.
   Reader<T, P> new_reader(bool met) const {
-    if (!core_->first_reader()) {
-      if (core::one_to_one<P> && core_->reader_ends() > 0) detail::one_too_many(core_, "reader");
-      no_more<core::Side::in>("a new reader end", met);
-    }
-    if ((core_->restricted & 2) && core_->reader_ends() != 1) [[unlikely]] {
-      core_->drop_reader();
-      detail::one_too_many(core_, "reader");
-    }
-    core_->references.up();
+    detail::count_end<core::Side::in, core::Stored<T>, P>(core_, met);
     return Reader<T, P>(core_);
   }
   Writer<T, P> new_writer(bool met) const {
-    if (!core_->first_writer()) {
-      if (core::one_to_one<P> && core_->writer_ends() > 0) detail::one_too_many(core_, "writer");
-      no_more<core::Side::out>("a new writer end", met);
-    }
-    if ((core_->restricted & 1) && core_->writer_ends() != 1) [[unlikely]] {
-      core_->drop_writer();
-      detail::one_too_many(core_, "writer");
-    }
-    core_->references.up();
+    detail::count_end<core::Side::out, core::Stored<T>, P>(core_, met);
     return Writer<T, P>(core_);
-  }
-  // Rule 2.5: throws what an operation there would; if it would not throw, this side itself is
-  // gone.
-  template <core::Side S>
-  [[noreturn]] void no_more(const char* what, bool met) const {
-    Status how = core_->template how_ended<S>();
-    if (!is_end(how))
-      how = core_->template how_ended < S == core::Side::in ? core::Side::out : core::Side::in > ();
-    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what, -1, met);
   }
   Engine* core_;
 };

@@ -16,5 +16,6 @@
 #include "result.hpp"
 #include "stopping.hpp"
 #include "time.hpp"
+#include "usual.hpp"
 #include "version.hpp"
 #include "watch.hpp"
