@@ -128,6 +128,7 @@ def test_two_terminals(folder, up):
             "address": network.address,
             "readers": False,
             "writers": True,
+            "relayed": 0,
         }
 
 
