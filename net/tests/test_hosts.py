@@ -576,6 +576,7 @@ def test_hosts_are_listed(agent, server, keys):
             "allow": ["far_parts:pid"],
             "hosts": 2,
             "trust": True,
+            "relayed": 0,
         }
     ]
 
