@@ -33,11 +33,15 @@ def lan() -> Iterator[Machines]:
 
 
 @pytest.fixture
-def meeting(lan: Machines, keys: Path, tmp_path: Path, program: Callable[..., Any]) -> str:
+def meeting(
+    lan: Machines, keys: Path, tmp_path: Path, program: Callable[..., Any]
+) -> Iterator[str]:
     folder = net.make_keys(tmp_path / "server", by=keys)
     address = f"{lan.address(1)}:{PORT}"
-    url = program("is_server", folder, address, before=lan.inside(1)).heard()
-    return str(url)
+    server = program("is_server", folder, address, before=lan.inside(1))
+    yield server.heard()
+    server.go()  # killed, it would leave the NATS server behind
+    assert server.ended() == 0
 
 
 # --- lines that lose --------------------------------------------------------------------------------------------------
