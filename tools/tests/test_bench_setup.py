@@ -17,9 +17,10 @@ TOOLS = Path(__file__).resolve().parents[1]
         (["lf-pingpong"], ["bench", "lf"]),
         (["--json", "lf-build"], ["bench", "lf"]),
         (["mpy-commstime"], ["bench", "micropython"]),
+        (["net-relay"], ["bench", "net"]),
         (["cpp-commstime"], ["bench"]),
-        ([], ["bench", "micropython", "lf"]),
-        (["--json"], ["bench", "micropython", "lf"]),
+        ([], ["bench", "micropython", "net", "lf"]),
+        (["--json"], ["bench", "micropython", "net", "lf"]),
     ],
 )
 def test_what_is_set_up(tmp_path: Path, arguments: list[str], wanted: list[str]) -> None:
