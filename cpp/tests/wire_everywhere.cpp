@@ -208,7 +208,11 @@ TEST_CASE("wire 10.6: while one asks the other is asked too; whoever goes is not
   Asked t(true);
   w::Everywhere e;
   std::thread asks([&] { e = t.rounds.everywhere(std::chrono::hours(1)); });
-  while (!t.wire->can_down()) std::this_thread::yield();
+  const auto has_asked = [&t] {
+    const w::Space::Step step(*t.home);
+    return t.wire->can_down();
+  };
+  while (!has_asked()) std::this_thread::yield();
   t.wire->pump();
   CHECK(t.nobody.got == w::Kind::ask);
   t.wire->tell(t.wire->at_home);
