@@ -477,9 +477,7 @@ def test_a_channel_goes_to_boards_or_to_processes_and_a_given_end_is_closed() ->
             pc.give("x", c)
         with pytest.raises(BadUse, match="no space"):
             pc.give("two words", to)
-        with pytest.raises(
-            BadUse, match="on a board or another machine, where its values are packed"
-        ):
+        with pytest.raises(BadUse, match="on a board, where its values are packed"):
             processes.run(_takes(to))
     with pytest.raises(BadUse, match="link is closed"):
         pc.give("there", Channel("late").reader())

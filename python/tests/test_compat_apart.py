@@ -132,7 +132,8 @@ import os
 from weft.compat.pycsp.parallel import *
 @multiprocess
 def work(n):
-    print("work", n, os.getpid() != int(os.environ["PARENT"]), flush=True)
+    apart = os.getpid() != int(os.environ["PARENT"])
+    os.write(1, b"work %d %a\\n" % (n, apart))  # one piece: the two write at once
 os.environ.setdefault("PARENT", str(os.getpid()))
 {how}
 print("done")
