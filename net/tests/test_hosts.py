@@ -520,6 +520,26 @@ def test_supervised_over_a_pool(agent, network):
     assert got[1] == {i: i * i for i in range(n)}
 
 
+@pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
+def test_a_pool_asks_another_host(agent, network, gone):  # wire 17.9
+    """Where the first has no ticket, or its name goes between the list and the question. The agent
+    does not write meanwhile, as one whose machine is cut off."""
+    stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))
+    hosts = network.hosts(2, patience=20)
+    meeting, loop = network._meeting, network._loop
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    try:
+        _net_loop.wait(loop, meeting._ticket_for("host=gpu1", "host", 5))
+        if gone:
+            hosts._look(fresh=True)
+            names = _net_loop.wait(loop, meeting._names())
+            _net_loop.wait(loop, names.delete("host=gpu1"))
+        pids = th.run(*(parts.pid.on(hosts)() for _ in range(4)))
+        assert set(pids) == set(other.said["pids"])
+    finally:
+        os.kill(stopped.process.pid, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_was_in_hand_is_reported(agent, server, keys, trust):
     """Where nobody trusts it comes as a plain value too: nothing of a host's is unpickled."""

@@ -51,11 +51,12 @@ class _Far(Elsewhere, abc.ABC):
             BadUse: no host is there.
         """
 
-    def _session(self, name: str, asked: _net_calls.Asked, patience: float) -> Any:
+    def _session(self, name: str, asked: _net_calls.Asked, soon: float | None = None) -> Any:
         meeting = self._network._meeting
         if self._network._closed:
             raise BadUse("this program has left the network: join again")
-        return _net_loop.wait(self._network._loop, meeting.begin_call(name, asked.said(), patience))
+        begins = meeting.begin_call(name, asked.said(), self._patience, soon)
+        return _net_loop.wait(self._network._loop, begins)
 
     def call(
         self,
@@ -171,7 +172,7 @@ class FarHost(_Far):
         self.name = _net_names.checked(name)
 
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
-        return self.name, self._session(self.name, asked, self._patience)
+        return self.name, self._session(self.name, asked)
 
     def _processes(self) -> int:
         until = time.monotonic() + self._patience
@@ -192,7 +193,8 @@ class FarHost(_Far):
 
 class FarHosts(_Far):
     """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes where this program has the fewest for
-    each OS process of the host. One that does not answer is passed over until it is there anew."""
+    each OS process of the host. One that does not answer is passed over until it is there anew; one that has gone, or has no ticket,
+    while the call asks others."""
 
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
@@ -230,6 +232,7 @@ class FarHosts(_Far):
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         until = time.monotonic() + self._patience
         fresh = False
+        asked_before: set[str] = set()
         while True:
             there = self._look(fresh)
             able = [h for h in there if asked.run in h.allow]
@@ -239,11 +242,17 @@ class FarHosts(_Far):
                     f"with --allow {asked.run}"
                 )
             if able:
+                others = [h for h in able if h.home not in asked_before]
+                if not others:
+                    asked_before.clear()
                 with self._lock:
-                    host = min(able, key=lambda h: self._running.get(h.home, 0) / max(h.hosts, 1))
+                    host = min(
+                        others or able,
+                        key=lambda h: self._running.get(h.home, 0) / max(h.hosts, 1),
+                    )
                     self._running[host.home] = self._running.get(host.home, 0) + 1
                 try:
-                    session = self._session(host.name, asked, self._patience)
+                    session = self._session(host.name, asked, _net_names.SOON)
                     if session._said["home"] != host.home:  # another agent has the name by now
                         with self._lock:
                             self._running[session._said["home"]] = (
@@ -251,6 +260,11 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
+                except _net_names.NotYet:  # it may have gone since the list was made
+                    self._over(host.name, host.home, died=False)
+                    if time.monotonic() > until:
+                        raise
+                    asked_before.add(host.home)
                 except ConnectionError:
                     self._over(host.name, host.home, died=False)
                     with self._lock:

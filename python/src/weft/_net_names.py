@@ -44,6 +44,7 @@ LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how ofte
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
+SOON = 3.0  # seconds for a host of a pool to have a ticket: then another one is asked
 REACH = 3.0  # seconds for an address to answer, where there is the relay
 BEYOND = 300.0  # seconds for which one that did not answer is not tried again
 BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
@@ -58,6 +59,10 @@ logging.getLogger("asyncio").addFilter(
 
 # What the server, or its absence, makes the client raise.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
+
+
+class NotYet(BadUse):
+    """What may be there in a moment: a host, its ticket, the server."""
 
 
 class Named(NamedTuple):
@@ -466,12 +471,17 @@ class Meeting:
         return session
 
     async def begin_call(
-        self, name: str, said: dict[str, Any], patience: float
+        self, name: str, said: dict[str, Any], patience: float, soon: float | None = None
     ) -> _net_link.Session:
         """A session with an OS process of the host of that name, for a call (WIRE.md 17.9).
 
+        Args:
+            patience: seconds until the server and the host have to be there.
+            soon: seconds, of these, to wait for the host; None: all.
+
         Raises:
-            BadUse: nobody is that host, or its agent refuses.
+            NotYet: nobody is that host, or it has no ticket.
+            BadUse: its agent refuses.
             ConnectionError: its agent does not answer.
         """
         said = {**said, "host": self.host, "trust": self.trust, "name": HOST + name}
@@ -480,7 +490,7 @@ class Meeting:
             with contextlib.suppress(OSError, _net_link.Again):
                 return await self._reach_host(name, entry, {**said, "pass": known})
             self._passes.pop(name, None)  # who has the name now?
-        entry = await self._ticket_for(HOST + name, "host", patience)
+        entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
             return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
         except OSError as error:
@@ -550,12 +560,16 @@ class Meeting:
             self._beyond[home] = now + BEYOND
         return streams, where
 
-    async def _ticket_for(self, name: str, side: str, patience: float) -> dict[str, Any]:
+    async def _ticket_for(
+        self, name: str, side: str, patience: float, soon: float | None = None
+    ) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
         seen = ""
         try:
             await self._connected(patience)
+            if soon is not None:
+                until = min(until, loop.time() + soon)
             names = await self._names()
             watcher = await names.watch(name)
             try:
@@ -583,11 +597,11 @@ class Meeting:
             self._bucket = None
         except _LOST as error:
             if not self._nats.is_connected:
-                raise BadUse(
+                raise NotYet(
                     f"the server at {self.url} does not answer ({error or type(error).__name__}), and who the home of {name!r} is says only "
                     "that one. Channels that are joined go on"
                 ) from None
-        raise BadUse(
+        raise NotYet(
             f"there was no host {name.removeprefix(HOST)!r} within {patience:g} seconds: `weft host --name` starts one, `weft net ls` shows them"
             if side == "host" and not seen
             else f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
