@@ -1,10 +1,9 @@
 """Values between two programs over a session of weft.net, by TLS on loopback. KIND:
 
-read, choice, spanning: ns a rendezvous, a read of an int from a channel of the other program: plainly, by a choice of two channels of
-that program, by a choice of that one and one of our own.
-array: ns one way of a numpy array of 1 MB, from before the write to after the read; each is asked for. The clock is one for the whole
-system.
-"""
+read, choice, spanning: ns a rendezvous, a read of an int from a channel of the other program:
+plainly, by a choice of two channels of that program, by a choice of that one and one of our own.
+array: ns one way of a numpy array of 1 MB, from before the write to after the read; each is asked
+for. The clock is one for the whole system."""
 
 import os
 import subprocess

@@ -4,8 +4,9 @@
     (gdb) print *process          main/reads, id 2, read at net.cpp:3
     (gdb) weft processes          a line for each process of the runs that some thread is in
 
-What is read is memory alone: no code of the program is called, so it works on a core file too. It needs debug information (-g); where the
-compiler has removed a variable, `weft processes` looks in the frames above.
+What is read is memory alone: no code of the program is called, so it works on a core file too. It
+needs debug information (-g); where the compiler has removed a variable, `weft processes` looks in
+the frames above.
 
 Invariant: what cannot be read is shown as `?`; nothing here raises into gdb's own printing.
 """
@@ -46,7 +47,7 @@ def namespace_of(value_type):
     return re.match(r"weft(::v\w+)?", str(value_type.unqualified().strip_typedefs())).group()
 
 
-# --- channels ---------------------------------------------------------------------------------------------
+# --- channels -------------------------------------------------------------------------------------
 
 
 def name_of(place):
@@ -56,8 +57,8 @@ def name_of(place):
 
 
 def waiting(core):
-    """How many wait to read, and to write. The one party that waits at a rendezvous may stand in the word of the readers' line
-    (core/line.hpp); nobody at all is 0 there."""
+    """How many wait to read, and to write. The one party that waits at a rendezvous may stand in
+    the word of the readers' line (core/line.hpp); nobody at all is 0 there."""
     word = int(core["reader_line_"]["word_"])
     if word == 0 or word & 7 != TAG:
         return (int(word & 3 == READER), int(word & 3 == WRITER)) if word else (0, 0)
@@ -93,7 +94,8 @@ def core_text(core):
 
 
 def core_of_end(end):
-    """The channel of an end: its type is known by the end's. A number's or a pointer's is that of its bits (core/stored.hpp)."""
+    """The channel of an end: its type is known by the end's. A number's or a pointer's is that of
+    its bits (core/stored.hpp)."""
     end_type = end.type.unqualified().strip_typedefs()
     value, policy = (end_type.template_argument(n) for n in (0, 1))
     core = f"{namespace_of(end_type)}::core::"
@@ -144,7 +146,7 @@ def closed_place(end):
     return gdb.parse_and_eval(f"&'{symbol}'")
 
 
-# --- processes --------------------------------------------------------------------------------------------
+# --- processes ------------------------------------------------------------------------------------
 
 
 def path_of(process):
@@ -259,7 +261,7 @@ class Weft(gdb.Command):
             print(line)
 
 
-# --- known to gdb -----------------------------------------------------------------------------------------
+# --- known to gdb ---------------------------------------------------------------------------------
 
 
 def printers():

@@ -10,9 +10,9 @@
 // own, so that two choices span the same two homes (WIRE.md 5). Or it is one of three parties of a
 // barrier of ours, the third of another program, where all of them sync and select in turn: then
 // the others are told that it has died, and are at most one phase apart (WIRE.md 4.11). Each time:
-// what arrives is 1, 2, 3, … without a gap; of the writes that were told to be done each has arrived if the reader lives; of
-// those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor and no
-// zombie is left.
+// what arrives is 1, 2, 3, … without a gap; of the writes that were told to be done each has
+// arrived if the reader lives; of those that failed at most one has, and that one is in doubt.
+// Nobody hangs, no descriptor and no zombie is left.
 #include <dirent.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-"""For test_rp2040.py: a scheduler of coroutines on each core of the emulated RP2040, joined by lines; the collector runs
-on core 0 meanwhile."""
+"""For test_rp2040.py: a scheduler of coroutines on each core of the emulated RP2040, joined by
+lines; the collector runs on core 0 meanwhile."""
 
 import _thread
 import gc

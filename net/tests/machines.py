@@ -5,9 +5,9 @@
         machines.said(cut=[2])                                nothing to or from the second
         [*machines.inside(2), "python", …]                    a command, on the second
 
-Why no netem: not every kernel has it (that of the machine where this was written has none), and its losses cannot
-be counted from a test. Each machine has a TUN device, whose packets go to the switch, a program of its own;
-what that loses TCP sends again, as on any bad line.
+Why no netem: not every kernel has it (that of the machine where this was written has none), and its
+losses cannot be counted from a test. Each machine has a TUN device, whose packets go to the switch,
+a program of its own; what that loses TCP sends again, as on any bad line.
 
 Invariants
 - A namespace lives as long as its holder, a `cat` whose input is ours: with the test everything goes.
@@ -111,7 +111,7 @@ class Machines:
             process.stdout.close()
 
 
-# --- the switch -------------------------------------------------------------------------------------------------------
+# --- the switch -----------------------------------------------------------------------------------
 
 
 def _device(pid: str, machine: int) -> int:

@@ -1,4 +1,5 @@
-"""The other programs of the tests: python programs.py NAME ARGS…; each says what it has to by lines of JSON."""
+"""The other programs of the tests: python programs.py NAME ARGS…; each says what it has to by lines
+of JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def wait_for_go() -> None:
     sys.stdin.readline()
 
 
-# --- sessions at an address -----------------------------------------------------------------------------------------
+# --- sessions at an address -----------------------------------------------------------------------
 
 
 def echoes(address: str, keys: str, trust: str = "") -> None:
@@ -136,7 +137,7 @@ def gives(address: str, keys: str) -> None:
         say(session.wait())
 
 
-# --- by name --------------------------------------------------------------------------------------------------------
+# --- by name --------------------------------------------------------------------------------------
 
 
 def names_writer(server: str, keys: str, name: str, n: str) -> None:
@@ -276,11 +277,12 @@ def many_writers(server: str, keys: str, name: str, n: str) -> None:
         say("written")
 
 
-# --- hosts ----------------------------------------------------------------------------------------------------------
+# --- hosts ----------------------------------------------------------------------------------------
 
 
 def calls_for_ever(server: str, keys: str) -> None:
-    """Says the number of the OS process that writes over there; and how it ended there, and here."""
+    """Says the number of the OS process that writes over there; and how it ended there, and
+    here."""
     import far_parts
 
     numbers, ended = th.Channel("numbers"), th.Channel("ended", capacity=1)
@@ -303,7 +305,7 @@ def calls_for_ever(server: str, keys: str) -> None:
             say([listens.read(), type(error).__name__])
 
 
-# --- on machines of their own (machines.py) ---------------------------------------------------------------------------
+# --- on machines of their own (machines.py) -------------------------------------------------------
 
 
 def is_server(folder: str, address: str) -> None:
@@ -350,8 +352,8 @@ def _until_it_ends(call: Any) -> Any:
 
 
 def is_cut(server: str, keys: str, address: str) -> None:
-    """The home of `never`, which nobody reads; of `ticks`, where it writes one; of `jobs`, which it reads; of
-    `again`."""
+    """The home of `never`, which nobody reads; of `ticks`, where it writes one; of `jobs`, which it
+    reads; of `again`."""
     with net.join(server, keys=keys, address=address) as network:
         names = ("never", "ticks", "jobs", "again")
         never, ticks, jobs, again = (th.Channel(name) for name in names)
@@ -371,7 +373,8 @@ def is_cut(server: str, keys: str, address: str) -> None:
 
 
 def cuts_off(server: str, keys: str, address: str) -> None:
-    """The other side of `is_cut`: what each operation comes to, and what the same ends say afterwards."""
+    """The other side of `is_cut`: what each operation comes to, and what the same ends say
+    afterwards."""
     with net.join(server, keys=keys, address=address) as network:
         never, jobs = network.writer("never"), network.writer("jobs")
         ticks = network.reader("ticks")

@@ -1,5 +1,5 @@
-"""Programs on machines of their own, over lines that lose, delay, disorder and are cut (machines.py). Where machines
-cannot be made these are skipped, and say why."""
+"""Programs on machines of their own, over lines that lose, delay, disorder and are cut
+(machines.py). Where machines cannot be made these are skipped, and say why."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def meeting(
     assert server.ended() == 0
 
 
-# --- lines that lose --------------------------------------------------------------------------------------------------
+# --- lines that lose ------------------------------------------------------------------------------
 
 
 @needs_machines
@@ -54,8 +54,8 @@ def meeting(
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
-    """2 % of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all values arrive, in
-    order, as they were."""
+    """2 % of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all
+    values arrive, in order, as they were."""
     home = program("sums", meeting, keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.heard() == "offered"
     before = lan.said(delay=0.02, jitter=0.005, loss=0.02)
@@ -67,13 +67,14 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
     assert counts["lost"] > before["lost"] == 0  # the line was as bad as that
 
 
-# --- a machine that is cut off ----------------------------------------------------------------------------------------
+# --- a machine that is cut off --------------------------------------------------------------------
 
 
 @needs_machines
 def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
-    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not; what was held through the
-    session stays dead when the line is back, and the same program is met anew."""
+    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not; what
+    was held through the session stays dead when the line is back, and the same program is met
+    anew."""
     home = program("is_cut", meeting, keys, f"{lan.address(2)}:0", before=lan.inside(2))
     assert home.heard() == "offered"
     p = program("cuts_off", meeting, keys, f"{lan.address(3)}:0", before=lan.inside(3))
@@ -133,12 +134,12 @@ def is_of(pid: int, ancestor: int) -> bool:
     return pid == ancestor
 
 
-# --- a server that is restarted ---------------------------------------------------------------------------------------
+# --- a server that is restarted -------------------------------------------------------------------
 
 
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path):  # wire 17.8
-    """Five times, by SIGKILL, while names are offered and withdrawn. Sessions go on meanwhile, and each time who
-    comes next is met."""
+    """Five times, by SIGKILL, while names are offered and withdrawn. Sessions go on meanwhile, and
+    each time who comes next is met."""
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, "127.0.0.1:0")
     address = server.url.removeprefix("tls://")

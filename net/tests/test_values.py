@@ -49,7 +49,7 @@ def refused(content: Any) -> str:
     return str(raised.value)
 
 
-# --- what arrives -----------------------------------------------------------------------------------------------------
+# --- what arrives ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_random_values_arrive(value):  # wire 17.15
     assert passed(value) == value
 
 
-# --- what cannot be written -------------------------------------------------------------------------------------------
+# --- what cannot be written -----------------------------------------------------------------------
 
 
 class _Color(enum.Enum):
@@ -221,7 +221,7 @@ def test_how_deep():  # wire 17.15
         passed([deep])
 
 
-# --- what a program accepts -------------------------------------------------------------------------------------------
+# --- what a program accepts -----------------------------------------------------------------------
 
 
 def test_accepts_gives_the_class_back():
@@ -274,7 +274,7 @@ def test_the_programs_own_module_has_its_files_name(tmp_path, monkeypatch):  # w
     assert _net_values.module_of("points") == "points"
 
 
-# --- what a reader refuses --------------------------------------------------------------------------------------------
+# --- what a reader refuses ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_faults_of_the_bytes():  # wire 17.15, 14.2
     assert "deeper than 64" in fault("d81b81" * 40 + "01")
 
 
-# --- nothing that comes runs anything ---------------------------------------------------------------------------------
+# --- nothing that comes runs anything -------------------------------------------------------------
 
 _watched: list[str] | None = None
 _RUNS = ("import", "exec", "compile", "open", "os.system", "subprocess.Popen", "pickle.find_class")
@@ -505,7 +505,7 @@ def test_the_watch_sees_what_runs(tmp_path):
     assert {r.split()[0] for r in ran} >= {"exec", "open"}
 
 
-# --- between programs -------------------------------------------------------------------------------------------------
+# --- between programs -----------------------------------------------------------------------------
 
 
 def test_through_a_session_and_back(keys, program):  # wire 17.6, 17.15
@@ -574,7 +574,7 @@ def test_a_boards_channel_and_a_networks_are_kept_apart(keys, program):
     os.close(terminal)
 
 
-# --- calls on other hosts ---------------------------------------------------------------------------------------------
+# --- calls on other hosts -------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Processes of the operating system that test_processes_kills_barriers.py starts and kills, at barriers; see away.py."""
+"""Processes of the operating system that test_processes_kills_barriers.py starts and kills, at
+barriers; see away.py."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 import weft.coroutines as co
 from weft.processes import Barrier, ChannelEnd, PeerDied, process, select
 
-# --- who is killed: it says each phase before it arrives, and once more when all have met ------------------------------
+# --- who is killed: it says each phase before it arrives, and once more when all have met ---------
 
 
 @process
@@ -65,7 +66,7 @@ def owns(first: Any, second: Any, inp: Any, out: Any) -> None:
         out.write(i)
 
 
-# --- who is left ------------------------------------------------------------------------------------------------------
+# --- who is left ----------------------------------------------------------------------------------
 
 
 def attend_to(barrier: Any, out: Any) -> str:

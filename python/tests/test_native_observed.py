@@ -1,5 +1,6 @@
-"""Rules 14 and 16.1: what those who observe see of a component's process, on a thread and on the pool. It is what they
-see of any other: the beginning of each operation, that it parks, its outcome."""
+"""Rules 14 and 16.1: what those who observe see of a component's process, on a thread and on the
+pool. It is what they see of any other: the beginning of each operation, that it parks, its
+outcome."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def cancels_when(process: Any, moment: threading.Event) -> None:
     process.cancel()
 
 
-# --- traces (rule 14.6) ----------------------------------------------------------------------------------------------
+# --- traces (rule 14.6) ---------------------------------------------------------------------------
 
 
 @BOTH
@@ -309,7 +310,7 @@ def test_blocks_are_seen_as_single_operations(capacity: int, tmp_path: Path) -> 
     assert reads[-2:] == [("begin", "read", "a"), ("ended", "read", "a")]
 
 
-# --- how it ends (rules 3.5, 4.3, 6.1) -------------------------------------------------------------------------------
+# --- how it ends (rules 3.5, 4.3, 6.1) ------------------------------------------------------------
 
 
 @BOTH
@@ -390,7 +391,7 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
     assert silent.endswith(f"component_tasks.cpp:{line}")
 
 
-# --- measuring (rule 14.4) -------------------------------------------------------------------------------------------
+# --- measuring (rule 14.4) ------------------------------------------------------------------------
 
 
 @BOTH
@@ -421,7 +422,7 @@ def test_between_two_components_nobody_else_looks() -> None:  # rules 14.4, 16.1
     assert all(detail is None for what, _, _, detail in counts.events if what == "begin")
 
 
-# --- who begins to look, and who stops (rule 14.2) -------------------------------------------------------------------
+# --- who begins to look, and who stops (rule 14.2) ------------------------------------------------
 
 
 @BOTH
@@ -525,7 +526,7 @@ def test_texts_and_arrays_are_the_components_while_they_are_seen() -> None:  # r
     assert seen.shape().count(("commit", "write")) == 2
 
 
-# --- channels with ends in other OS processes (rule 16.7) ------------------------------------------------------------
+# --- channels with ends in other OS processes (rule 16.7) -----------------------------------------
 
 
 def test_operations_at_far_channels_are_seen_once(tmp_path: Path) -> None:  # rules 14.6, 16.7
@@ -558,7 +559,7 @@ def test_a_choice_at_far_channels_is_seen_once() -> None:  # rules 14.6, 16.7
     assert place.shape().count(("commit", "select")) == 4
 
 
-# --- the watchdog (rule 14.1) ----------------------------------------------------------------------------------------
+# --- the watchdog (rule 14.1) ---------------------------------------------------------------------
 
 FAR = 10**18  # ns: later than anything
 

@@ -1,4 +1,5 @@
-"""Barriers whose parties are in several OS processes (rules 8.1 to 8.4, 8.7; WIRE.md 4.9 to 4.11)."""
+"""Barriers whose parties are in several OS processes (rules 8.1 to 8.4, 8.7; WIRE.md 4.9 to
+4.11)."""
 
 from __future__ import annotations
 
@@ -198,12 +199,13 @@ def test_a_process_there_starts_another_with_it() -> None:
     assert got == [(7, 0), (7, 1), (7, 2)]
 
 
-# --- a home that does not answer (rule 8.7) ------------------------------------------------------------------------
+# --- a home that does not answer (rule 8.7) -------------------------------------------------------
 
 
 @contextlib.contextmanager
 def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
-    """A barrier of an OS process that is stopped meanwhile; and then how many parties it had at the end."""
+    """A barrier of an OS process that is stopped meanwhile; and then how many parties it had at the
+    end."""
     c, go = Channel("its own"), Channel("go", capacity=1)
     with th.Group() as group:
         home = group.start(away_barriers.keeps_its_own(c.writer(), go.reader()))
@@ -320,7 +322,7 @@ def test_who_is_cancelled_can_resign(kind: str) -> None:
     keep.retire()
 
 
-# --- deaths (rule 8.7) -----------------------------------------------------------------------------------------------
+# --- deaths (rule 8.7) ----------------------------------------------------------------------------
 
 
 def test_the_death_of_one_is_told_to_all() -> None:

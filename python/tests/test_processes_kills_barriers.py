@@ -1,10 +1,10 @@
-"""Hosts that are killed at barriers, at any moment: all who are left are told, at the same phase (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
+"""Hosts that are killed at barriers, at any moment: all who are left are told, at the same phase
+(rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 
-Killed are a party in a thread, two parties of one scheduler that come and go, one whose barrier is a guard of a choice,
-and the home of the barrier; before they arrive, as they wait, as all meet, and at a random moment. There are a
-party here and one in a host that lives on.
-WEFT_KILLS=n: n / 5 such kills; else a slice.
-"""
+Killed are a party in a thread, two parties of one scheduler that come and go, one whose barrier is
+a guard of a choice, and the home of the barrier; before they arrive, as they wait, as all meet, and
+at a random moment. There are a party here and one in a host that lives on. WEFT_KILLS=n: n / 5 such
+kills; else a slice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from weft.processes import (
 PHASES = 12
 Kill = Callable[[str, int], None]  # asked before each step of somebody
 
-# --- who kills, and when -------------------------------------------------------------------------------------------------
+# --- who kills, and when --------------------------------------------------------------------------
 
 
 def killer(pid: int, pick: random.Random) -> Kill:
@@ -59,7 +59,7 @@ def killer(pid: int, pick: random.Random) -> Kill:
     return asked
 
 
-# --- who is here ------------------------------------------------------------------------------------------------------------
+# --- who is here ----------------------------------------------------------------------------------
 
 
 @th.process
@@ -134,7 +134,7 @@ def dies(pid: int, *network: Any) -> None:
     assert told.value.signal == signal.SIGKILL and told.value.pid == pid
 
 
-# --- one kill -----------------------------------------------------------------------------------------------------------------
+# --- one kill -------------------------------------------------------------------------------------
 
 
 def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -> None:
@@ -175,7 +175,8 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
 
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
-    """Rule 8.7: its home is lost. It may have told one of two that a phase has ended, and not the other."""
+    """Rule 8.7: its home is lost. It may have told one of two that a phase has ended, and not the
+    other."""
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")
     first, second = Channel("first", capacity=1), Channel("second", capacity=1)

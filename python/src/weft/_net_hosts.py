@@ -1,4 +1,5 @@
-"""Hosts on other machines, as who calls sees them (WIRE.md 17.9 to 17.12): `worker(…).on(network.host("gpu1"))`.
+"""Hosts on other machines, as who calls sees them (WIRE.md 17.9 to 17.12):
+`worker(…).on(network.host("gpu1"))`.
 
     call(): arguments packed ──a session with an OS process of the host──► ends given, the call written ──the result──► returns or raises
                                      └─the session ends first──► its fate is asked ──► ProcessDied
@@ -65,7 +66,8 @@ class _Far(Elsewhere, abc.ABC):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with it.
+        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with
+        it.
 
         Raises:
             what it raised, its traceback as the cause; Cancelled, once that has ended it; ProcessDied; ConnectionError, if nobody answers;
@@ -192,9 +194,10 @@ class FarHost(_Far):
 
 
 class FarHosts(_Far):
-    """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes where this program has the fewest for
-    each OS process of the host. One that does not answer is passed over until it is there anew; one that has gone, or has no ticket,
-    while the call asks others."""
+    """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes
+    where this program has the fewest for each OS process of the host. One that does not answer is
+    passed over until it is there anew; one that has gone, or has no ticket, while the call asks
+    others."""
 
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
