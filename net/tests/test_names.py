@@ -26,8 +26,14 @@ def on_loop(network: net.Network, what: Any) -> Any:
     return _net_loop.call(network._loop, what)
 
 
-def test_writers_by_name(server, keys, program):  # wire 17.3
-    with joined(server, keys, name="home") as network:
+# Directly, and by the relay (17.17).
+both_ways = pytest.mark.parametrize("relay", ["auto", "only"])
+
+
+@both_ways
+def test_writers_by_name(server, keys, program, relay):  # wire 17.3
+    with joined(server, keys, name="home", relay=relay) as network:
+        assert (network.address == "") == (relay == "only")
         c = th.Channel("results")
         r = c.reader()
         network.offer("lab/results", c, writers=True)
@@ -39,13 +45,15 @@ def test_writers_by_name(server, keys, program):  # wire 17.3
         assert (p.heard(), p.ended()) == ("written", 0)
 
 
-def test_readers_by_name(server, keys, program):
-    with joined(server, keys) as network:
+@both_ways
+def test_readers_by_name(server, keys, program, relay):
+    with joined(server, keys, relay=relay) as network:
         c = th.Channel("work")
         w = c.writer()
         network.offer("lab/work", c, readers=True)
         two = [program("names_reader", server.url, keys, "lab/work") for _ in range(2)]
         assert [p.heard() for p in two] == ["has it"] * 2
+        assert [s.relayed for s in network._sessions] == [relay == "only"] * 2
         for i in range(10):
             w.write(i)
         w.retire()

@@ -27,36 +27,7 @@ def joined(server: Any, keys: Any, relay: str = "only", **more: Any) -> net.Netw
     return net.join(server.url, keys=keys, relay=relay, **more)
 
 
-# --- what goes directly goes so too ---------------------------------------------------------------
-
-
-def test_writers_by_name(server, keys, program):  # wire 17.17
-    with joined(server, keys, name="home") as network:
-        assert network.address == ""
-        c = th.Channel("results")
-        r = c.reader()
-        network.offer("lab/results", c, writers=True)
-        p = program("names_writer", server.url, keys, "lab/results", 100)
-        assert [r.read() for _ in range(100)] == list(range(100))
-        with pytest.raises(Retired):
-            r.read()
-        assert (p.heard(), p.ended()) == ("written", 0)
-
-
-def test_readers_by_name(server, keys, program):
-    with joined(server, keys) as network:
-        c = th.Channel("work")
-        w = c.writer()
-        network.offer("lab/work", c, readers=True)
-        two = [program("names_reader", server.url, keys, "lab/work") for _ in range(2)]
-        assert [p.heard() for p in two] == ["has it"] * 2
-        assert [s.relayed for s in network._sessions] == [True] * 2
-        for i in range(10):
-            w.write(i)
-        w.retire()
-        got = [p.heard() for p in two]
-        assert sorted(got[0][0] + got[1][0]) == list(range(10))
-        assert [how for _, how in got] == ["Retired"] * 2
+# --- what goes directly goes so too (by name: test_names.py) ---------------------------------------
 
 
 def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 17.19
