@@ -15,6 +15,7 @@ FLASH = Path(__file__).with_name("rp2040_flash.py")
 LEFT = Path(__file__).with_name("rp2040_left_running.py")
 SCHEDULERS = Path(__file__).with_name("rp2040_schedulers.py")
 SCHEDULERS_LEFT = Path(__file__).with_name("rp2040_schedulers_left.py")
+ROOM = Path(__file__).with_name("rp2040_room.py")
 CORES = Path(__file__).with_name("rp2040_cores.py")
 EXAMPLES = sorted(p for p in (tiers.HERE / "examples").glob("*.py") if p.name != "board.py")
 
@@ -96,6 +97,14 @@ def test_flash_writes_and_a_soft_reset_with_a_scheduler_on_core_1() -> None:
     assert lines[:2] == ["0 of 600 wrong", "core 1 is left running: False"]
     assert lines[2:4] == ["0 of 600 wrong", "core 1 is left running: True"]
     assert lines[4:] == RUN
+
+
+def test_the_heap_that_it_takes_is_what_the_page_says() -> None:
+    done = on_the_board(ROOM)
+    assert done.returncode == 0, done.stderr
+    plain, cores = map(int, done.stdout.split())
+    assert plain <= 5_600
+    assert cores <= 12_800
 
 
 def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
