@@ -51,7 +51,8 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--report",
         action="store_true",
-        help="then write bench/RESULTS.md from the kept results (not of quick runs)",
+        help="then put the results kept in out/bench into bench/results, and write bench/RESULTS.md "
+        "from those (not of quick runs)",
     )
     parser.add_argument(
         "--no-run",
@@ -146,11 +147,23 @@ def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
             wrong = check_schema(result)
             if wrong:
                 say(
-                    f"bench: out/bench/{path.name} is of another version ({wrong[0]}): measure again"
+                    f"bench: {folder.name}/{path.name} is of another version ({wrong[0]}): "
+                    "measure again"
                 )
             else:
                 found[name] = result
     return found
+
+
+def publish(folder: Path, results: Path, names: Sequence[str]) -> dict[str, Result]:
+    """Every result that RESULTS.md is written from: what was measured here, in `folder`, goes into
+    `results`, which is under version control; a bench that was not measured here keeps the result
+    that is there."""
+    results.mkdir(exist_ok=True)
+    for name, result in kept(folder, names).items():
+        text = json.dumps(result, ensure_ascii=False, indent=1)
+        (results / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    return kept(results, names)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -199,7 +212,7 @@ def main(argv: Sequence[str]) -> int:
             status = 1
     if options.report:
         path = options.targets.resolve().parent / "RESULTS.md"
-        found = kept(folder, list(all_.benches))
+        found = publish(folder, path.parent / "results", list(all_.benches))
         picture = headline.picture(all_, found)
         if picture is not None:
             (path.parent / "plots").mkdir(exist_ok=True)

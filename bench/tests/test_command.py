@@ -337,6 +337,24 @@ class Report(Folder):
         self.assertIn("x.json is of another version", err)
         self.assertIn("| x | not measured |", self.text())
 
+    def test_a_bench_that_was_not_measured_here_keeps_its_result(self):
+        self.run_bench("--report")
+        results = self.bench / "results"
+        self.assertEqual(sorted(p.name for p in results.iterdir()), ["x.json", "y.json"])
+        for path in (self.root / "out/bench").iterdir():
+            path.unlink()  # as in a fresh checkout
+        self.program("a", "print('ns 4 5')")
+        self.run_bench("x", "--report")
+        self.assertIn("| x | a ÷ b | min | 0.4 | ≤ 0.5 | met |", self.text())
+        self.assertIn("| y | r | min | 1.5 | ≤ 1 | NOT MET |", self.text())
+        kept = json.loads((results / "x.json").read_text(encoding="utf-8"))
+        self.assertEqual(kept["ns"], {"a": 4.0, "b": 10.0})
+
+    def test_a_quick_result_is_not_put_among_the_results(self):
+        self.run_bench("x", "--quick")
+        self.run_bench("--report", "--no-run")
+        self.assertEqual(list((self.bench / "results").iterdir()), [])
+
     def test_from_what_is_kept(self):
         self.run_bench("x")
         self.assertEqual(self.run_bench("--report", "--no-run")[0], 0)
