@@ -13,7 +13,9 @@ const under = new Set(); // begun and not ended
 function say(line) {
   try {
     if (place) appendFileSync(place, `${line.replaceAll('\n', ' ')}\n`);
-  } catch { /* nobody listens any more */ }
+  } catch {
+    /* nobody listens any more */
+  }
 }
 
 /** @param {AsyncIterable<{type: string, data: any}>} source */
@@ -27,7 +29,8 @@ export default async function* tell(source) {
       for (const each of under) if (data.nesting > 0 || each === name) say(`begin ${each}`); // what holds a subtest gets on
     } else if (type !== 'test:start') {
       under.delete(name);
-      const counts = data.details?.type === 'suite' || data.skip !== undefined || data.todo !== undefined;
+      const counts =
+        data.details?.type === 'suite' || data.skip !== undefined || data.todo !== undefined;
       say(`end ${counts ? '0 0' : type === 'test:pass' ? '1 0' : '0 1'} ${name}`);
     }
   }

@@ -1,11 +1,11 @@
 // node board.mjs FIRMWARE.elf DISK.img SOCKET: MicroPython's firmware for the RP2040 under mcu/emulator, in the wall's time, with a file
 // system in its flash and UART 1 on a Unix socket. Prints what the board says on UART 0, its prompt; runs until it is ended.
-import { readFileSync, writeSync } from "node:fs";
-import { Cable, Machine, Pace } from "../../mcu/emulator/src/index.mjs";
+import { readFileSync, writeSync } from 'node:fs';
+import { Cable, Machine, Pace } from '../../mcu/emulator/src/index.mjs';
 
 const [firmware, disk, path] = process.argv.slice(2);
 if (!path) {
-  console.error("usage: node board.mjs FIRMWARE.elf DISK.img SOCKET");
+  console.error('usage: node board.mjs FIRMWARE.elf DISK.img SOCKET');
   process.exit(2);
 }
 const DISK = 0x10100000; // the second half of a Pico's flash: MICROPY_HW_FLASH_STORAGE_BYTES
@@ -17,7 +17,7 @@ await cable.open();
 const pace = new Pace(machine, [cable]);
 for (;;) {
   const stop = await pace.slice(Infinity);
-  const why = machine.failure(stop) ?? (stop.reason === "limit" ? null : stop.reason);
+  const why = machine.failure(stop) ?? (stop.reason === 'limit' ? null : stop.reason);
   if (why) {
     console.error(`board: ${why}`);
     process.exit(1);

@@ -1,17 +1,17 @@
 // node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040, under mcu/emulator, by the raw
 // prompt on UART 0, as mpremote does; further ones each after a soft reset, whatever core 1 does. Prints what the programs print; exit
 // status 1 if one raises, or if the board stops.
-import { readFileSync } from "node:fs";
-import { Machine } from "../../mcu/emulator/src/index.mjs";
+import { readFileSync } from 'node:fs';
+import { Machine } from '../../mcu/emulator/src/index.mjs';
 
 const [firmware, ...programs] = process.argv.slice(2);
 if (!programs.length) {
-  console.error("usage: node run.mjs FIRMWARE.elf PROGRAM.py…");
+  console.error('usage: node run.mjs FIRMWARE.elf PROGRAM.py…');
   process.exit(2);
 }
 const SECOND = 125e6;
 const machine = new Machine({ uartDelay: true }).load(readFileSync(firmware));
-let said = "";
+let said = '';
 machine.onUart((byte) => (said += String.fromCharCode(byte)));
 
 // Runs until the board has said that. Asleep for good is how a prompt waits for what is typed.
@@ -25,9 +25,12 @@ function until(text, seconds) {
       said = said.slice(at + text.length);
       return before;
     }
-    if (stop.reason !== "limit" || machine.cycle >= end) {
+    if (stop.reason !== 'limit' || machine.cycle >= end) {
       console.error(said);
-      console.error(machine.failure(stop) ?? `the board did not say ${JSON.stringify(text)} within ${seconds} s of its time`);
+      console.error(
+        machine.failure(stop) ??
+          `the board did not say ${JSON.stringify(text)} within ${seconds} s of its time`,
+      );
       process.exit(1);
     }
   }
@@ -41,22 +44,22 @@ function send(text) {
   }
 }
 
-until(">>> ", 2);
-send("\x01");
-until("raw REPL; CTRL-B to exit\r\n>", 2);
+until('>>> ', 2);
+send('\x01');
+until('raw REPL; CTRL-B to exit\r\n>', 2);
 for (const program of programs) {
   if (program !== programs[0]) {
-    send("\x04");
-    until("soft reboot\r\n", 2);
-    until("raw REPL; CTRL-B to exit\r\n>", 2);
+    send('\x04');
+    until('soft reboot\r\n', 2);
+    until('raw REPL; CTRL-B to exit\r\n>', 2);
   }
-  send(readFileSync(program, "utf8") + "\x04");
-  until("OK", 2);
-  process.stdout.write(until("\x04", 600).replaceAll("\r\n", "\n"));
-  const raised = until("\x04", 2);
+  send(readFileSync(program, 'utf8') + '\x04');
+  until('OK', 2);
+  process.stdout.write(until('\x04', 600).replaceAll('\r\n', '\n'));
+  const raised = until('\x04', 2);
   if (raised) {
-    console.error(raised.replaceAll("\r\n", "\n"));
+    console.error(raised.replaceAll('\r\n', '\n'));
     process.exit(1);
   }
-  until(">", 2);
+  until('>', 2);
 }

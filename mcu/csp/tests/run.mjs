@@ -13,7 +13,8 @@ const images = resolve(process.argv[2]);
 const US = 125;
 const [OK, RETIRED, POISONED, TIMED_OUT] = [0, 2, 3, 6]; // weft::Status
 const E_ARENA = 3;
-let passed = 0, failed = 0;
+let passed = 0,
+  failed = 0;
 
 function check(what, value, wanted, ok = String(value) === String(wanted)) {
   if (ok) passed++;
@@ -24,13 +25,19 @@ const atMost = (what, value, limit) => check(what, value, `at most ${limit}`, va
 function load(name) {
   const m = new Machine().load(readFileSync(`${images}/${name}.elf`));
   let text = '';
-  m.onUart((byte) => { text += String.fromCharCode(byte); });
+  m.onUart((byte) => {
+    text += String.fromCharCode(byte);
+  });
   return { m, text: () => text };
 }
 
 // ---- what it costs -----------------------------------------------------------------------------------------------------------------
 // Budgets are the figures of README.md with a little room for another compiler.
-for (const [name, communication, bytes] of [['commstime', 210, 10450], ['commstime-os', 275, 7400], ['commstime-flash', 210, 10900]]) {
+for (const [name, communication, bytes] of [
+  ['commstime', 210, 10450],
+  ['commstime-os', 275, 7400],
+  ['commstime-flash', 210, 10900],
+]) {
   const { m, text } = load(name);
   const stop = m.run(80e6);
   check(`${name}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
@@ -39,23 +46,43 @@ for (const [name, communication, bytes] of [['commstime', 210, 10450], ['commsti
   check(`${name}: communications to the consumer`, r.transfers, 1016);
   check(`${name}: processes left after the last end was dropped (rule 3)`, r.left, 0);
   atMost(`${name}: cycles a communication`, r.cycles_communication, communication);
-  for (const process of ['prefix', 'delta', 'succ', 'consumer']) atMost(`${name}: bytes of ${process}`, r[`frame_${process}`], 96);
+  for (const process of ['prefix', 'delta', 'succ', 'consumer'])
+    atMost(`${name}: bytes of ${process}`, r[`frame_${process}`], 96);
   atMost(`${name}: bytes a channel`, r.channel, 56);
   atMost(`${name}: bytes a scheduler`, r.scheduler, 96);
-  const [code] = execFileSync('arm-none-eabi-size', [`${images}/${name}.elf`]).toString().split('\n')[1].trim().split(/\s+/).map(Number);
+  const [code] = execFileSync('arm-none-eabi-size', [`${images}/${name}.elf`])
+    .toString()
+    .split('\n')[1]
+    .trim()
+    .split(/\s+/)
+    .map(Number);
   atMost(`${name}: bytes of code, everything`, code, bytes);
 }
 for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
   const symbols = execFileSync('arm-none-eabi-nm', ['-C', `${images}/${name}.elf`]).toString();
-  const heap = symbols.split('\n').filter((l) => /\b(_?malloc|_?calloc|_?realloc|_?free|_sbrk|__cxa_\w+|__aeabi_atexit|operator (new|delete)(\[\])?\((unsigned|void)[^)]*\))/.test(l) && !/promise_type/.test(l));
+  const heap = symbols
+    .split('\n')
+    .filter(
+      (l) =>
+        /\b(_?malloc|_?calloc|_?realloc|_?free|_sbrk|__cxa_\w+|__aeabi_atexit|operator (new|delete)(\[\])?\((unsigned|void)[^)]*\))/.test(
+          l,
+        ) && !/promise_type/.test(l),
+    );
   check(`${name}: heap and exception symbols`, JSON.stringify(heap), '[]');
-  check(`${name}: sections of start-up code`, /\.init_array|\.ctors/.test(execFileSync('arm-none-eabi-objdump', ['-h', `${images}/${name}.elf`]).toString()), false);
+  check(
+    `${name}: sections of start-up code`,
+    /\.init_array|\.ctors/.test(
+      execFileSync('arm-none-eabi-objdump', ['-h', `${images}/${name}.elf`]).toString(),
+    ),
+    false,
+  );
 }
 
 // ---- what it does --------------------------------------------------------------------------------------------------------------------
 {
   const { m, text } = load('checks');
-  const late = [], due = m.address('_ZN12_GLOBAL__N_17timeout3dueE');
+  const late = [],
+    due = m.address('_ZN12_GLOBAL__N_17timeout3dueE');
   m.drive(6, 1);
   m.watch(2, (pin, level, cycle) => late.push(Math.round((m.micros - m.read32(due)) * US)));
   m.run(60e6, () => text().endsWith('ready\n'));
@@ -77,27 +104,53 @@ for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
     const [name, ...rest] = line.split(' ');
     said.set(name, [...(said.get(name) ?? []), rest.join(' ')]);
   }
-  const is = (rule, name, ...wanted) => check(`${name} (${rule})`, JSON.stringify(said.get(name)), JSON.stringify(wanted));
+  const is = (rule, name, ...wanted) =>
+    check(`${name} (${rule})`, JSON.stringify(said.get(name)), JSON.stringify(wanted));
   is('M19: an event ends a read, nothing is transferred', 'timeout', 'transfers 0');
   check('timeout: reads that an event ended', late.length, 20);
-  check('timeout: never early, cycles after the microsecond began', Math.min(...late), '> 0', Math.min(...late) > 0);
+  check(
+    'timeout: never early, cycles after the microsecond began',
+    Math.min(...late),
+    '> 0',
+    Math.min(...late) > 0,
+  );
   atMost('timeout: process goes on, cycles after its microsecond began', Math.max(...late), 220);
   check('timeout: jitter, cycles', Math.max(...late) - Math.min(...late), 0);
   is('M19: a value in time; the event ends nothing later', 'in_time', `${OK} 11 ${OK} 12`);
   is('M19: what is there is read, however late', 'late_but_there', `${OK} 13`);
   is('M19: a deadline that is past ends at once', 'past_and_empty', `${TIMED_OUT} 13 1`);
-  check('write_until (M19: in its microsecond)', said.get('write_until'), `${TIMED_OUT} 200 to 202`, /^6 20[0-2]$/.test(said.get('write_until')?.[0]));
+  check(
+    'write_until (M19: in its microsecond)',
+    said.get('write_until'),
+    `${TIMED_OUT} 200 to 202`,
+    /^6 20[0-2]$/.test(said.get('write_until')?.[0]),
+  );
   is('M19: an output that was ended has delivered nothing', 'read_after', `${OK} 2`);
   is('rule 1.2', 'write_after', `${OK}`);
-  is('M19: tie of value and deadline, decided by order of posting (M5); nothing is lost', 'tie', '0 1 0 0', '1 1 1 1');
-  is('rules 4.2 poison, 3.1 retire', 'reader_end', `1 ${POISONED} ${POISONED}`, `2 ${RETIRED} ${RETIRED}`);
+  is(
+    'M19: tie of value and deadline, decided by order of posting (M5); nothing is lost',
+    'tie',
+    '0 1 0 0',
+    '1 1 1 1',
+  );
+  is(
+    'rules 4.2 poison, 3.1 retire',
+    'reader_end',
+    `1 ${POISONED} ${POISONED}`,
+    `2 ${RETIRED} ${RETIRED}`,
+  );
   is('rule 3.3', 'writer_end', `${RETIRED}`);
   is('rule 3.1: a buffer is drained first', 'buffer_end', `6 ${RETIRED}`);
   is('rule 2.5: no end of a side that has ended', 'empty_end', '0 0');
   is('rule 5.4: fair choice takes turns', 'fair', '85 132');
   is('rule 5.6: a merge is over when its last source is', 'over', `${RETIRED}`);
   is('rule 5.6: ends() makes an end an outcome', 'end_is_ready', `0 ${RETIRED}`);
-  check('select_until (M19)', said.get('select_until'), '0 0 to 4', /^0 [0-4]$/.test(said.get('select_until')?.[0]));
+  check(
+    'select_until (M19)',
+    said.get('select_until'),
+    '0 0 to 4',
+    /^0 [0-4]$/.test(said.get('select_until')?.[0]),
+  );
   is('rule 5.8: an output guard', 'output_guard', `2 ${OK}`);
   is('rule 5.8', 'taken', '900');
   is('M19', 'select_past', '0');
@@ -120,7 +173,10 @@ for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
   m.run(20e6);
   check('two_cores: values, wrong, dropped, end (M20)', text().trim(), `200 0 0 ${RETIRED}`);
 }
-for (const [image, wanted] of [['mistake', 'refused\n'], ['mistake-debug', 'weft: no room in the arena for a process; give its scheduler a larger one']]) {
+for (const [image, wanted] of [
+  ['mistake', 'refused\n'],
+  ['mistake-debug', 'weft: no room in the arena for a process; give its scheduler a larger one'],
+]) {
   const { m, text } = load(image);
   m.run(20e6);
   check(`${image}: no room in the arena (M21)`, JSON.stringify(text()), JSON.stringify(wanted));
@@ -134,23 +190,38 @@ for (const [image, wanted] of [['mistake', 'refused\n'], ['mistake-debug', 'weft
   check('instructions in 16 ms in which every process waits', m.cores[0].instructions - before, 0);
 }
 // ---- the ball's sensor path --------------------------------------------------------------------------------------------------------------
-for (const [image, seed] of [['ball_sensors', 3], ['ball_sensors', 4], ['ball_sensors-os', 3]]) {
+for (const [image, seed] of [
+  ['ball_sensors', 3],
+  ['ball_sensors', 4],
+  ['ball_sensors-os', 3],
+]) {
   const { m, text } = load(image);
-  const plant = new Plant(m, { seed }), drops = [];
+  const plant = new Plant(m, { seed }),
+    drops = [];
   plant.onVerdict = (drop) => drops.push(drop);
   m.watch(22, (pin, level) => level && m.after(10, () => plant.placeBall()));
   const stop = m.run(4e6 * US);
   const label = `${image}, seed ${seed}`;
   check(`${label}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
   check(`${label}: drops`, drops.length, 5);
-  const seen = [...text().matchAll(/^(blocked|free) (\d)\nat (\d+)\narrives (\d+)$/gm)].map(([, what, gate, at, arrives]) => ({ blocked: what === 'blocked', gate: +gate, at: +at, arrives: +arrives }));
+  const seen = [...text().matchAll(/^(blocked|free) (\d)\nat (\d+)\narrives (\d+)$/gm)].map(
+    ([, what, gate, at, arrives]) => ({
+      blocked: what === 'blocked',
+      gate: +gate,
+      at: +at,
+      arrives: +arrives,
+    }),
+  );
   check(`${label}: sightings, four a drop`, seen.length, 20);
   // Each burst is one sighting, stamped within a few microseconds of its first edge; the estimate is near the arrival.
-  let stamps = 0, estimate = 0, order = 0;
+  let stamps = 0,
+    estimate = 0,
+    order = 0;
   drops.forEach((drop, n) => {
     const bursts = [];
     for (const e of [...drop.gates].sort((a, b) => a.at - b.at))
-      if (!bursts.length || bursts.at(-1).pin !== e.pin || e.at - bursts.at(-1).last > 200) bursts.push({ pin: e.pin, first: e.at, last: e.at, level: e.level });
+      if (!bursts.length || bursts.at(-1).pin !== e.pin || e.at - bursts.at(-1).last > 200)
+        bursts.push({ pin: e.pin, first: e.at, last: e.at, level: e.level });
       else Object.assign(bursts.at(-1), { last: e.at, level: e.level });
     bursts.forEach((b, i) => {
       const s = seen[4 * n + i] ?? {};
@@ -161,7 +232,11 @@ for (const [image, seed] of [['ball_sensors', 3], ['ball_sensors', 4], ['ball_se
   });
   check(`${label}: sightings that are not the burst's gate and level`, order, 0);
   atMost(`${label}: stamp after the burst's first edge, us`, Math.round(stamps * 100) / 100, 3);
-  atMost(`${label}: worst estimate of the arrival, us (air in the tube is +-200)`, Math.round(estimate), 260);
+  atMost(
+    `${label}: worst estimate of the arrival, us (air in the tube is +-200)`,
+    Math.round(estimate),
+    260,
+  );
   const bytes = [...text().matchAll(/^bytes (\w+) (\d+)$/gm)].map(([, name, n]) => [name, +n]);
   const limit = { gate: 184, timing: 360, printer: 112, dropper: 136 };
   for (const [name, n] of bytes) atMost(`${label}: bytes of ${name}`, n, limit[name]);
@@ -170,12 +245,14 @@ for (const [image, seed] of [['ball_sensors', 3], ['ball_sensors', 4], ['ball_se
 // ---- an interrupt at every instruction ---------------------------------------------------------------------------------------------------
 {
   const probe = load('sweep').m;
-  const stretch = probe.address('sweep_stretch'), interrupts = probe.address('sweep_interrupts');
+  const stretch = probe.address('sweep_stretch'),
+    interrupts = probe.address('sweep_interrupts');
   probe.run(1e6, () => probe.read32(stretch) === 1);
   const first = probe.cores[0].instructions;
   probe.run(1e6, () => probe.read32(stretch) === 2);
   const last = probe.cores[0].instructions;
-  let bad = 0, n = 0;
+  let bad = 0,
+    n = 0;
   for (let k = first; k < last; k++, n++) {
     const { m } = load('sweep');
     m.injectInterrupt(0, k, 5);
@@ -184,7 +261,12 @@ for (const [image, seed] of [['ball_sensors', 3], ['ball_sensors', 4], ['ball_se
       if (bad++ < 5) console.log(`     before instruction ${k}: ${stop.reason} ${stop.code}`);
     }
   }
-  check(`an interrupt that writes into a channel, before each of ${n} instructions: runs that went wrong (M19, M20)`, bad, 0, bad === 0 && n > 1000);
+  check(
+    `an interrupt that writes into a channel, before each of ${n} instructions: runs that went wrong (M19, M20)`,
+    bad,
+    0,
+    bad === 0 && n > 1000,
+  );
 }
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

@@ -29,10 +29,27 @@ function refuse(words) {
 
 /** @param {string[]} args */
 function parse(args) {
-  const options = { seed: 1, controller: 'actors', image: '', drops: 1, pulses: 1600, fall: /** @type {number | null} */ (null), constants: 'calibrated', conflicts: false, out: /** @type {string | null} */ (null), json: false };
-  const number = (/** @type {string} */ name, /** @type {string | undefined} */ value, /** @type {number} */ low, /** @type {number} */ high) => {
+  const options = {
+    seed: 1,
+    controller: 'actors',
+    image: '',
+    drops: 1,
+    pulses: 1600,
+    fall: /** @type {number | null} */ (null),
+    constants: 'calibrated',
+    conflicts: false,
+    out: /** @type {string | null} */ (null),
+    json: false,
+  };
+  const number = (
+    /** @type {string} */ name,
+    /** @type {string | undefined} */ value,
+    /** @type {number} */ low,
+    /** @type {number} */ high,
+  ) => {
     const n = Number(value);
-    if (value === undefined || value === '' || !Number.isInteger(n) || n < low || n > high) refuse(`${name} needs a whole number from ${low} to ${high}, not '${value ?? ''}'`);
+    if (value === undefined || value === '' || !Number.isInteger(n) || n < low || n > high)
+      refuse(`${name} needs a whole number from ${low} to ${high}, not '${value ?? ''}'`);
     return n;
   };
   for (let i = 0; i < args.length; i++) {
@@ -45,19 +62,25 @@ function parse(args) {
     else if (name === '--fall') options.fall = number(name, args[++i], -20000, 20000);
     else if (name === '--pulses') {
       options.pulses = Number(args[++i]);
-      if (![1600, 3200].includes(options.pulses)) refuse(`--pulses is 1600 or 3200, not '${args[i] ?? ''}'`);
+      if (![1600, 3200].includes(options.pulses))
+        refuse(`--pulses is 1600 or 3200, not '${args[i] ?? ''}'`);
     } else if (name === '--controller') {
       options.controller = args[++i];
-      if (!CONTROLLERS.includes(/** @type {any} */ (options.controller))) refuse(`there is no controller '${options.controller ?? ''}'; there are ${CONTROLLERS.join(', ')}`);
+      if (!CONTROLLERS.includes(/** @type {any} */ (options.controller)))
+        refuse(
+          `there is no controller '${options.controller ?? ''}'; there are ${CONTROLLERS.join(', ')}`,
+        );
     } else if (name === '--image') {
       options.image = args[++i] ?? refuse('--image needs a file name');
       if (!existsSync(options.image)) refuse(`--image ${options.image}: there is no such file`);
     } else if (name === '--constants') {
       options.constants = args[++i];
-      if (!['calibrated', 'thesis'].includes(options.constants)) refuse(`--constants is calibrated or thesis, not '${options.constants ?? ''}'`);
+      if (!['calibrated', 'thesis'].includes(options.constants))
+        refuse(`--constants is calibrated or thesis, not '${options.constants ?? ''}'`);
     } else if (name === '--out') {
       options.out = args[++i] ?? refuse('--out needs a file name');
-      if (!/\.(svg|png)$/.test(options.out)) refuse(`--out makes .svg and .png, not '${options.out}'`);
+      if (!/\.(svg|png)$/.test(options.out))
+        refuse(`--out makes .svg and .png, not '${options.out}'`);
     } else if (name === '--json') options.json = true;
     else if (name === '--conflicts') options.conflicts = true;
     else refuse(`there is no option '${name}'`);
@@ -69,7 +92,10 @@ function parse(args) {
 function write(file, svg) {
   mkdirSync(dirname(resolve(file)), { recursive: true });
   if (file.endsWith('.svg')) return writeFileSync(file, svg);
-  const { status } = spawnSync('rsvg-convert', ['-o', file], { input: svg, stdio: ['pipe', 'ignore', 'ignore'] });
+  const { status } = spawnSync('rsvg-convert', ['-o', file], {
+    input: svg,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   if (status === 0) return;
   refuse(`--out ${file}: a PNG needs rsvg-convert (package librsvg2-bin); or ask for .svg`);
 }
@@ -92,21 +118,50 @@ try {
     drop = session.drop();
     if (!options.json) {
       console.log(inWords(drop));
-      console.log(`  fall ${drop.fallError.toFixed(0)} us off the nominal, air ${drop.airError.toFixed(0)} us of it; ${drop.lateness.edges} edges on STEP, late by ${(drop.lateness.best / 125).toFixed(3)} to ${(drop.lateness.worst / 125).toFixed(3)} us`);
+      console.log(
+        `  fall ${drop.fallError.toFixed(0)} us off the nominal, air ${drop.airError.toFixed(0)} us of it; ${drop.lateness.edges} edges on STEP, late by ${(drop.lateness.best / 125).toFixed(3)} to ${(drop.lateness.worst / 125).toFixed(3)} us`,
+      );
     }
     rows.push({
-      passes: drop.passes, outcome: drop.stalled ? 'stalled' : drop.verdict.outcome, errorMicros: drop.verdict.errorMicros, marginMicros: drop.verdict.marginMicros,
-      budgetMicros: drop.verdict.budgetMicros, turnsPerSecond: drop.turnsPerSecond, fallErrorMicros: drop.fallError, airErrorMicros: drop.airError,
-      latenessMicros: { worst: drop.lateness.worst / 125, best: drop.lateness.best / 125, mean: drop.lateness.mean / 125, edges: drop.lateness.edges },
+      passes: drop.passes,
+      outcome: drop.stalled ? 'stalled' : drop.verdict.outcome,
+      errorMicros: drop.verdict.errorMicros,
+      marginMicros: drop.verdict.marginMicros,
+      budgetMicros: drop.verdict.budgetMicros,
+      turnsPerSecond: drop.turnsPerSecond,
+      fallErrorMicros: drop.fallError,
+      airErrorMicros: drop.airError,
+      latenessMicros: {
+        worst: drop.lateness.worst / 125,
+        best: drop.lateness.best / 125,
+        mean: drop.lateness.mean / 125,
+        edges: drop.lateness.edges,
+      },
     });
   }
   const file = options.out ?? (options.json ? null : 'out/ball.svg');
   if (file && drop) {
-    write(file, picture(drop, { geometry: session.plant.geometry, controller: options.image || options.controller, seed: options.seed }));
+    write(
+      file,
+      picture(drop, {
+        geometry: session.plant.geometry,
+        controller: options.image || options.controller,
+        seed: options.seed,
+      }),
+    );
     if (!options.json) console.log(`  picture: ${file}`);
   }
   const passed = rows.filter((row) => row.passes).length;
-  if (options.json) console.log(JSON.stringify({ controller: options.image || options.controller, seed: options.seed, pulsesPerTurn: options.pulses, passed, drops: rows }));
+  if (options.json)
+    console.log(
+      JSON.stringify({
+        controller: options.image || options.controller,
+        seed: options.seed,
+        pulsesPerTurn: options.pulses,
+        passed,
+        drops: rows,
+      }),
+    );
   else if (options.drops > 1) console.log(`${passed} of ${options.drops} passed`);
   process.exitCode = passed === rows.length ? 0 : 1;
 } catch (error) {

@@ -15,7 +15,20 @@ export function firmware(controller, { pulses = 1600, thesis = false } = {}) {
   if (!built.has(path)) {
     const out = join('..', '.build', 'mcu', name);
     const extra = `-Idevice/firmware -DPULSES_PER_TURN=${pulses} -DTHESIS_CONSTANTS=${thesis ? 1 : 0}`;
-    execFileSync('make', ['-s', '-C', mcu, '-f', 'device/firmware.mk', `OUT=${out}`, `EXTRA=${extra}`, join(out, `${controller}.elf`)], { stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(
+      'make',
+      [
+        '-s',
+        '-C',
+        mcu,
+        '-f',
+        'device/firmware.mk',
+        `OUT=${out}`,
+        `EXTRA=${extra}`,
+        join(out, `${controller}.elf`),
+      ],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    );
     built.set(path, path);
   }
   return path;

@@ -39,7 +39,10 @@ export function fallOf(g, fallTime = g.fallTime) {
     /** Speed on arrival. */
     speed: acceleration * arrival,
     /** When each gate is blocked and free again: the ball's lowest and highest point pass it. */
-    gates: g.gates.map((height) => ({ blocked: timeOf(g.fall - height), free: timeOf(g.fall - height + g.ball) })),
+    gates: g.gates.map((height) => ({
+      blocked: timeOf(g.fall - height),
+      free: timeOf(g.fall - height + g.ball),
+    })),
     /** How far the ball has come. @param {number} t */
     fallen: (t) => (acceleration * Math.max(0, t) ** 2) / 2,
   };
@@ -65,7 +68,9 @@ export function verdictOf(g, { speed, turnsPerSecond, angle }) {
   const budget = room - mechanics;
   const marginMetres = budget - Math.abs(lateral);
   return {
-    outcome: /** @type {'passes' | 'grazes' | 'hits'} */ (marginMetres >= 0 ? 'passes' : Math.abs(lateral) <= room ? 'grazes' : 'hits'),
+    outcome: /** @type {'passes' | 'grazes' | 'hits'} */ (
+      marginMetres >= 0 ? 'passes' : Math.abs(lateral) <= room ? 'grazes' : 'hits'
+    ),
     theta,
     swept,
     room,

@@ -15,7 +15,12 @@
 import { fallOf, GEOMETRY, verdictOf } from './geometry.mjs';
 import { randomOf } from './random.mjs';
 
-export const PINS = Object.freeze({ step: 16, button: 17, magnet: 22, gates: Object.freeze([27, 26]) });
+export const PINS = Object.freeze({
+  step: 16,
+  button: 17,
+  magnet: 22,
+  gates: Object.freeze([27, 26]),
+});
 
 /**
  * @typedef {{
@@ -58,7 +63,10 @@ export class Plant {
     machine.drive(PINS.button, null);
     for (const gate of PINS.gates) machine.drive(gate, 0);
     machine.watch(PINS.step, (_, level) => level && this.pulse(machine.micros));
-    machine.watch(PINS.magnet, (_, level) => !level && this.ball === 'held' && this.letGo(machine.micros));
+    machine.watch(
+      PINS.magnet,
+      (_, level) => !level && this.ball === 'held' && this.letGo(machine.micros),
+    );
   }
 
   /** @param {number} at */
@@ -77,7 +85,9 @@ export class Plant {
     let k = this.pulses.length;
     while (k > 0 && this.pulses[k - 1] > at) k--;
     if (k === 0 || k === this.pulses.length) return this.firstPulse + k;
-    return this.firstPulse + k - 0.5 + (at - this.pulses[k - 1]) / (this.pulses[k] - this.pulses[k - 1]);
+    return (
+      this.firstPulse + k - 0.5 + (at - this.pulses[k - 1]) / (this.pulses[k] - this.pulses[k - 1])
+    );
   }
 
   /** Turns a second over the last pulses before a moment. @param {number} [at] @param {number} [over] pulses */
@@ -90,8 +100,12 @@ export class Plant {
 
   /** Puts the ball under the magnet; an Error if that is off or the ball is elsewhere. */
   placeBall() {
-    if (this.ball !== 'none') throw new Error(`the ball is ${this.ball} already: wait for its verdict before the next one`);
-    if (this.machine.level(PINS.magnet) !== 1) throw new Error('the magnet is off and does not hold a ball: arm the device first (press its button)');
+    if (this.ball !== 'none')
+      throw new Error(`the ball is ${this.ball} already: wait for its verdict before the next one`);
+    if (this.machine.level(PINS.magnet) !== 1)
+      throw new Error(
+        'the magnet is off and does not hold a ball: arm the device first (press its button)',
+      );
     this.ball = 'held';
   }
 
@@ -110,10 +124,15 @@ export class Plant {
     /** @type {number[]} */
     const bursts = [];
     fall.gates.forEach(({ blocked, free }, i) => {
-      for (const [time, level] of /** @type {[number, 0 | 1][]} */ ([[blocked, 1], [free, 0]]))
+      for (const [time, level] of /** @type {[number, 0 | 1][]} */ ([
+        [blocked, 1],
+        [free, 0],
+      ]))
         bursts.push(this.gateEdge(PINS.gates[i], level, leaves + time * 1e6, gates));
     });
-    this.at(arrival + 2000, () => this.judge({ released, arrival, leaves, fallError, airError, gates, bursts, fall }));
+    this.at(arrival + 2000, () =>
+      this.judge({ released, arrival, leaves, fallError, airError, gates, bursts, fall }),
+    );
   }
 
   /** Calls back at a moment, or now if it is past. @param {number} micros @param {() => void} f */
@@ -162,7 +181,8 @@ export class Plant {
   /** Presses the button for a while; its contacts bounce. @param {number} [micros] */
   press(micros = 80000) {
     let time = this.machine.micros + 10;
-    const go = (/** @type {number} */ at, /** @type {0 | 1 | null} */ level) => this.at(at, () => this.machine.drive(PINS.button, level));
+    const go = (/** @type {number} */ at, /** @type {0 | 1 | null} */ level) =>
+      this.at(at, () => this.machine.drive(PINS.button, level));
     for (const to of /** @type {(0 | 1)[]} */ ([0, 1])) {
       const bounces = this.random.whole(1, 6);
       for (let n = 0; n < 2 * bounces + 1; n++) {

@@ -49,7 +49,9 @@ class Lateness {
 
   /** @returns {never} */
   unknown() {
-    throw new SessionError("a step that nothing tells the due time of: the controller has no symbol 'step_due' (us, set before each step; load its ELF), and pushed no count to PIO");
+    throw new SessionError(
+      "a step that nothing tells the due time of: the controller has no symbol 'step_due' (us, set before each step; load its ELF), and pushed no count to PIO",
+    );
   }
 
   /** @param {number} cycles */
@@ -92,10 +94,17 @@ export class Session {
   constructor(options = {}) {
     this.options = options;
     const controller = (this.controller = options.controller ?? 'actors');
-    if (!CONTROLLERS.includes(controller)) throw new SessionError(`there is no controller '${controller}'; controllers: ${CONTROLLERS.join(', ')}`);
+    if (!CONTROLLERS.includes(controller))
+      throw new SessionError(
+        `there is no controller '${controller}'; controllers: ${CONTROLLERS.join(', ')}`,
+      );
     const pulses = options.pulsesPerTurn ?? 1600;
     this.machine = new Machine({ uartDelay: true, conflicts: options.conflicts ?? false });
-    this.machine.load(readFileSync(options.image ?? firmware(controller, { pulses, thesis: options.constants === 'thesis' })));
+    this.machine.load(
+      readFileSync(
+        options.image ?? firmware(controller, { pulses, thesis: options.constants === 'thesis' }),
+      ),
+    );
     this.plant = new Plant(this.machine, { ...options, pulsesPerTurn: pulses });
     this.lateness = new Lateness(this.machine);
     this.text = '';
@@ -116,9 +125,15 @@ export class Session {
   wait(holds, seconds, what) {
     const end = this.machine.micros + seconds * 1e6;
     while (!holds()) {
-      if (this.machine.micros >= end) throw new SessionError(`the controller did not ${what} within ${seconds} s; it said: ${JSON.stringify(this.text.slice(-200))}`);
+      if (this.machine.micros >= end)
+        throw new SessionError(
+          `the controller did not ${what} within ${seconds} s; it said: ${JSON.stringify(this.text.slice(-200))}`,
+        );
       const stop = this.machine.runMicros(1000);
-      if (stop.reason !== 'limit') throw new SessionError(`the controller stopped: ${JSON.stringify(stop)}; it said: ${JSON.stringify(this.text.slice(-200))}`);
+      if (stop.reason !== 'limit')
+        throw new SessionError(
+          `the controller stopped: ${JSON.stringify(stop)}; it said: ${JSON.stringify(this.text.slice(-200))}`,
+        );
     }
   }
 
@@ -133,7 +148,11 @@ export class Session {
     const { machine, plant } = this;
     this.wait(() => plant.turned(machine.micros) > 20, 6, 'start the motor slowly');
     plant.press();
-    this.wait(() => machine.level(PINS.magnet) === 1, 1, 'switch the magnet on when the button was pressed');
+    this.wait(
+      () => machine.level(PINS.magnet) === 1,
+      1,
+      'switch the magnet on when the button was pressed',
+    );
     this.wait(() => plant.turnsPerSecond() > 4.98, 12, 'bring the disc to 5 turns a second');
     this.pass(200000);
     this.armed = true;
@@ -143,7 +162,11 @@ export class Session {
   drop() {
     const { machine, plant, lateness } = this;
     if (!this.armed) this.arm();
-    this.wait(() => machine.level(PINS.magnet) === 1 && plant.turnsPerSecond() > 4.98, 5, 'arm itself for the next drop');
+    this.wait(
+      () => machine.level(PINS.magnet) === 1 && plant.turnsPerSecond() > 4.98,
+      5,
+      'arm itself for the next drop',
+    );
     plant.placeBall();
     this.pass(1100000); // a press sooner counts as a bounce
     this.last = null;
@@ -156,6 +179,11 @@ export class Session {
     this.pass(60000);
     const { worst, best, sum, edges } = lateness;
     const drop = /** @type {import('./plant.mjs').Drop} */ (/** @type {unknown} */ (this.last));
-    return { ...drop, lateness: { worst, best, mean: sum / edges, edges }, text: this.text.slice(said), edges: this.edges };
+    return {
+      ...drop,
+      lateness: { worst, best, mean: sum / edges, edges },
+      text: this.text.slice(said),
+      edges: this.edges,
+    };
   }
 }

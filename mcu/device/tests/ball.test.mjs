@@ -20,7 +20,10 @@ for (const controller of CONTROLLERS)
       const drop = session.drop();
       const about = `seed ${SEED}, drop ${n}: ${inWords(drop)}`;
       assert.ok(drop.passes, about);
-      assert.ok(drop.lateness.worst <= LATEST[controller] * US && drop.lateness.best >= 0, `${about} lateness ${drop.lateness.best} to ${drop.lateness.worst} cycles`);
+      assert.ok(
+        drop.lateness.worst <= LATEST[controller] * US && drop.lateness.best >= 0,
+        `${about} lateness ${drop.lateness.best} to ${drop.lateness.worst} cycles`,
+      );
       assert.ok(drop.lateness.edges > 4000, about);
       assert.ok(drop.text.length > 200, `printed ${drop.text.length} characters during the drop`);
       assert.match(drop.text, /aiming\ndropping\n/);
@@ -62,9 +65,21 @@ test('photogates: every edge is a burst of 4 to 10 within a few microseconds and
   for (const n of drop.bursts) assert.ok(n >= 4 && n <= 10, `${n}`);
   for (const pin of PINS.gates) {
     const edges = drop.gates.filter((e) => e.pin === pin);
-    const groups = edges.reduce((all, e) => (all.length && e.at - all[all.length - 1][all[all.length - 1].length - 1].at < 50 ? all[all.length - 1].push(e) : all.push([e]), all), /** @type {typeof edges[]} */ ([]));
-    assert.deepEqual(groups.map((g) => g[g.length - 1].level), [1, 0]);
-    for (const g of groups) assert.ok(g[g.length - 1].at - g[0].at < 10, `${g[g.length - 1].at - g[0].at} us`);
+    const groups = edges.reduce(
+      (all, e) => (
+        all.length && e.at - all[all.length - 1][all[all.length - 1].length - 1].at < 50
+          ? all[all.length - 1].push(e)
+          : all.push([e]),
+        all
+      ),
+      /** @type {typeof edges[]} */ ([]),
+    );
+    assert.deepEqual(
+      groups.map((g) => g[g.length - 1].level),
+      [1, 0],
+    );
+    for (const g of groups)
+      assert.ok(g[g.length - 1].at - g[0].at < 10, `${g[g.length - 1].at - g[0].at} us`);
   }
 });
 
@@ -91,7 +106,10 @@ test('mistakes at the device are named: a ball without a magnet, two balls, an u
   session.arm();
   session.plant.placeBall();
   assert.throws(() => session.plant.placeBall(), /is held already/);
-  assert.throws(() => new Session({ controller: /** @type {any} */ ('rtos') }), (e) => e instanceof SessionError && /controllers: actors, lta, pio/.test(e.message));
+  assert.throws(
+    () => new Session({ controller: /** @type {any} */ ('rtos') }),
+    (e) => e instanceof SessionError && /controllers: actors, lta, pio/.test(e.message),
+  );
 });
 
 test('a second press within a second is a bounce: the device stays armed', () => {
@@ -114,18 +132,26 @@ test('the picture has the verdict, both gates and the disc', () => {
   const session = new Session({ seed: SEED, record: true });
   const drop = session.drop();
   const svg = picture(drop, { geometry: GEOMETRY, controller: 'actors', seed: SEED });
-  for (const word of [inWords(drop), 'gate 1', 'gate 2', 'hole 18 mm', 'ball in the disc']) assert.ok(svg.includes(word), word);
+  for (const word of [inWords(drop), 'gate 1', 'gate 2', 'hole 18 mm', 'ball in the disc'])
+    assert.ok(svg.includes(word), word);
   assert.ok(!/NaN|undefined|Infinity/.test(svg));
 });
 
 test('the command: figures as JSON, exit status 1 for a hit, 2 with advice for a wrong option', () => {
   const cli = fileURLToPath(new URL('../src/cli.mjs', import.meta.url));
-  const run = (/** @type {string[]} */ ...args) => spawnSync(process.execPath, [cli, ...args], { encoding: 'utf8' });
+  const run = (/** @type {string[]} */ ...args) =>
+    spawnSync(process.execPath, [cli, ...args], { encoding: 'utf8' });
   const good = run('--json', '--seed', '2');
   assert.equal(good.status, 0, good.stderr);
   assert.equal(JSON.parse(good.stdout).passed, 1);
   assert.equal(run('--json', '--fall', '6000').status, 1);
-  for (const [args, words] of /** @type {[string[], RegExp][]} */ ([[['--controller', 'x'], /there are actors, lta, pio/], [['--seed', 'x'], /whole number from 0/], [['--pulses', '7'], /1600 or 3200/], [['--out', 'a.gif'], /\.svg and \.png/], [['--what'], /no option '--what'.*--help/]])) {
+  for (const [args, words] of /** @type {[string[], RegExp][]} */ ([
+    [['--controller', 'x'], /there are actors, lta, pio/],
+    [['--seed', 'x'], /whole number from 0/],
+    [['--pulses', '7'], /1600 or 3200/],
+    [['--out', 'a.gif'], /\.svg and \.png/],
+    [['--what'], /no option '--what'.*--help/],
+  ])) {
     const bad = run(...args);
     assert.equal(bad.status, 2);
     assert.match(bad.stderr, words);

@@ -7,7 +7,11 @@ import { fallOf, GEOMETRY, verdictOf } from '../src/geometry.mjs';
 import { randomOf } from '../src/random.mjs';
 
 const at5 = { speed: 2.45, turnsPerSecond: 5, angle: 0 };
-const near = (/** @type {number} */ value, /** @type {number} */ wanted, /** @type {number} */ within) => assert.ok(Math.abs(value - wanted) <= within, `${value} is not within ${within} of ${wanted}`);
+const near = (
+  /** @type {number} */ value,
+  /** @type {number} */ wanted,
+  /** @type {number} */ within,
+) => assert.ok(Math.abs(value - wanted) <= within, `${value} is not within ${within} of ${wanted}`);
 
 test('8.3: at 5 turns a second 1.92 mm to either side, 0.42 mm and 335 us after mechanical tolerances', () => {
   const verdict = verdictOf(GEOMETRY, at5);
@@ -29,8 +33,19 @@ test('8.3: the ball ends at 2.45 m/s; gravity without air would be faster', () =
 test('the verdict is symmetric, has both holes, and its limits are where it says', () => {
   const { budget, room } = verdictOf(GEOMETRY, at5);
   for (const sign of [-1, 1])
-    for (const [off, outcome] of /** @type {[number, string][]} */ ([[budget - 1e-6, 'passes'], [budget + 1e-6, 'grazes'], [room - 1e-6, 'grazes'], [room + 1e-6, 'hits'], [0.02, 'hits']]))
-      for (const hole of [0, Math.PI, 10 * Math.PI]) assert.equal(verdictOf(GEOMETRY, { ...at5, angle: hole + (sign * off) / GEOMETRY.radius }).outcome, outcome, `${sign * off} m at hole ${hole}`);
+    for (const [off, outcome] of /** @type {[number, string][]} */ ([
+      [budget - 1e-6, 'passes'],
+      [budget + 1e-6, 'grazes'],
+      [room - 1e-6, 'grazes'],
+      [room + 1e-6, 'hits'],
+      [0.02, 'hits'],
+    ]))
+      for (const hole of [0, Math.PI, 10 * Math.PI])
+        assert.equal(
+          verdictOf(GEOMETRY, { ...at5, angle: hole + (sign * off) / GEOMETRY.radius }).outcome,
+          outcome,
+          `${sign * off} m at hole ${hole}`,
+        );
 });
 
 test('a quarter turn off hits; a disc so fast that the slanted path is wider than the hole lets nothing through', () => {
@@ -48,9 +63,13 @@ test('a disc at rest with a hole under the tube passes and gives no times', () =
 
 test("the controllers' times before the disc are those of the nominal fall, to the microsecond", () => {
   const header = readFileSync(new URL('../firmware/controller.h', import.meta.url), 'utf8');
-  const tables = [...header.matchAll(/before_disc\[ESTIMATES\] = \{([\d, ]+)\}/g)].map((m) => m[1].split(',').map(Number));
+  const tables = [...header.matchAll(/before_disc\[ESTIMATES\] = \{([\d, ]+)\}/g)].map((m) =>
+    m[1].split(',').map(Number),
+  );
   const fall = fallOf(GEOMETRY);
-  const times = [0, ...fall.gates.flatMap((g) => [g.blocked, g.free])].map((t) => (fall.arrival - t) * 1e6);
+  const times = [0, ...fall.gates.flatMap((g) => [g.blocked, g.free])].map(
+    (t) => (fall.arrival - t) * 1e6,
+  );
   times.forEach((t, i) => near(tables[1][i], t, 0.6));
   assert.deepEqual(tables[0], [286300, 25300, 21800, 4800, 1600]);
 });

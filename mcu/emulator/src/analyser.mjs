@@ -60,7 +60,9 @@ export class VcdWriter {
       '$comment weft-rp2040 logic analyser $end',
       '$timescale 1 ns $end',
       '$scope module rp2040 $end',
-      ...wanted.map((n) => `$var wire 1 ${code(n)} ${(names[n] ?? `gpio${n}`).replace(/\s/g, '_')} $end`),
+      ...wanted.map(
+        (n) => `$var wire 1 ${code(n)} ${(names[n] ?? `gpio${n}`).replace(/\s/g, '_')} $end`,
+      ),
       '$upscope $end',
       '$enddefinitions $end',
       '#0',

@@ -146,7 +146,8 @@ export class BusModel {
         return 0;
       }
     }
-    if (theirs[(cycle + 1) & 255] === key + 32) this.pushBack(this.cores[core.id ^ 1], theirs, cycle + 1);
+    if (theirs[(cycle + 1) & 255] === key + 32)
+      this.pushBack(this.cores[core.id ^ 1], theirs, cycle + 1);
     mine[(cycle + 1) & 255] = key + 32 + RETRY;
     return 1;
   }
@@ -161,7 +162,7 @@ export class BusModel {
     let moved = slots[cycle & 255] + RETRY;
     slots[cycle & 255] = -1;
     let c = cycle;
-    for (; moved >= c * 32; ) {
+    for (; moved >= c * 32;) {
       if (this.ahead[id] === c) {
         this.ahead[id]++;
         this.ready[id]++;

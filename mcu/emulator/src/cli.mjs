@@ -64,7 +64,8 @@ class UsageError extends Error {}
 function number(text, option, fallback) {
   if (text === undefined) return fallback;
   const value = Number(text.replaceAll('_', ''));
-  if (!Number.isFinite(value) || value < 0 || text.trim() === '') throw new UsageError(`${option} wants a number, not '${text}'`);
+  if (!Number.isFinite(value) || value < 0 || text.trim() === '')
+    throw new UsageError(`${option} wants a number, not '${text}'`);
   return value;
 }
 
@@ -73,7 +74,9 @@ function readImage(path) {
   try {
     return new Uint8Array(readFileSync(path));
   } catch (error) {
-    throw new ImageError(`cannot read it: ${/** @type {NodeJS.ErrnoException} */ (error).code ?? error}`);
+    throw new ImageError(
+      `cannot read it: ${/** @type {NodeJS.ErrnoException} */ (error).code ?? error}`,
+    );
   }
 }
 
@@ -130,21 +133,33 @@ export async function main(argv) {
       return 0;
     }
     if (command !== 'run' && command !== 'info' && command !== 'gdb')
-      throw new UsageError(command ? `no command '${command}': run, gdb, info or help` : 'no command: run, gdb, info or help');
+      throw new UsageError(
+        command
+          ? `no command '${command}': run, gdb, info or help`
+          : 'no command: run, gdb, info or help',
+      );
     if (!path) throw new UsageError(`${command} wants an IMAGE`);
     if (rest.length) throw new UsageError(`too many arguments: ${rest.join(' ')}`);
     subject = `${path}: `;
-    const image = parseImage(readImage(path), number(values.base, '--base', 0x20000000), basename(path));
+    const image = parseImage(
+      readImage(path),
+      number(values.base, '--base', 0x20000000),
+      basename(path),
+    );
     if (command === 'info') return info(path, image, values.json === true);
     subject = '';
     return command === 'gdb' ? await debug(image, values) : await run(path, image, values);
   } catch (error) {
-    const known = error instanceof UsageError || error instanceof ImageError || error instanceof RangeError;
+    const known =
+      error instanceof UsageError || error instanceof ImageError || error instanceof RangeError;
     const parsing = /** @type {NodeJS.ErrnoException} */ (error).code?.startsWith('ERR_PARSE_ARGS');
     const system = /** @type {NodeJS.ErrnoException} */ (error).syscall !== undefined;
     if (!known && !parsing && !system) throw error;
     const message = /** @type {Error} */ (error).message.split('\n')[0];
-    put(2, `weft-rp2040: ${error instanceof ImageError ? subject : ''}${message}${error instanceof UsageError || parsing ? " (try 'weft-rp2040 help')" : ''}\n`);
+    put(
+      2,
+      `weft-rp2040: ${error instanceof ImageError ? subject : ''}${message}${error instanceof UsageError || parsing ? " (try 'weft-rp2040 help')" : ''}\n`,
+    );
     return 2;
   }
 }
@@ -154,12 +169,32 @@ function info(path, image, json) {
   const start = startOf(image);
   const functions = image.symbols.filter((s) => s.kind === 'function').length;
   const segments = image.segments.map((s) => ({ address: s.address, size: s.bytes.length }));
-  if (json) put(1, JSON.stringify({ format: image.format, segments, start, functions, symbols: image.symbols.length }) + '\n');
+  if (json)
+    put(
+      1,
+      JSON.stringify({
+        format: image.format,
+        segments,
+        start,
+        functions,
+        symbols: image.symbols.length,
+      }) + '\n',
+    );
   else {
     put(1, `${path}: ${image.format}, ${segments.reduce((sum, s) => sum + s.size, 0)} bytes\n`);
     for (const s of segments) put(1, `  ${hex(s.address)}  ${s.size} bytes\n`);
-    put(1, start.how === 'vectors' ? `  starts by the vector table at ${hex(start.vectors)}${start.boot2 ? ', after a valid boot2' : ''}\n` : `  starts at ${hex(start.pc)}\n`);
-    put(1, image.symbols.length ? `  ${image.symbols.length} symbols, ${functions} functions\n` : '  no symbols\n');
+    put(
+      1,
+      start.how === 'vectors'
+        ? `  starts by the vector table at ${hex(start.vectors)}${start.boot2 ? ', after a valid boot2' : ''}\n`
+        : `  starts at ${hex(start.pc)}\n`,
+    );
+    put(
+      1,
+      image.symbols.length
+        ? `  ${image.symbols.length} symbols, ${functions} functions\n`
+        : '  no symbols\n',
+    );
   }
   return 0;
 }
@@ -178,9 +213,16 @@ async function openSink(target) {
  */
 async function prepare(image, values) {
   const alarmNow = values['alarm-now'] ?? 'miss';
-  if (alarmNow !== 'miss' && alarmNow !== 'fire') throw new UsageError(`--alarm-now is miss or fire, not '${alarmNow}'`);
-  const pins = values.pins === undefined ? undefined : String(values.pins).split(',').map((p) => number(p, '--pins', 0));
-  if (pins?.some((p) => !Number.isInteger(p) || p > 29)) throw new UsageError('--pins wants GPIO numbers from 0 to 29');
+  if (alarmNow !== 'miss' && alarmNow !== 'fire')
+    throw new UsageError(`--alarm-now is miss or fire, not '${alarmNow}'`);
+  const pins =
+    values.pins === undefined
+      ? undefined
+      : String(values.pins)
+          .split(',')
+          .map((p) => number(p, '--pins', 0));
+  if (pins?.some((p) => !Number.isInteger(p) || p > 29))
+    throw new UsageError('--pins wants GPIO numbers from 0 to 29');
   const machine = new Machine({
     conflicts: values.conflicts === true,
     uartDelay: values['uart-delay'] === true,
@@ -200,22 +242,40 @@ async function prepare(image, values) {
     if (warned === 10) say('weft-rp2040: further warnings are only counted');
   };
   if (values.input !== undefined)
-    machine.feed(String(values.input).replace(/\\([nrt])/g, (_, c) => ({ n: '\n', r: '\r', t: '\t' })[/** @type {'n'} */ (c)]));
+    machine.feed(
+      String(values.input).replace(
+        /\\([nrt])/g,
+        (_, c) => ({ n: '\n', r: '\r', t: '\t' })[/** @type {'n'} */ (c)],
+      ),
+    );
   const nanosOf = (/** @type {number} */ c) => machine.clock.nanosOf(c);
-  const vcd = values.trace === undefined ? null : new VcdWriter(values.trace, { levels: machine.pins.levels, pins, nanosOf });
+  const vcd =
+    values.trace === undefined
+      ? null
+      : new VcdWriter(values.trace, { levels: machine.pins.levels, pins, nanosOf });
   if (vcd) machine.watch(null, (pin, level, cycle) => vcd.edge(pin, level, cycle));
   return { machine, say, vcd };
 }
 
 /** What says when `run` stops or what it counts: gdb decides that itself. */
-const NOT_FOR_GDB = ['max-cycles', 'max-us', 'until-uart', 'until', 'profile', 'json', 'uart-socket', 'uart1-socket'];
+const NOT_FOR_GDB = [
+  'max-cycles',
+  'max-us',
+  'until-uart',
+  'until',
+  'profile',
+  'json',
+  'uart-socket',
+  'uart1-socket',
+];
 
 /** @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
 async function debug(image, values) {
   const wrong = NOT_FOR_GDB.find((name) => values[name] !== undefined);
   if (wrong) throw new UsageError(`--${wrong} is not for gdb, which decides itself when to stop`);
   const port = number(values.port, '--port', 3333);
-  if (!Number.isInteger(port) || port > 65535) throw new UsageError('--port wants a number from 0 to 65535');
+  if (!Number.isInteger(port) || port > 65535)
+    throw new UsageError('--port wants a number from 0 to 65535');
   const { serve } = await import('./gdb.mjs');
   const { machine, vcd } = await prepare(image, values);
   const ended = new AbortController();
@@ -223,8 +283,11 @@ async function debug(image, values) {
   process.once('SIGINT', abort);
   process.once('SIGTERM', abort);
   try {
-    const onListening = (/** @type {number} */ n) => put(2, `weft-rp2040: waiting for gdb: target remote 127.0.0.1:${n}\n`);
-    return (await serve(machine, { port, signal: ended.signal, onListening })) === 'killed' ? 0 : 130;
+    const onListening = (/** @type {number} */ n) =>
+      put(2, `weft-rp2040: waiting for gdb: target remote 127.0.0.1:${n}\n`);
+    return (await serve(machine, { port, signal: ended.signal, onListening })) === 'killed'
+      ? 0
+      : 130;
   } finally {
     vcd?.close(machine.cycle);
   }
@@ -238,9 +301,12 @@ async function run(path, image, values) {
   let seen = '';
   let found = false;
   const { machine, say, vcd } = await prepare(image, values);
-  const cables = ['uart-socket', 'uart1-socket'].flatMap((name, uart) => (values[name] === undefined ? [] : [new Cable(machine, uart, values[name])]));
+  const cables = ['uart-socket', 'uart1-socket'].flatMap((name, uart) =>
+    values[name] === undefined ? [] : [new Cable(machine, uart, values[name])],
+  );
   let limit = number(values['max-cycles'], '--max-cycles', cables.length ? Infinity : 125e6);
-  if (values['max-us'] !== undefined) limit = machine.clock.cycleOf(number(values['max-us'], '--max-us', 0) * 1000);
+  if (values['max-us'] !== undefined)
+    limit = machine.clock.cycleOf(number(values['max-us'], '--max-us', 0) * 1000);
   machine.onUart((byte) => {
     if (wanted === null || found) return;
     seen = (seen + String.fromCharCode(byte)).slice(-wanted.length);
@@ -249,7 +315,8 @@ async function run(path, image, values) {
       machine.halt({ reason: 'until', cycle: machine.cycle });
     }
   });
-  if (values.until !== undefined) machine.breakpoint(/^0x/i.test(values.until) ? Number(values.until) : values.until);
+  if (values.until !== undefined)
+    machine.breakpoint(/^0x/i.test(values.until) ? Number(values.until) : values.until);
   const profile = values.profile ? machine.startProfile() : null;
 
   let interrupted = false;
@@ -304,7 +371,12 @@ async function run(path, image, values) {
       );
   }
   const status = interrupted ? 130 : failed ? 1 : 0;
-  if (values.json) put(1, JSON.stringify({ image: path, status, stop, ...statistics, instructions, profile: rows }) + '\n');
+  if (values.json)
+    put(
+      1,
+      JSON.stringify({ image: path, status, stop, ...statistics, instructions, profile: rows }) +
+        '\n',
+    );
   return status;
 }
 

@@ -139,7 +139,12 @@ export class Core {
   // ---- program status ----
 
   get apsr() {
-    return (this.nr < 0 ? 0x80000000 : 0) | (this.zr === 0 ? 0x40000000 : 0) | (this.c ? 0x20000000 : 0) | (this.v ? 0x10000000 : 0);
+    return (
+      (this.nr < 0 ? 0x80000000 : 0) |
+      (this.zr === 0 ? 0x40000000 : 0) |
+      (this.c ? 0x20000000 : 0) |
+      (this.v ? 0x10000000 : 0)
+    );
   }
 
   set apsr(value) {
@@ -330,7 +335,8 @@ export class Core {
     const words = [r[0], r[1], r[2], r[3], r[12], r[14], returnAddress | 0, xpsr];
     let cycles = ENTRY_CYCLES;
     for (let i = 0; i < 8; i++) {
-      if (this.contention) cycles += this.contention.data(this, this.t + cycles - ENTRY_CYCLES + 4 + i, frame + 4 * i);
+      if (this.contention)
+        cycles += this.contention.data(this, this.t + cycles - ENTRY_CYCLES + 4 + i, frame + 4 * i);
       this.store32(frame + 4 * i, words[i]);
     }
     r[13] = frame;
@@ -350,7 +356,8 @@ export class Core {
   leave(code) {
     const returning = this.ipsr;
     const kind = code & 0xf;
-    if ((kind !== 1 && kind !== 9 && kind !== 13) || returning === 0) throw new BusFault('bad exception return', code);
+    if ((kind !== 1 && kind !== 9 && kind !== 13) || returning === 0)
+      throw new BusFault('bad exception return', code);
     if (this.onException) this.onException(this, returning, false);
     if (returning >= 16) {
       const bit = 1 << (returning - 16);
@@ -362,7 +369,8 @@ export class Core {
     const frame = r[13] >>> 0;
     let cycles = EXIT_CYCLES;
     if (this.contention)
-      for (let i = 0; i < 8; i++) cycles += this.contention.data(this, this.t + 2 + cycles - EXIT_CYCLES + i, frame + 4 * i);
+      for (let i = 0; i < 8; i++)
+        cycles += this.contention.data(this, this.t + 2 + cycles - EXIT_CYCLES + i, frame + 4 * i);
     r[0] = this.load32(frame);
     r[1] = this.load32(frame + 4);
     r[2] = this.load32(frame + 8);

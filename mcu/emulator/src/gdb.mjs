@@ -30,7 +30,9 @@ const toHex = (bytes) => Buffer.from(bytes).toString('hex');
 
 /** Bytes of hex digits, or null. @param {string} text */
 function fromHex(text) {
-  return text.length % 2 === 0 && /^[0-9a-f]*$/i.test(text) ? new Uint8Array(Buffer.from(text, 'hex')) : null;
+  return text.length % 2 === 0 && /^[0-9a-f]*$/i.test(text)
+    ? new Uint8Array(Buffer.from(text, 'hex'))
+    : null;
 }
 
 /** A word as gdb writes registers: its bytes in memory order. @param {number} value */
@@ -81,9 +83,9 @@ export class Session {
       case '?':
         return this.last;
       case 'g':
-        return Array.from({ length: REGISTERS }, (_, n) => word(this.target.register(this.looked, n))).join(
-          '',
-        );
+        return Array.from({ length: REGISTERS }, (_, n) =>
+          word(this.target.register(this.looked, n)),
+        ).join('');
       case 'G':
         return this.setAll(fromHex(rest));
       case 'p': {
@@ -136,7 +138,8 @@ export class Session {
   /** @param {Uint8Array | null} bytes */
   setAll(bytes) {
     if (!bytes || bytes.length % 4 || bytes.length > 4 * REGISTERS) return 'E01';
-    for (let n = 0; 4 * n < bytes.length; n++) this.target.setRegister(this.looked, n, unword(bytes, 4 * n));
+    for (let n = 0; 4 * n < bytes.length; n++)
+      this.target.setRegister(this.looked, n, unword(bytes, 4 * n));
     return 'OK';
   }
 
@@ -204,7 +207,9 @@ export class Session {
     const orders = [null, null];
     for (const part of text.split(';').slice(1)) {
       const match =
-        /^(c|s|C[0-9a-f]{2}|S[0-9a-f]{2}|t|r([0-9a-f]{1,8}),([0-9a-f]{1,8}))(?::(-1|0*[0-2]))?$/i.exec(part);
+        /^(c|s|C[0-9a-f]{2}|S[0-9a-f]{2}|t|r([0-9a-f]{1,8}),([0-9a-f]{1,8}))(?::(-1|0*[0-2]))?$/i.exec(
+          part,
+        );
       if (!match) return 'E01';
       const [, action, from, to, thread] = match;
       const kind = action[0].toLowerCase();
@@ -266,7 +271,9 @@ export class Session {
     if (text.startsWith('vFlashWrite:')) {
       const n = numbers(text, /^vFlashWrite:([0-9a-f]{1,8}):/i);
       const data = text.slice(text.indexOf(':', 12) + 1);
-      return n && this.target.write(n[0], new Uint8Array(Buffer.from(data, 'latin1'))) ? 'OK' : 'E01';
+      return n && this.target.write(n[0], new Uint8Array(Buffer.from(data, 'latin1')))
+        ? 'OK'
+        : 'E01';
     }
     return text === 'vFlashDone' ? 'OK' : '';
   }
@@ -303,7 +310,8 @@ export class Session {
 
   /** @param {string} text qXfer:OBJECT:read:ANNEX:OFFSET,LENGTH */
   transfer(text) {
-    const match = /^qXfer:(features|memory-map):read:([^:]*):([0-9a-f]{1,8}),([0-9a-f]{1,8})$/i.exec(text);
+    const match =
+      /^qXfer:(features|memory-map):read:([^:]*):([0-9a-f]{1,8}),([0-9a-f]{1,8})$/i.exec(text);
     if (!match) return /^qXfer:(features|memory-map):/.test(text) ? 'E00' : '';
     const [, object, annex, offset, length] = match;
     if (object === 'features' && annex !== 'target.xml') return 'E00';

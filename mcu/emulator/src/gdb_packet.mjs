@@ -33,7 +33,8 @@ function checksum(text) {
 }
 
 /** @param {string} text */
-const unescape = (text) => text.replace(/\}([^])/g, (_, c) => String.fromCharCode(c.charCodeAt(0) ^ 0x20));
+const unescape = (text) =>
+  text.replace(/\}([^])/g, (_, c) => String.fromCharCode(c.charCodeAt(0) ^ 0x20));
 
 /** A packet around a text, escaped where the protocol needs it. @param {string} text @returns {string} */
 export function packet(text) {

@@ -33,7 +33,8 @@ const T_BIT = 0x01000000;
 
 /** @param {string} name */
 function describe(name) {
-  const type = name === 'pc' ? ' type="code_ptr"' : /^[mp]?sp$/.test(name) ? ' type="data_ptr"' : '';
+  const type =
+    name === 'pc' ? ' type="code_ptr"' : /^[mp]?sp$/.test(name) ? ' type="data_ptr"' : '';
   return `<reg name="${name}" bitsize="32"${type}/>`;
 }
 
@@ -136,7 +137,9 @@ export class Target {
     const bytes = new Uint8Array(length);
     for (let i = 0; i < length; i++) {
       const at = (address + i) >>> 0;
-      const word = this.access(() => this.machine.memory.read32((at & ~3) >>> 0, this.machine.cores[0]));
+      const word = this.access(() =>
+        this.machine.memory.read32((at & ~3) >>> 0, this.machine.cores[0]),
+      );
       if (word === null) return null;
       // One access a word, however many of its bytes are wanted.
       for (let n = at & 3; n < 4 && i < length; n++, i++) bytes[i] = word >>> (8 * n);
@@ -236,9 +239,12 @@ export class Target {
   /** @param {number} id */
   state(id) {
     const core = this.machine.cores[id];
-    const asleep = core.sleeping === 1 ? 'asleep in WFI' : core.sleeping ? 'asleep in WFE' : 'awake';
+    const asleep =
+      core.sleeping === 1 ? 'asleep in WFI' : core.sleeping ? 'asleep in WFE' : 'awake';
     const where = core.ipsr ? `, exception ${core.ipsr}` : '';
-    return core.running ? `core ${id}: ${asleep}${where}` : `core ${id}: in the boot ROM or in reset`;
+    return core.running
+      ? `core ${id}: ${asleep}${where}`
+      : `core ${id}: in the boot ROM or in reset`;
   }
 
   /**

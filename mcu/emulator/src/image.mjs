@@ -35,7 +35,9 @@ function checkPlace({ address, bytes }) {
   const inSram = address >= SRAM && end <= SRAM + SRAM_SIZE;
   const inFlash = address >= FLASH && end <= FLASH + 0x1000000;
   if (!inSram && !inFlash)
-    throw new ImageError(`${hex(address)}..${hex(end)} is neither in flash nor in SRAM: link the image for the RP2040`);
+    throw new ImageError(
+      `${hex(address)}..${hex(end)} is neither in flash nor in SRAM: link the image for the RP2040`,
+    );
 }
 
 /** Merges touching pieces. @param {Segment[]} pieces @returns {Segment[]} */
@@ -50,13 +52,18 @@ function merge(pieces) {
       last.length += bytes.length;
     } else runs.push({ address, parts: [bytes], length: bytes.length });
   }
-  return runs.map(({ address, parts }) => ({ address, bytes: new Uint8Array(Buffer.concat(parts)) }));
+  return runs.map(({ address, parts }) => ({
+    address,
+    bytes: new Uint8Array(Buffer.concat(parts)),
+  }));
 }
 
 /** Reads a UF2 file (github.com/microsoft/uf2). @param {Uint8Array} data @returns {Image} */
 export function parseUf2(data) {
   if (data.length === 0 || data.length % 512 !== 0)
-    throw new ImageError(`not a UF2: ${data.length} bytes is not a whole number of 512-byte blocks (truncated copy?)`);
+    throw new ImageError(
+      `not a UF2: ${data.length} bytes is not a whole number of 512-byte blocks (truncated copy?)`,
+    );
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const blocks = data.length / 512;
   /** @type {Segment[]} */
@@ -67,22 +74,35 @@ export function parseUf2(data) {
   for (let i = 0; i < blocks; i++) {
     const at = i * 512;
     const word = (/** @type {number} */ n) => view.getUint32(at + 4 * n, true);
-    if (word(0) !== UF2_MAGIC0 || word(1) !== UF2_MAGIC1 || view.getUint32(at + 508, true) !== UF2_END)
-      throw new ImageError(`UF2 block ${i} has a wrong magic number: the file is damaged or not a UF2`);
+    if (
+      word(0) !== UF2_MAGIC0 ||
+      word(1) !== UF2_MAGIC1 ||
+      view.getUint32(at + 508, true) !== UF2_END
+    )
+      throw new ImageError(
+        `UF2 block ${i} has a wrong magic number: the file is damaged or not a UF2`,
+      );
     const flags = word(2);
     if (flags & UF2_NOT_MAIN_FLASH) continue;
     if (flags & UF2_FAMILY_PRESENT && word(7) !== RP2040_FAMILY)
-      throw new ImageError(`UF2 block ${i} is for family ${hex(word(7))}, not the RP2040 (${hex(RP2040_FAMILY)})`);
+      throw new ImageError(
+        `UF2 block ${i} is for family ${hex(word(7))}, not the RP2040 (${hex(RP2040_FAMILY)})`,
+      );
     const size = word(4);
-    if (size === 0 || size > 476) throw new ImageError(`UF2 block ${i} has a payload of ${size} bytes; 1 to 476 are possible`);
+    if (size === 0 || size > 476)
+      throw new ImageError(`UF2 block ${i} has a payload of ${size} bytes; 1 to 476 are possible`);
     if (total === 0) total = word(6);
-    if (word(6) !== total || word(5) >= total) throw new ImageError(`UF2 block ${i} is numbered ${word(5)} of ${word(6)}, expected of ${total}`);
+    if (word(6) !== total || word(5) >= total)
+      throw new ImageError(
+        `UF2 block ${i} is numbered ${word(5)} of ${word(6)}, expected of ${total}`,
+      );
     if (seen.has(word(5))) throw new ImageError(`UF2 block number ${word(5)} appears twice`);
     seen.add(word(5));
     pieces.push({ address: word(3), bytes: data.slice(at + 32, at + 32 + size) });
   }
   if (pieces.length === 0) throw new ImageError('UF2 has no block for main memory');
-  if (seen.size !== total) throw new ImageError(`UF2 has ${seen.size} of ${total} blocks: the file is incomplete`);
+  if (seen.size !== total)
+    throw new ImageError(`UF2 has ${seen.size} of ${total} blocks: the file is incomplete`);
   pieces.forEach(checkPlace);
   return { format: 'uf2', segments: merge(pieces), symbols: [], entry: null };
 }
@@ -90,13 +110,18 @@ export function parseUf2(data) {
 /** Reads a 32-bit little-endian ARM executable. @param {Uint8Array} data @returns {Image} */
 export function parseElf(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  if (data.length < 52 || view.getUint32(0, false) !== 0x7f454c46) throw new ImageError('not an ELF file');
-  if (data[4] !== 1 || data[5] !== 1) throw new ImageError('ELF is not 32-bit little-endian: build with -mcpu=cortex-m0plus');
-  if (view.getUint16(18, true) !== 40) throw new ImageError(`ELF is for machine ${view.getUint16(18, true)}, not ARM (40)`);
-  if (view.getUint16(16, true) !== 2) throw new ImageError('ELF is not an executable: link it first');
+  if (data.length < 52 || view.getUint32(0, false) !== 0x7f454c46)
+    throw new ImageError('not an ELF file');
+  if (data[4] !== 1 || data[5] !== 1)
+    throw new ImageError('ELF is not 32-bit little-endian: build with -mcpu=cortex-m0plus');
+  if (view.getUint16(18, true) !== 40)
+    throw new ImageError(`ELF is for machine ${view.getUint16(18, true)}, not ARM (40)`);
+  if (view.getUint16(16, true) !== 2)
+    throw new ImageError('ELF is not an executable: link it first');
   /** @param {number} offset @param {number} size @param {string} what */
   const need = (offset, size, what) => {
-    if (offset + size > data.length) throw new ImageError(`ELF ends inside its ${what}: the file is truncated`);
+    if (offset + size > data.length)
+      throw new ImageError(`ELF ends inside its ${what}: the file is truncated`);
   };
   /** @type {Segment[]} */
   const segments = [];
@@ -111,11 +136,19 @@ export function parseElf(data) {
     if (size === 0) continue;
     const offset = view.getUint32(at + 4, true);
     need(offset, size, 'segments');
-    segments.push({ address: view.getUint32(at + 12, true), bytes: data.slice(offset, offset + size) });
+    segments.push({
+      address: view.getUint32(at + 12, true),
+      bytes: data.slice(offset, offset + size),
+    });
   }
   if (segments.length === 0) throw new ImageError('ELF has nothing to load');
   segments.forEach(checkPlace);
-  return { format: 'elf', segments: merge(segments), symbols: elfSymbols(view, data, need), entry: view.getUint32(24, true) };
+  return {
+    format: 'elf',
+    segments: merge(segments),
+    symbols: elfSymbols(view, data, need),
+    entry: view.getUint32(24, true),
+  };
 }
 
 /**
@@ -146,7 +179,8 @@ function elfSymbols(view, data, need) {
       while (end < data.length && data[end]) end++;
       const label = Buffer.from(data.buffer, data.byteOffset + name, end - name).toString();
       const type = data[s + 12] & 15;
-      if (label === '' || label.startsWith('$') || type > 2 || view.getUint16(s + 14, true) === 0) continue;
+      if (label === '' || label.startsWith('$') || type > 2 || view.getUint16(s + 14, true) === 0)
+        continue;
       const value = view.getUint32(s + 4, true);
       symbols.push({
         name: label,
@@ -203,7 +237,8 @@ export function startOf(image) {
   const word = (/** @type {number} */ address) => {
     for (const s of image.segments) {
       const o = address - s.address;
-      if (o >= 0 && o + 4 <= s.bytes.length) return new DataView(s.bytes.buffer, s.bytes.byteOffset).getUint32(o, true);
+      if (o >= 0 && o + 4 <= s.bytes.length)
+        return new DataView(s.bytes.buffer, s.bytes.byteOffset).getUint32(o, true);
     }
     return null;
   };
@@ -211,24 +246,46 @@ export function startOf(image) {
     const sp = word(address);
     const pc = word(address + 4);
     // The RP2350 has twice the SRAM, and the pico-sdk puts the stack at its end.
-    if (sp !== null && pc !== null && sp > SRAM + SRAM_SIZE && sp <= 0x20082000 && pc & 1 && word((pc & ~3) >>> 0) !== null)
-      throw new ImageError(`the stack at ${hex(sp)} is beyond the RP2040's SRAM: is the image for an RP2350?`);
-    return sp !== null && pc !== null && sp > SRAM && sp <= 0x21040000 && (sp & 3) === 0 && (pc & 1) === 1 && word((pc & ~3) >>> 0) !== null;
+    if (
+      sp !== null &&
+      pc !== null &&
+      sp > SRAM + SRAM_SIZE &&
+      sp <= 0x20082000 &&
+      pc & 1 &&
+      word((pc & ~3) >>> 0) !== null
+    )
+      throw new ImageError(
+        `the stack at ${hex(sp)} is beyond the RP2040's SRAM: is the image for an RP2350?`,
+      );
+    return (
+      sp !== null &&
+      pc !== null &&
+      sp > SRAM &&
+      sp <= 0x21040000 &&
+      (sp & 3) === 0 &&
+      (pc & 1) === 1 &&
+      word((pc & ~3) >>> 0) !== null
+    );
   };
   const low = Math.min(...image.segments.map((s) => s.address));
   const flash = image.segments.find((s) => s.address === FLASH && s.bytes.length >= 256);
   if (flash && boot2Crc(flash.bytes.subarray(0, 252)) === word(FLASH + 252)) {
-    if (!isVectors(FLASH + 256)) throw new ImageError('the image has a boot2 but no vector table at 0x10000100 after it');
+    if (!isVectors(FLASH + 256))
+      throw new ImageError('the image has a boot2 but no vector table at 0x10000100 after it');
     return { how: 'vectors', vectors: FLASH + 256, boot2: true };
   }
   for (const name of ['__vectors', 'vectors', '__vector_table', '__isr_vector', '__VECTOR_TABLE']) {
     const symbol = image.symbols.find((s) => s.name === name);
-    if (symbol && isVectors(symbol.address)) return { how: 'vectors', vectors: symbol.address, boot2: false };
+    if (symbol && isVectors(symbol.address))
+      return { how: 'vectors', vectors: symbol.address, boot2: false };
   }
   for (const s of [...image.segments].sort((a, b) => a.address - b.address))
     if (isVectors(s.address)) return { how: 'vectors', vectors: s.address, boot2: false };
-  if (flash && isVectors(FLASH + 256)) return { how: 'vectors', vectors: FLASH + 256, boot2: false };
+  if (flash && isVectors(FLASH + 256))
+    return { how: 'vectors', vectors: FLASH + 256, boot2: false };
   if (image.entry) return { how: 'entry', pc: (image.entry & ~1) >>> 0 };
   if (low >= SRAM) return { how: 'entry', pc: low };
-  throw new ImageError(`no vector table found at ${hex(low)} or ${hex(low + 256)}: is the base address right (--base)?`);
+  throw new ImageError(
+    `no vector table found at ${hex(low)} or ${hex(low + 256)}: is the base address right (--base)?`,
+  );
 }

@@ -64,7 +64,9 @@ export class Machine {
     this.timer = new Timer(rp, clock, options.alarmNow ?? 'miss');
     this.pins = new Pins(rp, clock, (core, irq, level) => this.cores[core].setLine(irq, level));
     this.uarts = rp.uart.map((_, n) => new Uart(rp, clock, n, options.uartDelay ?? false));
-    this.bus = options.conflicts ? new BusModel(options.conflicts === true ? {} : options.conflicts, this.memory) : null;
+    this.bus = options.conflicts
+      ? new BusModel(options.conflicts === true ? {} : options.conflicts, this.memory)
+      : null;
     this.edges = new EdgeHash();
     /** @type {import('./image.mjs').Image | null} */
     this.image = null;
@@ -118,8 +120,10 @@ export class Machine {
     rp.logger = {
       debug: () => {},
       info: () => {},
-      warn: (/** @type {string} */ name, /** @type {string} */ message) => this.warn(`${name}: ${message}`),
-      error: (/** @type {string} */ name, /** @type {string} */ message) => this.warn(`${name}: ${message}`),
+      warn: (/** @type {string} */ name, /** @type {string} */ message) =>
+        this.warn(`${name}: ${message}`),
+      error: (/** @type {string} */ name, /** @type {string} */ message) =>
+        this.warn(`${name}: ${message}`),
     };
     const watchdog = /** @type {{ onWatchdogTrigger: () => void }} */ (peripherals[0x40058]);
     watchdog.onWatchdogTrigger = () => {
@@ -152,12 +156,26 @@ export class Machine {
       core.onBreak = (c, code) => {
         const why = `at ${hex(c.pc)}`;
         const failed = this.failureOf(c, code) ?? undefined;
-        this.halt({ reason: 'break', cycle: c.t, core: c.id, code, why, ...(failed && { failed }) });
+        this.halt({
+          reason: 'break',
+          cycle: c.t,
+          core: c.id,
+          code,
+          why,
+          ...(failed && { failed }),
+        });
       };
       core.onFault = (c, why, locked) => {
         this.warn(why);
         this.faults[c.id] = why;
-        if (locked) this.halt({ reason: 'lockup', cycle: c.t, core: c.id, why, failed: `core ${c.id} locked up: ${why}` });
+        if (locked)
+          this.halt({
+            reason: 'lockup',
+            cycle: c.t,
+            core: c.id,
+            why,
+            failed: `core ${c.id} locked up: ${why}`,
+          });
       };
     }
     if (this.bus) {
@@ -191,21 +209,26 @@ export class Machine {
    */
   failureOf(core, code) {
     if (code !== 0) return `the firmware stopped with bkpt ${code} on core ${core.id}`;
-    if (core.ipsr === HARDFAULT) return `core ${core.id} is in HardFault: ${this.faults[core.id] || 'it was pended'}`;
+    if (core.ipsr === HARDFAULT)
+      return `core ${core.id} is in HardFault: ${this.faults[core.id] || 'it was pended'}`;
     if (core.ipsr !== 0) {
       const what = core.ipsr < 16 ? `exception ${core.ipsr}` : `interrupt ${core.ipsr - 16}`;
       return `the firmware stopped with bkpt 0 on core ${core.id} in the handler of ${what} (has it no handler of its own?)`;
     }
     const exit = this.image?.symbols.find((s) => s.name === '_exit');
-    const inside = exit && core.pc >= exit.address && core.pc < exit.address + Math.max(exit.size, 4);
-    return inside && core.r[0] !== 0 ? `the firmware called exit(${core.r[0]}) on core ${core.id}` : null;
+    const inside =
+      exit && core.pc >= exit.address && core.pc < exit.address + Math.max(exit.size, 4);
+    return inside && core.r[0] !== 0
+      ? `the firmware called exit(${core.r[0]}) on core ${core.id}`
+      : null;
   }
 
   /** Why the run up to a stop counts as failed, in one line, or null. @param {Stop} stop @returns {string | null} */
   failure(stop) {
     if (stop.failed) return stop.failed;
     const stuck = this.cores.find((core) => core.running && core.ipsr === HARDFAULT);
-    if (stuck) return `core ${stuck.id} is in HardFault: ${this.faults[stuck.id] || 'it was pended'}`;
+    if (stuck)
+      return `core ${stuck.id} is in HardFault: ${this.faults[stuck.id] || 'it was pended'}`;
     return stop.reason === 'deadlock' ? 'both cores sleep and nothing is set to wake them' : null;
   }
 
@@ -326,11 +349,16 @@ export class Machine {
     const [core0, core1] = this.cores;
     const clock = this.clock;
     for (;;) {
-      const hooked = until !== undefined || this.breakpoints.size > 0 || this.injections.length > 0 || this.onInstruction !== null;
+      const hooked =
+        until !== undefined ||
+        this.breakpoints.size > 0 ||
+        this.injections.length > 0 ||
+        this.onInstruction !== null;
       const awake0 = core0.running && core0.sleeping === AWAKE;
       const awake1 = core1.running && core1.sleeping === AWAKE;
       let core;
-      if (awake0 && awake1) core = core0.t < core1.t || (core0.t === core1.t && this.current === 1) ? core0 : core1;
+      if (awake0 && awake1)
+        core = core0.t < core1.t || (core0.t === core1.t && this.current === 1) ? core0 : core1;
       else if (awake0) core = core0;
       else if (awake1) core = core1;
       else {
@@ -383,7 +411,8 @@ export class Machine {
     }
     if (this.onInstruction) this.onInstruction(core);
     const breakpoint = this.breakpoints.get(core.pc);
-    if (breakpoint && breakpoint(core) !== false) this.halt({ reason: 'stopped', cycle: core.t, core: core.id });
+    if (breakpoint && breakpoint(core) !== false)
+      this.halt({ reason: 'stopped', cycle: core.t, core: core.id });
     return this.stop !== null;
   }
 
@@ -400,7 +429,10 @@ export class Machine {
   /** Runs one instruction of whichever core is next. @returns {Stop} */
   step() {
     const before = this.cores[0].instructions + this.cores[1].instructions;
-    return this.run(Infinity, () => this.cores[0].instructions + this.cores[1].instructions !== before);
+    return this.run(
+      Infinity,
+      () => this.cores[0].instructions + this.cores[1].instructions !== before,
+    );
   }
 
   /**
@@ -459,7 +491,8 @@ export class Machine {
    */
   watch(pin, watcher) {
     /** @type {import('./pins.mjs').PinWatcher} */
-    const call = pin === null ? watcher : (n, level, cycle) => void (n === pin && watcher(n, level, cycle));
+    const call =
+      pin === null ? watcher : (n, level, cycle) => void (n === pin && watcher(n, level, cycle));
     this.pins.watchers.push(call);
     return () => {
       const at = this.pins.watchers.indexOf(call);
@@ -491,7 +524,10 @@ export class Machine {
   address(place) {
     if (typeof place === 'number') return place;
     const symbol = this.image?.symbols.find((s) => s.name === place);
-    if (!symbol) throw new RangeError(`no symbol '${place}' in the image: load the ELF, and mind static functions that were inlined`);
+    if (!symbol)
+      throw new RangeError(
+        `no symbol '${place}' in the image: load the ELF, and mind static functions that were inlined`,
+      );
     return symbol.address;
   }
 
@@ -524,16 +560,19 @@ export class Machine {
   storage(address, length) {
     const canonical = this.memory.canonical(address);
     if (canonical >= SRAM && canonical + length <= SRAM + SRAM_SIZE) {
-      if (address !== canonical && length > 4) throw new RangeError('bulk access through the non-striped alias: go word by word');
+      if (address !== canonical && length > 4)
+        throw new RangeError('bulk access through the non-striped alias: go word by word');
       return [this.rp.sram, canonical - SRAM];
     }
-    if (canonical >= FLASH && canonical + length <= FLASH + this.rp.flash.length) return [this.rp.flash, canonical - FLASH];
+    if (canonical >= FLASH && canonical + length <= FLASH + this.rp.flash.length)
+      return [this.rp.flash, canonical - FLASH];
     throw new RangeError(`0x${address.toString(16)} is not in SRAM or flash`);
   }
 
   /** Sends bytes to a UART's receiver. @param {string | Uint8Array} bytes @param {number} [uart] */
   feed(bytes, uart = 0) {
-    for (const byte of typeof bytes === 'string' ? Buffer.from(bytes) : bytes) this.uarts[uart].receive(byte);
+    for (const byte of typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+      this.uarts[uart].receive(byte);
   }
 
   /** Calls back with each byte a UART has sent. @param {(byte: number, cycle: number) => void} listener @param {number} [uart] */
@@ -561,7 +600,8 @@ export class Machine {
         started: core.running || core.instructions > 0,
         instructions: core.instructions,
         cycles: core.t,
-        sleepCycles: core.sleepCycles + (core.sleeping && this.cycle > core.t ? this.cycle - core.t : 0),
+        sleepCycles:
+          core.sleepCycles + (core.sleeping && this.cycle > core.t ? this.cycle - core.t : 0),
         stallCycles: core.stallCycles,
         exceptions: core.exceptions,
         pc: core.pc,

@@ -73,11 +73,13 @@ export class Memory {
         break;
       case 2:
         if (a < SRAM + SRAM_SIZE) return this.sram32[(a - SRAM) >>> 2];
-        if (a >= SRAM_ALIAS && a < SRAM_ALIAS + SRAM_STRIPED) return this.sram32[aliasOffset(a) >>> 2];
+        if (a >= SRAM_ALIAS && a < SRAM_ALIAS + SRAM_STRIPED)
+          return this.sram32[aliasOffset(a) >>> 2];
         break;
       case 4:
       case 5:
-        if (this.rp.findPeripheral(a) || (a >= 0x50100000 && a < 0x50101000)) return this.rp.readUint32(a) | 0;
+        if (this.rp.findPeripheral(a) || (a >= 0x50100000 && a < 0x50101000))
+          return this.rp.readUint32(a) | 0;
         break;
       case 13:
         return this.sio.read(core.id, a & 0xffff) | 0;
@@ -110,15 +112,18 @@ export class Memory {
     if (a & 3) throw new BusFault('unaligned word write', a);
     switch (a >>> 28) {
       case 1:
-        if (a >= 0x14000000 && this.rp.findPeripheral(a)) return void this.rp.writeUint32(a, value >>> 0);
+        if (a >= 0x14000000 && this.rp.findPeripheral(a))
+          return void this.rp.writeUint32(a, value >>> 0);
         break;
       case 2:
         if (a < SRAM + SRAM_SIZE) return void (this.sram32[(a - SRAM) >>> 2] = value);
-        if (a >= SRAM_ALIAS && a < SRAM_ALIAS + SRAM_STRIPED) return void (this.sram32[aliasOffset(a) >>> 2] = value);
+        if (a >= SRAM_ALIAS && a < SRAM_ALIAS + SRAM_STRIPED)
+          return void (this.sram32[aliasOffset(a) >>> 2] = value);
         break;
       case 4:
       case 5:
-        if (this.rp.findPeripheral(a) || (a >= 0x50100000 && a < 0x50101000)) return void this.rp.writeUint32(a, value >>> 0);
+        if (this.rp.findPeripheral(a) || (a >= 0x50100000 && a < 0x50101000))
+          return void this.rp.writeUint32(a, value >>> 0);
         break;
       case 13:
         return this.sio.write(core.id, a & 0xffff, value);

@@ -59,7 +59,8 @@ export class Pins {
     const bank = /** @type {any} */ (rp.peripherals)[0x40014];
     const read = bank.readUint32.bind(bank);
     const write = bank.writeUint32.bind(bank);
-    bank.readUint32 = (/** @type {number} */ offset) => (offset >= 0xf0 && offset < 0x160 ? this.readRegister(offset) : read(offset));
+    bank.readUint32 = (/** @type {number} */ offset) =>
+      offset >= 0xf0 && offset < 0x160 ? this.readRegister(offset) : read(offset);
     bank.writeUint32 = (/** @type {number} */ offset, /** @type {number} */ value) => {
       if (offset >= 0xf0 && offset < 0x160) this.writeRegister(offset, value, bank.rawWriteValue);
       else write(offset, value);
@@ -69,7 +70,8 @@ export class Pins {
 
   /** @param {number} n @param {0 | 1 | null} level */
   drive(n, level) {
-    if (!(n >= 0 && n < PINS)) throw new RangeError(`GPIO ${n} does not exist: the RP2040 has 0 to ${PINS - 1}`);
+    if (!(n >= 0 && n < PINS))
+      throw new RangeError(`GPIO ${n} does not exist: the RP2040 has 0 to ${PINS - 1}`);
     this.drives[n] = level;
     this.settle(n);
   }
@@ -115,7 +117,8 @@ export class Pins {
     for (let i = 0; i < 8; i++) {
       const bit = 1 << (group * 8 + i);
       if (group * 8 + i >= PINS) break;
-      const nibble = (this.inputs & bit ? 2 : 1) | (this.edgeLow & bit ? 4 : 0) | (this.edgeHigh & bit ? 8 : 0);
+      const nibble =
+        (this.inputs & bit ? 2 : 1) | (this.edgeLow & bit ? 4 : 0) | (this.edgeHigh & bit ? 8 : 0);
       value |= nibble << (4 * i);
     }
     return value;

@@ -42,7 +42,9 @@ export class LockstepPio extends RPPIO {
   divider(n) {
     const machine = this.machines[n];
     // An integer part of 0 means 65536, and then there is no fraction (3.5.5).
-    return machine.clockDivInt === 0 ? 65536 * 256 : machine.clockDivInt * 256 + machine.clockDivFrac;
+    return machine.clockDivInt === 0
+      ? 65536 * 256
+      : machine.clockDivInt * 256 + machine.clockDivFrac;
   }
 
   /** The package looks whether machine n's wait is over. @param {number} n */
@@ -54,7 +56,11 @@ export class LockstepPio extends RPPIO {
     }
     if (!machine.waiting || !this.parked[n]) return;
     this.parked[n] = false;
-    const sync = /** @type {number} */ (machine.waitType) === WAIT_PIN && !(this.inputSyncBypass & (1 << machine.waitIndex)) ? SYNC_CYCLES : 0;
+    const sync =
+      /** @type {number} */ (machine.waitType) === WAIT_PIN &&
+      !(this.inputSyncBypass & (1 << machine.waitIndex))
+        ? SYNC_CYCLES
+        : 0;
     this.notBefore(n, this.clock.cycle + 1 + sync);
     this.arm();
   }
@@ -70,7 +76,8 @@ export class LockstepPio extends RPPIO {
 
   arm() {
     let first = Infinity;
-    for (let n = 0; n < 4; n++) if (this.machines[n].enabled && !this.parked[n] && this.next[n] < first) first = this.next[n];
+    for (let n = 0; n < 4; n++)
+      if (this.machines[n].enabled && !this.parked[n] && this.next[n] < first) first = this.next[n];
     if (first === Infinity) this.alarm.cancel();
     else {
       const cycle = Math.ceil(first / 256);
@@ -117,13 +124,17 @@ export class LockstepPio extends RPPIO {
         // Also after a restart, which ends a stall: the machine looks again.
         this.parked[n] = false;
       });
-    else if (offset >= 0xc8 && (offset - SHIFTCTRL) % STRIDE === 0 && offset < 0x128) this.joinFifos((offset - SHIFTCTRL) / STRIDE);
+    else if (offset >= 0xc8 && (offset - SHIFTCTRL) % STRIDE === 0 && offset < 0x128)
+      this.joinFifos((offset - SHIFTCTRL) / STRIDE);
     else if (offset >= 0xc8 && offset < 0x128)
       // An instruction written to SMn_INSTR may have begun or ended a stall, and moves pads at once.
       this.parked = this.parked.map((parked, n) => parked && this.machines[n].waiting);
     if (offset < 0x48 || offset >= 0xc8) {
       this.checkChangedPins();
-      this.machines.forEach((machine, n) => machine.enabled && !this.parked[n] && this.notBefore(n, this.clock.cycle + 1));
+      this.machines.forEach(
+        (machine, n) =>
+          machine.enabled && !this.parked[n] && this.notBefore(n, this.clock.cycle + 1),
+      );
       this.arm();
     }
   }

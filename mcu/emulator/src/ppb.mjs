@@ -75,7 +75,11 @@ export class Ppb {
     const core = this.core;
     switch (offset) {
       case 0x010: {
-        const value = (this.counted ? 1 << 16 : 0) | (this.processorClock ? 4 : 0) | (this.interrupt ? 2 : 0) | (this.enabled ? 1 : 0);
+        const value =
+          (this.counted ? 1 << 16 : 0) |
+          (this.processorClock ? 4 : 0) |
+          (this.interrupt ? 2 : 0) |
+          (this.enabled ? 1 : 0);
         this.counted = false;
         return value;
       }

@@ -66,9 +66,20 @@ export class Profile {
       row.total = row.cycles[0] + row.cycles[1];
       return row;
     });
-    const all = [0, 1].map((core) => this.cycles[core].reduce((sum, c) => sum + c, this.elsewhere[core]));
-    const rest = [0, 1].map((core) => all[core] - rows.reduce((sum, row) => sum + row.cycles[core], 0));
-    if (rest[0] + rest[1] > 0) rows.push({ name: '(no symbol)', address: 0, calls: 0, cycles: rest, total: rest[0] + rest[1] });
+    const all = [0, 1].map((core) =>
+      this.cycles[core].reduce((sum, c) => sum + c, this.elsewhere[core]),
+    );
+    const rest = [0, 1].map(
+      (core) => all[core] - rows.reduce((sum, row) => sum + row.cycles[core], 0),
+    );
+    if (rest[0] + rest[1] > 0)
+      rows.push({
+        name: '(no symbol)',
+        address: 0,
+        calls: 0,
+        cycles: rest,
+        total: rest[0] + rest[1],
+      });
     return rows.filter((row) => row.total > 0).sort((a, b) => b.total - a.total);
   }
 }

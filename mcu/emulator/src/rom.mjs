@@ -110,7 +110,11 @@ export class Rom {
    */
   begin(core, n, r) {
     const native =
-      n >= DOUBLE_FIRST ? DOUBLE[n - DOUBLE_FIRST] : n >= SINGLE_FIRST ? SINGLE[n - SINGLE_FIRST] : null;
+      n >= DOUBLE_FIRST
+        ? DOUBLE[n - DOUBLE_FIRST]
+        : n >= SINGLE_FIRST
+          ? SINGLE[n - SINGLE_FIRST]
+          : null;
     if (native) {
       native.call(r);
       return native.cycles;
@@ -122,7 +126,8 @@ export class Rom {
         else host.waitForVector();
         return null;
       case 1:
-        if (core.id === 0) throw new BusFault('core 0 waits in the boot ROM to be launched', core.pc);
+        if (core.id === 0)
+          throw new BusFault('core 0 waits in the boot ROM to be launched', core.pc);
         host.waitForVector();
         return null;
       case 2:

@@ -248,15 +248,19 @@ export const NAMES = [
 ];
 
 export const SINGLE_COSTS = [
-  71, 74, 58, 71, 25, 25, 63, 37, 39, 38, 38, 55, 53, 55, 55, 587, 577, 653, 600, 524, 789, 25, 599, 55, 55,
-  55, 55, 53, 53, 52, 52, 23,
+  71, 74, 58, 71, 25, 25, 63, 37, 39, 38, 38, 55, 53, 55, 55, 587, 577, 653, 600, 524, 789, 25, 599,
+  55, 55, 55, 55, 53, 53, 52, 52, 23,
 ];
 export const DOUBLE_COSTS = [
-  91, 95, 155, 183, 39, 39, 169, 75, 74, 63, 63, 69, 68, 64, 62, 1617, 1618, 1891, 1700, 804, 428, 39, 2168,
-  61, 61, 60, 60, 64, 63, 51, 52, 23,
+  91, 95, 155, 183, 39, 39, 169, 75, 74, 63, 63, 69, 68, 64, 62, 1617, 1618, 1891, 1700, 804, 428,
+  39, 2168, 61, 61, 60, 60, 64, 63, 51, 52, 23,
 ];
 
 /** soft_float_table. */
 export const SINGLE = table(single, SINGLE_COSTS, (r) => putDouble(r, 0, toSingle(r[0])));
 /** soft_double_table. */
-export const DOUBLE = table(double, DOUBLE_COSTS, (r) => void (r[0] = ofSingle(toDouble(r[0], r[1]))));
+export const DOUBLE = table(
+  double,
+  DOUBLE_COSTS,
+  (r) => void (r[0] = ofSingle(toDouble(r[0], r[1]))),
+);

@@ -38,10 +38,10 @@ class Divider {
       this.remainder = dividend;
     } else if (signed) {
       this.quotient = (dividend / divisor) | 0; // the one overflow, -2^31 / -1, wraps as the hardware does
-      this.remainder = dividend % divisor | 0;
+      this.remainder = (dividend % divisor) | 0;
     } else {
       this.quotient = Math.floor((dividend >>> 0) / (divisor >>> 0)) | 0;
-      this.remainder = (dividend >>> 0) % (divisor >>> 0) | 0;
+      this.remainder = ((dividend >>> 0) % (divisor >>> 0)) | 0;
     }
     this.readyAt = cycle + DIVIDER_CYCLES;
     this.dirty = true;
@@ -122,7 +122,11 @@ export class Sio {
 
   /** @param {number} core */
   updateLine(core) {
-    this.onLine(core, IRQ_PROC0 + core, this.words[core].length > 0 || this.overflow[core] || this.underflow[core]);
+    this.onLine(
+      core,
+      IRQ_PROC0 + core,
+      this.words[core].length > 0 || this.overflow[core] || this.underflow[core],
+    );
   }
 
   /** Puts a word where `core` will read it. @param {number} core @param {number} word @returns {boolean} false when full */
@@ -151,7 +155,10 @@ export class Sio {
       case 0x50: {
         const room = other === 1 && this.bootrom ? true : this.words[other].length < FIFO_DEPTH;
         return (
-          (this.words[core].length ? 1 : 0) | (room ? 2 : 0) | (this.overflow[core] ? 4 : 0) | (this.underflow[core] ? 8 : 0)
+          (this.words[core].length ? 1 : 0) |
+          (room ? 2 : 0) |
+          (this.overflow[core] ? 4 : 0) |
+          (this.underflow[core] ? 8 : 0)
         );
       }
       case 0x58: {
@@ -175,8 +182,10 @@ export class Sio {
       if (this.onSpinlock) this.onSpinlock(core, (offset - 0x100) >> 2, null);
       return;
     }
-    if (offset >= 0x60 && offset < 0x7c) return this.dividers[core].write(offset, value, this.clock.cycle);
-    if (offset >= 0x80 && offset < 0x100) return this.interpolators[core].writeUint32(offset, value >>> 0);
+    if (offset >= 0x60 && offset < 0x7c)
+      return this.dividers[core].write(offset, value, this.clock.cycle);
+    if (offset >= 0x80 && offset < 0x100)
+      return this.interpolators[core].writeUint32(offset, value >>> 0);
     switch (offset) {
       case 0x50:
         if (value & 4) this.overflow[core] = false;

@@ -573,7 +573,8 @@ function wide(core, op, cycles) {
     const s = (op >>> 10) & 1;
     const i1 = ((op2 >>> 13) & 1) ^ s ^ 1;
     const i2 = ((op2 >>> 11) & 1) ^ s ^ 1;
-    const offset = (s ? 0xff000000 : 0) | (i1 << 23) | (i2 << 22) | ((op & 0x3ff) << 12) | ((op2 & 0x7ff) << 1);
+    const offset =
+      (s ? 0xff000000 : 0) | (i1 << 23) | (i2 << 22) | ((op & 0x3ff) << 12) | ((op2 & 0x7ff) << 1);
     core.r[14] = (pc + 4) | 1;
     core.pc = (pc + 4 + offset) >>> 0;
     core.branched = true;
@@ -581,9 +582,16 @@ function wide(core, op, cycles) {
     return cycles + 2;
   }
   if ((op2 & 0xd000) !== 0x8000) undefinedInstruction(core, op);
-  if ((op & 0xffe0) === 0xf380 && (op2 & 0xff00) === 0x8800) writeSpecial(core, op2 & 0xff, core.r[op & 15]);
-  else if (op === 0xf3ef && (op2 & 0xf000) === 0x8000) core.r[(op2 >>> 8) & 15] = readSpecial(core, op2 & 0xff);
-  else if (op === 0xf3bf && (op2 & 0xff0f) === 0x8f0f && ((op2 >>> 4) & 15) >= 4 && ((op2 >>> 4) & 15) <= 6) {
+  if ((op & 0xffe0) === 0xf380 && (op2 & 0xff00) === 0x8800)
+    writeSpecial(core, op2 & 0xff, core.r[op & 15]);
+  else if (op === 0xf3ef && (op2 & 0xf000) === 0x8000)
+    core.r[(op2 >>> 8) & 15] = readSpecial(core, op2 & 0xff);
+  else if (
+    op === 0xf3bf &&
+    (op2 & 0xff0f) === 0x8f0f &&
+    ((op2 >>> 4) & 15) >= 4 &&
+    ((op2 >>> 4) & 15) <= 6
+  ) {
     // DSB, DMB, ISB: the model has no write buffer to drain.
   } else undefinedInstruction(core, op);
   core.pc = pc + 4;

@@ -27,7 +27,10 @@ export function assembler(name, lines) {
 /** Runs to the firmware's bkpt and returns its code. @param {Machine} machine @param {number} [limit] */
 export function finish(machine, limit = 50e6) {
   const stop = machine.run(limit);
-  if (stop.reason !== 'break') throw new Error(`expected a bkpt, got ${JSON.stringify(stop)}; ${machine.warnings.map((w) => w.why).join('; ')}`);
+  if (stop.reason !== 'break')
+    throw new Error(
+      `expected a bkpt, got ${JSON.stringify(stop)}; ${machine.warnings.map((w) => w.why).join('; ')}`,
+    );
   return stop.code;
 }
 
@@ -42,5 +45,8 @@ export function between(machine, from, to) {
 /** @param {Machine} machine @param {import('../src/machine.mjs').Place} place @param {number} [core] */
 export function reach(machine, place, core) {
   const stop = machine.runTo(place, machine.cycle + 10e6, core);
-  if (stop.reason !== 'stopped') throw new Error(`'${place}' not reached: ${JSON.stringify(stop)}; ${machine.warnings.map((w) => w.why).join('; ')}`);
+  if (stop.reason !== 'stopped')
+    throw new Error(
+      `'${place}' not reached: ${JSON.stringify(stop)}; ${machine.warnings.map((w) => w.why).join('; ')}`,
+    );
 }

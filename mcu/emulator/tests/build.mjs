@@ -8,7 +8,18 @@ import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, '..', '.build');
-const FLAGS = ['-mcpu=cortex-m0plus', '-mthumb', '-O2', '-g', '-Wall', '-Wextra', '-Werror', '-ffreestanding', '-nostdlib', '-fno-tree-loop-distribute-patterns'];
+const FLAGS = [
+  '-mcpu=cortex-m0plus',
+  '-mthumb',
+  '-O2',
+  '-g',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-ffreestanding',
+  '-nostdlib',
+  '-fno-tree-loop-distribute-patterns',
+];
 
 /**
  * Compiles C source text or a file of tests/fw with start.c.
@@ -16,18 +27,38 @@ const FLAGS = ['-mcpu=cortex-m0plus', '-mthumb', '-O2', '-g', '-Wall', '-Wextra'
  * @returns {string} path of the ELF
  */
 export function build({ file, source, memory = 'ram' }) {
-  const parts = ['fw/start.c', 'fw/fw.h', `fw/${memory}.ld`].map((name) => readFileSync(join(here, name), 'utf8'));
+  const parts = ['fw/start.c', 'fw/fw.h', `fw/${memory}.ld`].map((name) =>
+    readFileSync(join(here, name), 'utf8'),
+  );
   const text = source ?? readFileSync(join(here, 'fw', /** @type {string} */ (file)), 'utf8');
-  const key = createHash('sha256').update([...parts, text, memory, ...FLAGS].join('\0')).digest('hex').slice(0, 16);
+  const key = createHash('sha256')
+    .update([...parts, text, memory, ...FLAGS].join('\0'))
+    .digest('hex')
+    .slice(0, 16);
   mkdirSync(out, { recursive: true });
   const elf = join(out, `${key}.elf`);
   if (existsSync(elf)) return elf;
   const temporary = join(out, `${key}.${process.pid}.elf`);
   const inputs = [join(here, 'fw/start.c'), '-x', 'c', '-'];
-  execFileSync('arm-none-eabi-gcc', [...FLAGS, '-I', join(here, 'fw'), '-T', join(here, `fw/${memory}.ld`), '-Wl,--no-warn-rwx-segments', ...inputs, '-o', temporary, '-lgcc'], {
-    input: text,
-    stdio: ['pipe', 'inherit', 'inherit'],
-  });
+  execFileSync(
+    'arm-none-eabi-gcc',
+    [
+      ...FLAGS,
+      '-I',
+      join(here, 'fw'),
+      '-T',
+      join(here, `fw/${memory}.ld`),
+      '-Wl,--no-warn-rwx-segments',
+      ...inputs,
+      '-o',
+      temporary,
+      '-lgcc',
+    ],
+    {
+      input: text,
+      stdio: ['pipe', 'inherit', 'inherit'],
+    },
+  );
   renameSync(temporary, elf);
   return elf;
 }

@@ -7,14 +7,21 @@ import { boot, finish } from './bench.mjs';
 import { interference } from './interference.mjs';
 
 test('which bank an address is in: striped by word, non-striped by 64 KB, scratch X and Y (2.6.2)', () => {
-  assert.deepEqual([0x20000000, 0x20000004, 0x2000000b, 0x2000000c, 0x20000010].map(portOf), [0, 1, 2, 3, 0]);
-  assert.deepEqual([0x21000000, 0x2100fffc, 0x21010000, 0x21020004, 0x2103fffc].map(portOf), [0, 0, 1, 2, 3]);
+  assert.deepEqual(
+    [0x20000000, 0x20000004, 0x2000000b, 0x2000000c, 0x20000010].map(portOf),
+    [0, 1, 2, 3, 0],
+  );
+  assert.deepEqual(
+    [0x21000000, 0x2100fffc, 0x21010000, 0x21020004, 0x2103fffc].map(portOf),
+    [0, 0, 1, 2, 3],
+  );
   assert.deepEqual([0x20040000, 0x20040ffc, 0x20041000].map(portOf), [4, 4, 5]);
   assert.deepEqual([0x10000000, 0x13ffffff].map(portOf), [6, 6]);
 });
 
 test('the non-striped alias shows the words of its bank (2.6.2)', () => {
-  const m = boot(`int main(void) { for (uint32_t i = 0; i < 8; i++) REG(0x20030000 + 4 * i) = 100 + i;
+  const m =
+    boot(`int main(void) { for (uint32_t i = 0; i < 8; i++) REG(0x20030000 + 4 * i) = 100 + i;
     check(REG(0x2100c000) == 100 && REG(0x2100c004) == 104 && REG(0x2101c000) == 101 && REG(0x2103c004) == 107);
     *(volatile uint8_t *)0x2102c001 = 7; check(*(volatile uint8_t *)0x20030009 == 7); *(volatile uint16_t *)0x2102c002 = 0xabcd; check(REG(0x20030008) == 0xabcd0766); return 0; }`);
   assert.equal(finish(m), 0);
@@ -77,7 +84,9 @@ test('the XIP cache: a line of 8 bytes is missed once, 16 KB fit, two lines a se
 });
 
 test('XIP aliases: no-allocate leaves the cache as it was, no-cache never hits (2.6.3)', () => {
-  const bus = /** @type {import('../src/index.mjs').BusModel} */ (new Machine({ conflicts: true }).bus);
+  const bus = /** @type {import('../src/index.mjs').BusModel} */ (
+    new Machine({ conflicts: true }).bus
+  );
   assert.equal(bus.lookUp(0, 0x11000100), MISS_CYCLES);
   assert.equal(bus.lookUp(100, 0x10000100), MISS_CYCLES);
   assert.equal(bus.lookUp(200, 0x11000100), 0);
@@ -85,9 +94,16 @@ test('XIP aliases: no-allocate leaves the cache as it was, no-cache never hits (
 });
 
 test('a run from flash counts hits and misses where firmware reads them (2.6.3.6 CTR_HIT, CTR_ACC)', () => {
-  const m = boot('volatile uint32_t hit, acc; int main(void) { for (volatile int i = 0; i < 100; i++) {} hit = REG(0x1400000c); acc = REG(0x14000010); return 0; }', { conflicts: true, memory: 'flash' });
+  const m = boot(
+    'volatile uint32_t hit, acc; int main(void) { for (volatile int i = 0; i < 100; i++) {} hit = REG(0x1400000c); acc = REG(0x14000010); return 0; }',
+    { conflicts: true, memory: 'flash' },
+  );
   assert.equal(finish(m), 0);
-  assert.ok(m.read32('hit') > 100 && m.read32('acc') > m.read32('hit') && m.read32('acc') - m.read32('hit') < 60);
+  assert.ok(
+    m.read32('hit') > 100 &&
+      m.read32('acc') > m.read32('hit') &&
+      m.read32('acc') - m.read32('hit') < 60,
+  );
 });
 
 /** @param {Parameters<typeof interference>[0]} options */
@@ -130,4 +146,3 @@ test('with the model off nothing waits for anything', () => {
   const loop = interference({ work: 'fib', amount: 12, core1: 'loop', conflicts: false }).mean;
   assert.equal(idle, loop);
 });
-

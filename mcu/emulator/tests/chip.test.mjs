@@ -7,7 +7,9 @@ import { boot, finish, reach } from './bench.mjs';
 const IDLE = 'int main(void) { for (;;) wfe(); }';
 
 test('CPUID tells the cores apart, and core 1 starts by the handshake with its own SP and vectors (2.3.1.1, 2.8.2)', () => {
-  const m = boot('volatile uint32_t id[2] = {9, 9}, sp; static void core1(void) { id[1] = REG(SIO); __asm volatile("mov %0, sp" : "=r"(sp)); sev(); for (;;) wfe(); } int main(void) { id[0] = REG(SIO); start_core1(core1, 0x20041000); for (volatile int i = 0; i < 100; i++) {} return 0; }');
+  const m = boot(
+    'volatile uint32_t id[2] = {9, 9}, sp; static void core1(void) { id[1] = REG(SIO); __asm volatile("mov %0, sp" : "=r"(sp)); sev(); for (;;) wfe(); } int main(void) { id[0] = REG(SIO); start_core1(core1, 0x20041000); for (volatile int i = 0; i < 100; i++) {} return 0; }',
+  );
   assert.equal(finish(m), 0);
   assert.equal(m.read32('id'), 0);
   assert.equal(m.read32(m.address('id') + 4), 1);
@@ -36,7 +38,8 @@ test('PSM holds core 1 in reset and lets it start again; out of reset it sends a
 });
 
 test('core 1 starts the configured number of cycles after the last word', () => {
-  const source = 'void core1(void) { for (;;) wfe(); } int main(void) { start_core1(core1, 0x20041000); for (;;) wfe(); }';
+  const source =
+    'void core1(void) { for (;;) wfe(); } int main(void) { start_core1(core1, 0x20041000); for (;;) wfe(); }';
   const start = (/** @type {number} */ core1Delay) => {
     const m = boot(source, { core1Delay });
     reach(m, 'core1', 1);
@@ -120,7 +123,9 @@ test('each core has its own interpolators (2.3.1.6)', () => {
 });
 
 test('an alarm fires in the cycle TIMERAWL reaches it, and disarms (4.6.3)', () => {
-  const m = boot('void timer0(void) { REG(TIMER + 0x34) = 1; pin_high(2); } int main(void) { pin_out(2); NVIC_ISER = 1; REG(TIMER + 0x38) = 1; REG(TIMER + 0x10) = 40; while (REG(TIMER + 0x20) & 1) wfi(); return 0; }');
+  const m = boot(
+    'void timer0(void) { REG(TIMER + 0x34) = 1; pin_high(2); } int main(void) { pin_out(2); NVIC_ISER = 1; REG(TIMER + 0x38) = 1; REG(TIMER + 0x10) = 40; while (REG(TIMER + 0x20) & 1) wfi(); return 0; }',
+  );
   let pended = 0;
   const pend = m.cores[0].pend.bind(m.cores[0]);
   m.cores[0].pend = (bits) => {
@@ -132,7 +137,8 @@ test('an alarm fires in the cycle TIMERAWL reaches it, and disarms (4.6.3)', () 
 });
 
 test('an alarm in the past fires after a full turn, one set to now is missed or fires as configured (4.6.3)', () => {
-  const source = (/** @type {string} */ target) => `volatile uint32_t fired; void timer0(void) { REG(TIMER + 0x34) = 1; fired = 1; } int main(void) { NVIC_ISER = 1; REG(TIMER + 0x38) = 1; uint32_t now = REG(TIMER + 0x28); while (REG(TIMER + 0x28) == now) {} now = REG(TIMER + 0x28); REG(TIMER + 0x10) = ${target}; while (!fired) wfi(); return 0; }`;
+  const source = (/** @type {string} */ target) =>
+    `volatile uint32_t fired; void timer0(void) { REG(TIMER + 0x34) = 1; fired = 1; } int main(void) { NVIC_ISER = 1; REG(TIMER + 0x38) = 1; uint32_t now = REG(TIMER + 0x28); while (REG(TIMER + 0x28) == now) {} now = REG(TIMER + 0x28); REG(TIMER + 0x10) = ${target}; while (!fired) wfi(); return 0; }`;
   const past = boot(source('now - 1'));
   assert.equal(past.run(125e6 * 4000).reason, 'limit');
   assert.equal(finish(past, 125e6 * 4400), 0);
@@ -144,14 +150,17 @@ test('an alarm in the past fires after a full turn, one set to now is missed or 
 });
 
 test('TIMELR latches TIMEHR; TIMEHW and TIMELW set the time; the low word wraps (4.6.2)', () => {
-  const m = boot('volatile uint32_t h, l; int main(void) { REG(TIMER + 4) = 0xfffffffe; REG(TIMER) = 6; while (REG(TIMER + 0x24) == 6) {} l = REG(TIMER + 0x0c); h = REG(TIMER + 0x08); return 0; }');
+  const m = boot(
+    'volatile uint32_t h, l; int main(void) { REG(TIMER + 4) = 0xfffffffe; REG(TIMER) = 6; while (REG(TIMER + 0x24) == 6) {} l = REG(TIMER + 0x0c); h = REG(TIMER + 0x08); return 0; }',
+  );
   assert.equal(finish(m), 0);
   assert.equal(m.read32('h'), 7);
   assert.ok(m.read32('l') < 3);
 });
 
 test('an armed alarm can be disarmed, and PAUSE stops the counter (4.6.3, 4.6.5)', () => {
-  const m = boot(`int main(void) { NVIC_ISER = 1; REG(TIMER + 0x38) = 1; REG(TIMER + 0x10) = 20; check(REG(TIMER + 0x20) == 1); REG(TIMER + 0x20) = 1; check(REG(TIMER + 0x20) == 0);
+  const m =
+    boot(`int main(void) { NVIC_ISER = 1; REG(TIMER + 0x38) = 1; REG(TIMER + 0x10) = 20; check(REG(TIMER + 0x20) == 1); REG(TIMER + 0x20) = 1; check(REG(TIMER + 0x20) == 0);
     REG(TIMER + 0x30) = 1; uint32_t t = REG(TIMER + 0x28); for (volatile int i = 0; i < 2000; i++) {} check(REG(TIMER + 0x28) == t); REG(TIMER + 0x30) = 0; for (volatile int i = 0; i < 200; i++) {} check(REG(TIMER + 0x28) > t); return 0; }`);
   assert.equal(finish(m), 0);
 });
@@ -168,21 +177,32 @@ test('pin interrupts: edges latch once, levels follow, each core has its own ena
   const m = boot(`
     volatile uint32_t edges, low; void io_bank0(void) { low |= REG(IO_BANK0 + 0x120 + 4) & 0xf; REG(IO_BANK0 + 0xf0 + 4) = 0xc; edges++; }
     int main(void) { REG(IO_BANK0 + 8 * 8 + 4) = 5; REG(IO_BANK0 + 0x100 + 4) = 0x8; NVIC_ISER = 1u << 13; while (edges < 2) wfi(); return 0; }`);
-  for (const [cycle, level] of [[3000, 1], [4000, 1], [5000, 0], [6000, 1]]) m.at(cycle, () => m.drive(8, /** @type {0 | 1} */ (level)));
+  for (const [cycle, level] of [
+    [3000, 1],
+    [4000, 1],
+    [5000, 0],
+    [6000, 1],
+  ])
+    m.at(cycle, () => m.drive(8, /** @type {0 | 1} */ (level)));
   assert.equal(finish(m), 0);
   assert.equal(m.read32('low'), 8 | 0);
   assert.ok(m.cores[0].t > 6000 && m.cores[0].t < 6200);
 });
 
 test('a pad: pull-up when nobody drives it, an output read back, a short recorded (2.19.4)', () => {
-  const m = boot(`volatile uint32_t in[3]; int main(void) { REG(0x4001c004 + 4 * 9) = 0x5a; REG(IO_BANK0 + 8 * 9 + 4) = 5; in[0] = REG(SIO + 4) >> 9 & 1; pin_out(10); pin_high(10); in[1] = REG(SIO + 4) >> 10 & 1; wfe(); in[2] = REG(SIO + 4) >> 9 & 1; return 0; }`);
+  const m = boot(
+    `volatile uint32_t in[3]; int main(void) { REG(0x4001c004 + 4 * 9) = 0x5a; REG(IO_BANK0 + 8 * 9 + 4) = 5; in[0] = REG(SIO + 4) >> 9 & 1; pin_out(10); pin_high(10); in[1] = REG(SIO + 4) >> 10 & 1; wfe(); in[2] = REG(SIO + 4) >> 9 & 1; return 0; }`,
+  );
   m.at(5000, () => {
     m.drive(9, 0);
     m.drive(10, 0);
     m.cores[0].signalEvent();
   });
   assert.equal(finish(m), 0);
-  assert.deepEqual([0, 4, 8].map((o) => m.read32(m.address('in') + o)), [1, 1, 0]);
+  assert.deepEqual(
+    [0, 4, 8].map((o) => m.read32(m.address('in') + o)),
+    [1, 1, 0],
+  );
   assert.deepEqual(m.pins.shorts, [{ pin: 10, cycle: 5000 }]);
 });
 
@@ -227,7 +247,12 @@ const squareWave = (divider, delay) => `int main(void) {
   REG(${PIO}u + 0xc8) = ${divider}; REG(${PIO}u + 0xcc) = 2u << 12 | 1u << 7; REG(${PIO}u + 0xdc) = 1u << 26 | 3u << 5; REG(${PIO}u) = 1; for (;;) wfe(); }`;
 
 test('PIO runs in lock-step with clk_sys through its clock divider (3.5.5)', () => {
-  for (const [divider, delay, half] of /** @type {[string, number, number][]} */ ([['1u << 16', 0, 1], ['10u << 16', 0, 10], ['5u << 16', 3, 20], ['1000u << 16', 31, 32000]])) {
+  for (const [divider, delay, half] of /** @type {[string, number, number][]} */ ([
+    ['1u << 16', 0, 1],
+    ['10u << 16', 0, 10],
+    ['5u << 16', 3, 20],
+    ['1000u << 16', 31, 32000],
+  ])) {
     const m = boot(squareWave(divider, delay));
     /** @type {number[]} */
     const edges = [];
@@ -262,7 +287,10 @@ test('a PIO machine stalled on PULL goes on at its next tick, on a pin after the
   m.at(4000, () => m.cores[0].signalEvent());
   m.at(6000, () => m.drive(8, 1));
   m.run(8000);
-  assert.deepEqual(edges, [[1, 6004], [0, 6005]]);
+  assert.deepEqual(edges, [
+    [1, 6004],
+    [0, 6005],
+  ]);
 });
 
 test('PIO interrupts reach the core: a non-empty receive FIFO (3.6)', () => {
@@ -292,7 +320,8 @@ test('clocks: clk_sys from the PLL changes the length of a cycle, not the micros
 });
 
 test('two runs of one image make the same edges; another offset of core 1 makes others', () => {
-  const source = 'static void core1(void) { for (;;) { pin_high(3); for (volatile int i = 0; i < 7; i++) {} pin_low(3); } } int main(void) { pin_out(2); pin_out(3); start_core1(core1, 0x20041000); for (;;) { pin_high(2); for (volatile int i = 0; i < 11; i++) {} pin_low(2); } }';
+  const source =
+    'static void core1(void) { for (;;) { pin_high(3); for (volatile int i = 0; i < 7; i++) {} pin_low(3); } } int main(void) { pin_out(2); pin_out(3); start_core1(core1, 0x20041000); for (;;) { pin_high(2); for (volatile int i = 0; i < 11; i++) {} pin_low(2); } }';
   const digest = (/** @type {number} */ core1Delay, /** @type {boolean} */ conflicts) => {
     const m = boot(source, { core1Delay, conflicts });
     m.run(200000);

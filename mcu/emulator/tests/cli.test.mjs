@@ -16,7 +16,9 @@ after(() => rmSync(directory, { recursive: true }));
 
 /** @param {...string} args */
 function weft(...args) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [command, ...args], { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [command, ...args], {
+    encoding: 'utf8',
+  });
   return { status, stdout, stderr };
 }
 
@@ -26,10 +28,17 @@ const hello = build({
     __attribute__((noinline)) void busy(int n) { for (volatile int i = 0; i < n; i++) {} }
     int main(void) { pin_out(2); for (int i = 0; i < 3; i++) { pin_high(2); busy(100); pin_low(2); busy(20); } say("hello\\n"); busy(1000); say("done\\n"); return 0; }`,
 });
-const forever = build({ source: '#include "fw.h"\nint main(void) { pin_out(4); for (;;) { pin_high(4); pin_low(4); } }' });
-const failing = build({ source: '#include "fw.h"\nint main(void) { __asm volatile("bkpt 3"); return 0; }' });
+const forever = build({
+  source: '#include "fw.h"\nint main(void) { pin_out(4); for (;;) { pin_high(4); pin_low(4); } }',
+});
+const failing = build({
+  source: '#include "fw.h"\nint main(void) { __asm volatile("bkpt 3"); return 0; }',
+});
 const asleep = build({ source: '#include "fw.h"\nint main(void) { for (;;) wfi(); }' });
-const echo = build({ source: '#include "fw.h"\nint main(void) { for (;;) { while (REG(UART0 + 0x18) & 1 << 4) {} uint32_t c = REG(UART0) & 0xff; REG(UART0) = c; if (c == \'.\') return 0; } }' });
+const echo = build({
+  source:
+    '#include "fw.h"\nint main(void) { for (;;) { while (REG(UART0 + 0x18) & 1 << 4) {} uint32_t c = REG(UART0) & 0xff; REG(UART0) = c; if (c == \'.\') return 0; } }',
+});
 
 test('run shows the UART on stdout and ends with the firmware', () => {
   const r = weft('run', hello);
@@ -66,20 +75,32 @@ test('--trace writes VCD: header, first levels, edges in order with their nanose
   assert.equal(weft('run', hello, '--trace', file, '--pins', '2,3').status, 0);
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   assert.ok(lines.includes('$timescale 1 ns $end'));
-  assert.deepEqual(lines.filter((l) => l.startsWith('$var')), ['$var wire 1 # gpio2 $end', '$var wire 1 $ gpio3 $end']);
+  assert.deepEqual(
+    lines.filter((l) => l.startsWith('$var')),
+    ['$var wire 1 # gpio2 $end', '$var wire 1 $ gpio3 $end'],
+  );
   const dump = lines.indexOf('$dumpvars');
   assert.deepEqual(lines.slice(dump + 1, dump + 4), ['0#', '0$', '$end']);
   const body = lines.slice(dump + 4);
   const times = body.filter((l) => l.startsWith('#')).map((l) => Number(l.slice(1)));
-  assert.deepEqual([...times].sort((a, b) => a - b), times);
+  assert.deepEqual(
+    [...times].sort((a, b) => a - b),
+    times,
+  );
   assert.ok(times.every((t) => t % 8 === 0));
-  assert.deepEqual(body.filter((l) => !l.startsWith('#')), ['1#', '0#', '1#', '0#', '1#', '0#']);
+  assert.deepEqual(
+    body.filter((l) => !l.startsWith('#')),
+    ['1#', '0#', '1#', '0#', '1#', '0#'],
+  );
 });
 
 test('--profile adds every awake cycle up, by function', () => {
   const r = weft('run', hello, '--profile', '--json', '--no-uart');
   const { profile, cores } = JSON.parse(r.stdout);
-  const total = profile.reduce((/** @type {number} */ sum, /** @type {{ total: number }} */ row) => sum + row.total, 0);
+  const total = profile.reduce(
+    (/** @type {number} */ sum, /** @type {{ total: number }} */ row) => sum + row.total,
+    0,
+  );
   assert.equal(total, cores[0].cycles);
   assert.equal(profile[0].name, 'busy');
   assert.equal(profile[0].calls, 7);
@@ -94,24 +115,31 @@ test('--input reaches the UART', () => {
 
 test('--uart-socket: a program at the other end of the line, one at a time, and a run without a limit', async () => {
   const path = join(directory, 'uart.sock');
-  const child = spawn(process.execPath, [command, 'run', echo, '--uart-socket', path, '--quiet', '--no-uart'], { stdio: 'inherit' });
+  const child = spawn(
+    process.execPath,
+    [command, 'run', echo, '--uart-socket', path, '--quiet', '--no-uart'],
+    { stdio: 'inherit' },
+  );
   const ended = new Promise((resolve) => child.on('exit', resolve));
   /** @returns {Promise<import('node:net').Socket>} */
   const plugged = async () => {
     for (;;) {
       const socket = connect(path);
-      const there = await new Promise((resolve) => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)));
+      const there = await new Promise((resolve) =>
+        socket.once('connect', () => resolve(true)).once('error', () => resolve(false)),
+      );
       if (there) return socket;
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
   const first = await plugged();
   /** @param {import('node:net').Socket} socket @param {string} text */
-  const says = (socket, text) => new Promise((resolve) => {
-    let said = '';
-    socket.on('data', (data) => void ((said += data) === text && resolve(said)));
-    socket.write(text);
-  });
+  const says = (socket, text) =>
+    new Promise((resolve) => {
+      let said = '';
+      socket.on('data', (data) => void ((said += data) === text && resolve(said)));
+      socket.write(text);
+    });
   await says(first, 'one');
   const second = await plugged();
   await new Promise((resolve) => second.on('close', resolve)); // turned away
@@ -137,33 +165,76 @@ test('a socket that cannot be made is status 2', () => {
 });
 
 test('--max-cycles and --max-us end a run that does not end', () => {
-  assert.equal(JSON.parse(weft('run', forever, '--max-cycles', '10_000', '--json', '--quiet').stdout).cycles, 10000);
-  assert.equal(JSON.parse(weft('run', forever, '--max-us', '80', '--json', '--quiet').stdout).cycles, 10000);
+  assert.equal(
+    JSON.parse(weft('run', forever, '--max-cycles', '10_000', '--json', '--quiet').stdout).cycles,
+    10000,
+  );
+  assert.equal(
+    JSON.parse(weft('run', forever, '--max-us', '80', '--json', '--quiet').stdout).cycles,
+    10000,
+  );
 });
 
 test('a failing firmware is exit status 1 with its reason in one line', () => {
-  assert.deepEqual(weft('run', failing, '--quiet'), { status: 1, stdout: '', stderr: 'weft-rp2040: the firmware stopped with bkpt 3 on core 0\n' });
-  assert.deepEqual(weft('run', asleep, '--quiet'), { status: 1, stdout: '', stderr: 'weft-rp2040: both cores sleep and nothing is set to wake them\n' });
+  assert.deepEqual(weft('run', failing, '--quiet'), {
+    status: 1,
+    stdout: '',
+    stderr: 'weft-rp2040: the firmware stopped with bkpt 3 on core 0\n',
+  });
+  assert.deepEqual(weft('run', asleep, '--quiet'), {
+    status: 1,
+    stdout: '',
+    stderr: 'weft-rp2040: both cores sleep and nothing is set to wake them\n',
+  });
 });
 
 test('an image that cannot run is exit status 1, with the reason, also where its own handlers end in bkpt 0 as the pico-sdk does', () => {
-  const sdk = 'void hardfault(void) { __asm volatile("bkpt 0"); } void timer0(void) { __asm volatile("bkpt 0"); }';
-  const exit = '__attribute__((noinline, noreturn)) void _exit(int status) { (void)status; for (;;) __asm volatile("bkpt 0"); }';
+  const sdk =
+    'void hardfault(void) { __asm volatile("bkpt 0"); } void timer0(void) { __asm volatile("bkpt 0"); }';
+  const exit =
+    '__attribute__((noinline, noreturn)) void _exit(int status) { (void)status; for (;;) __asm volatile("bkpt 0"); }';
   /** @type {[string, RegExp | null][]} */
   const rows = [
-    [`${sdk} int main(void) { ((void (*)(void))0x20001000)(); return 0; }`, /core 0 is in HardFault: branch to ARM state/],
-    [`${sdk} int main(void) { ((void (*)(void))1)(); return 0; }`, /core 0 is in HardFault: .*null function pointer/],
-    ['void hardfault(void) { for (;;) {} } int main(void) { REG(0x70000000) = 1; return 0; }', /core 0 is in HardFault: write to unmapped address at 0x70000000/],
-    [`${sdk} int main(void) { NVIC_ISER = 1; NVIC_ISPR = 1; return 0; }`, /bkpt 0 on core 0 in the handler of interrupt 0/],
-    [`${sdk} void core1(void) { ((void (*)(void))1)(); } int main(void) { start_core1(core1, 0x20041000); for (;;) wfe(); }`, /core 1 is in HardFault/],
+    [
+      `${sdk} int main(void) { ((void (*)(void))0x20001000)(); return 0; }`,
+      /core 0 is in HardFault: branch to ARM state/,
+    ],
+    [
+      `${sdk} int main(void) { ((void (*)(void))1)(); return 0; }`,
+      /core 0 is in HardFault: .*null function pointer/,
+    ],
+    [
+      'void hardfault(void) { for (;;) {} } int main(void) { REG(0x70000000) = 1; return 0; }',
+      /core 0 is in HardFault: write to unmapped address at 0x70000000/,
+    ],
+    [
+      `${sdk} int main(void) { NVIC_ISER = 1; NVIC_ISPR = 1; return 0; }`,
+      /bkpt 0 on core 0 in the handler of interrupt 0/,
+    ],
+    [
+      `${sdk} void core1(void) { ((void (*)(void))1)(); } int main(void) { start_core1(core1, 0x20041000); for (;;) wfe(); }`,
+      /core 1 is in HardFault/,
+    ],
     [`${exit} int main(void) { _exit(3); }`, /called exit\(3\) on core 0/],
     [`${exit} int main(void) { _exit(0); }`, null],
-    ['int main(void) { REG(0x40058000) = 1u << 31; for (;;) wfi(); }', /the watchdog resets the chip/],
-    ['int main(void) { volatile uintptr_t rom = 0; uint16_t *t = (uint16_t *)(uintptr_t)*(uint16_t *)(rom + 0x14); ' +
-      "for (; t[0] != ('U' | 'B' << 8); t += 2) {} ((void (*)(uint32_t, uint32_t))(uintptr_t)t[1])(0, 0); for (;;) wfi(); }", /asks for the USB boot loader/],
+    [
+      'int main(void) { REG(0x40058000) = 1u << 31; for (;;) wfi(); }',
+      /the watchdog resets the chip/,
+    ],
+    [
+      'int main(void) { volatile uintptr_t rom = 0; uint16_t *t = (uint16_t *)(uintptr_t)*(uint16_t *)(rom + 0x14); ' +
+        "for (; t[0] != ('U' | 'B' << 8); t += 2) {} ((void (*)(uint32_t, uint32_t))(uintptr_t)t[1])(0, 0); for (;;) wfi(); }",
+      /asks for the USB boot loader/,
+    ],
   ];
   for (const [source, message] of rows) {
-    const r = weft('run', build({ source: `#include "fw.h"\n${source}` }), '--quiet', '--max-cycles', '100000');
+    const r = weft(
+      'run',
+      build({ source: `#include "fw.h"\n${source}` }),
+      '--quiet',
+      '--max-cycles',
+      '100000',
+    );
     assert.equal(r.status, message ? 1 : 0, source + r.stderr);
     assert.match(r.stderr, message ?? /^$/);
     assert.ok(r.stderr.split('\n').length <= 2, r.stderr);
@@ -172,7 +243,11 @@ test('an image that cannot run is exit status 1, with the reason, also where its
 
 test('Ctrl-C ends the run with a complete trace and status 130', async () => {
   const file = join(directory, 'c.vcd');
-  const child = spawn(process.execPath, [command, 'run', forever, '--max-cycles', '1e12', '--trace', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(
+    process.execPath,
+    [command, 'run', forever, '--max-cycles', '1e12', '--trace', file],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
   let errors = '';
   child.stderr.on('data', (data) => (errors += data));
   const grown = () => {
@@ -195,7 +270,10 @@ test('Ctrl-C ends the run with a complete trace and status 130', async () => {
 test('info tells format, segments, start and symbols', () => {
   const r = weft('info', hello);
   assert.equal(r.status, 0);
-  assert.match(r.stdout, /elf, \d+ bytes\n {2}0x20000000 .*\n {2}starts by the vector table at 0x20000000\n {2}\d+ symbols, \d+ functions\n/);
+  assert.match(
+    r.stdout,
+    /elf, \d+ bytes\n {2}0x20000000 .*\n {2}starts by the vector table at 0x20000000\n {2}\d+ symbols, \d+ functions\n/,
+  );
   assert.equal(JSON.parse(weft('info', hello, '--json').stdout).format, 'elf');
 });
 
@@ -228,5 +306,14 @@ test('bad usage is status 2 and one line that says what to do', () => {
 test('help names every option', () => {
   const r = weft('--help');
   assert.equal(r.status, 0);
-  for (const option of ['--trace', '--profile', '--max-cycles', '--until-uart', '--conflicts', '--uart', '--json']) assert.ok(r.stdout.includes(option));
+  for (const option of [
+    '--trace',
+    '--profile',
+    '--max-cycles',
+    '--until-uart',
+    '--conflicts',
+    '--uart',
+    '--json',
+  ])
+    assert.ok(r.stdout.includes(option));
 });

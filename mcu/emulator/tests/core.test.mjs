@@ -8,7 +8,12 @@ import { ENTRY_CYCLES, EXIT_CYCLES } from '../src/index.mjs';
 const PEND = (/** @type {number} */ irq) => `NVIC_ISPR = 1u << ${irq};`;
 
 test('WFE with the event register set clears it and goes on; the second one sleeps (ARMv6-M B1.5.18)', () => {
-  const m = boot(assembler('code', 'sev\nwfe\n.global after_first\nafter_first: nop\nwfe\n.global after_second\nafter_second: bkpt 0') + 'int main(void){ code(); return 0; }');
+  const m = boot(
+    assembler(
+      'code',
+      'sev\nwfe\n.global after_first\nafter_first: nop\nwfe\n.global after_second\nafter_second: bkpt 0',
+    ) + 'int main(void){ code(); return 0; }',
+  );
   reach(m, 'after_first');
   const stop = m.run(m.cycle + 10000);
   assert.equal(stop.reason, 'deadlock');
@@ -32,7 +37,8 @@ test('exception entry and return set the event register (ARMv6-M B1.5.18)', () =
 });
 
 test('SEVONPEND: a pending but disabled interrupt ends WFE; without it the core sleeps on (ARMv6-M B3.2.7)', () => {
-  const source = (/** @type {number} */ scr) => `int main(void) { SCR = ${scr}; sev(); wfe(); wfe(); return 0; }`;
+  const source = (/** @type {number} */ scr) =>
+    `int main(void) { SCR = ${scr}; sev(); wfe(); wfe(); return 0; }`;
   const awake = boot(source(16));
   awake.at(5000, () => awake.cores[0].setLine(5, true));
   assert.equal(finish(awake), 0);
@@ -71,7 +77,9 @@ test('WFI is not woken by a disabled interrupt or by an event (ARMv6-M B1.5.19)'
 });
 
 test('WFI in a handler is not woken by an interrupt of the same priority (ARMv6-M B1.5.19)', () => {
-  const m = boot(`void timer0(void) { wfi(); __asm("bkpt 3"); } void timer1(void) {} int main(void) { NVIC_ISER = 3; ${PEND(0)} return 0; }`);
+  const m = boot(
+    `void timer0(void) { wfi(); __asm("bkpt 3"); } void timer1(void) {} int main(void) { NVIC_ISER = 3; ${PEND(0)} return 0; }`,
+  );
   m.at(4000, () => m.cores[0].pend(2));
   assert.equal(m.run(100000).reason, 'deadlock');
 });
@@ -97,9 +105,18 @@ test('a level still high at the return from its handler is pending again (ARMv6-
 });
 
 test('ICPR clears a latched pulse but not a line that is still high (ARMv6-M B3.4.6)', () => {
-  const m = boot('volatile uint32_t pulse, level; int main(void) { wfe(); NVIC_ICPR = 2; pulse = NVIC_ISPR; wfe(); wfe(); NVIC_ICPR = 2; level = NVIC_ISPR; return 0; }');
-  m.at(3000, () => { m.cores[0].setLine(1, true); m.cores[0].setLine(1, false); m.cores[0].signalEvent(); });
-  m.at(4000, () => { m.cores[0].setLine(1, true); m.cores[0].signalEvent(); });
+  const m = boot(
+    'volatile uint32_t pulse, level; int main(void) { wfe(); NVIC_ICPR = 2; pulse = NVIC_ISPR; wfe(); wfe(); NVIC_ICPR = 2; level = NVIC_ISPR; return 0; }',
+  );
+  m.at(3000, () => {
+    m.cores[0].setLine(1, true);
+    m.cores[0].setLine(1, false);
+    m.cores[0].signalEvent();
+  });
+  m.at(4000, () => {
+    m.cores[0].setLine(1, true);
+    m.cores[0].signalEvent();
+  });
   m.at(5000, () => m.cores[0].signalEvent());
   assert.equal(finish(m), 0);
   assert.equal(m.read32('pulse'), 0);
@@ -107,7 +124,14 @@ test('ICPR clears a latched pulse but not a line that is still high (ARMv6-M B3.
 });
 
 test(`an interrupt reaches its handler after ${ENTRY_CYCLES} cycles and its return costs ${EXIT_CYCLES} more (Cortex-M0+ TRM 1.1)`, () => {
-  const m = boot(assembler('timer0', 'bx lr') + assembler('code', 'ldr r0, =0xe000e200\nmovs r1, #1\nnop\nnop\n.global pending\npending: str r1, [r0]\n.global back\nback: nop\nbx lr') + 'int main(void) { NVIC_ISER = 1; code(); return 0; }');
+  const m = boot(
+    assembler('timer0', 'bx lr') +
+      assembler(
+        'code',
+        'ldr r0, =0xe000e200\nmovs r1, #1\nnop\nnop\n.global pending\npending: str r1, [r0]\n.global back\nback: nop\nbx lr',
+      ) +
+      'int main(void) { NVIC_ISER = 1; code(); return 0; }',
+  );
   reach(m, 'pending');
   const began = m.cores[0].t;
   reach(m, 'timer0');
@@ -153,7 +177,10 @@ test('the frame: r0-r3, r12, lr, return address, xPSR on an 8-byte boundary (ARM
   const m = boot(
     assembler('timer0', 'mov r0, sp\nldr r1, =frame\nstr r0, [r1]\nbkpt 0') +
       'volatile uint32_t frame;' +
-      assembler('code', 'sub sp, #4\nmovs r0, #10\nmovs r1, #11\nmovs r2, #12\nmovs r3, #13\nldr r4, =0xe000e200\nmovs r5, #1\n.global at\nat: str r5, [r4]\n.global back\nback: nop') +
+      assembler(
+        'code',
+        'sub sp, #4\nmovs r0, #10\nmovs r1, #11\nmovs r2, #12\nmovs r3, #13\nldr r4, =0xe000e200\nmovs r5, #1\n.global at\nat: str r5, [r4]\n.global back\nback: nop',
+      ) +
       'int main(void) { NVIC_ISER = 1; code(); return 0; }',
   );
   reach(m, 'at');
@@ -162,7 +189,10 @@ test('the frame: r0-r3, r12, lr, return address, xPSR on an 8-byte boundary (ARM
   const frame = m.read32('frame');
   assert.equal(frame % 8, 0);
   assert.equal(frame, ((sp - 32) & ~4) >>> 0);
-  assert.deepEqual([0, 1, 2, 3].map((i) => m.read32(frame + 4 * i)), [10, 11, 12, 13]);
+  assert.deepEqual(
+    [0, 1, 2, 3].map((i) => m.read32(frame + 4 * i)),
+    [10, 11, 12, 13],
+  );
   assert.equal(m.read32(frame + 24), m.address('back'));
   assert.equal((m.read32(frame + 28) >>> 9) & 1, (sp >>> 2) & 1);
 });
@@ -174,9 +204,13 @@ test('SysTick counts RELOAD + 1 cycles, sets COUNTFLAG and wakes WFE (ARMv6-M B3
     int main(void) { REG(0xe000e014) = 999; REG(0xe000e018) = 0; REG(0xe000e010) = 7; while (ticks < 5) wfe(); return 0; }`);
   /** @type {number[]} */
   const entries = [];
-  m.cores[0].onException = (core, exception, entry) => void (entry && exception === 15 && entries.push(core.t));
+  m.cores[0].onException = (core, exception, entry) =>
+    void (entry && exception === 15 && entries.push(core.t));
   assert.equal(finish(m), 0);
-  assert.deepEqual(entries.slice(1).map((t, i) => t - entries[i]), [1000, 1000, 1000, 1000]);
+  assert.deepEqual(
+    entries.slice(1).map((t, i) => t - entries[i]),
+    [1000, 1000, 1000, 1000],
+  );
 });
 
 test('SysTick reads: the value counts down and a write clears it and COUNTFLAG (ARMv6-M B3.3.5)', () => {
@@ -191,15 +225,26 @@ test('SysTick reads: the value counts down and a write clears it and COUNTFLAG (
 });
 
 test('an unaligned access, an unmapped address and an undefined instruction each take HardFault (ARMv6-M B1.5.6, A3.2.1)', () => {
-  for (const bad of ['__asm volatile("str %0, [%0]" ::"l"(0x20000001));', '(void)*(volatile uint32_t *)0x30000000;', '__asm volatile("udf 0");', '((void (*)(void))0x40000001)();', '((void (*)(void))1)();', '*(volatile uint32_t *)0x10000000 = 1;']) {
-    const m = boot(`void hardfault(void) { __asm volatile("bkpt 7"); } int main(void) { ${bad} return 0; }`);
+  for (const bad of [
+    '__asm volatile("str %0, [%0]" ::"l"(0x20000001));',
+    '(void)*(volatile uint32_t *)0x30000000;',
+    '__asm volatile("udf 0");',
+    '((void (*)(void))0x40000001)();',
+    '((void (*)(void))1)();',
+    '*(volatile uint32_t *)0x10000000 = 1;',
+  ]) {
+    const m = boot(
+      `void hardfault(void) { __asm volatile("bkpt 7"); } int main(void) { ${bad} return 0; }`,
+    );
     assert.equal(finish(m), 7, bad);
     assert.equal(m.warnings.length, 1, bad);
   }
 });
 
 test('a fault inside HardFault locks the core up and ends the run (ARMv6-M B1.5.14)', () => {
-  const m = boot('void hardfault(void) { __asm volatile("str %0, [%0]" ::"l"(0x20000001)); } int main(void) { __asm volatile("udf 0"); return 0; }');
+  const m = boot(
+    'void hardfault(void) { __asm volatile("str %0, [%0]" ::"l"(0x20000001)); } int main(void) { __asm volatile("udf 0"); return 0; }',
+  );
   const stop = m.run(1e6);
   assert.equal(stop.reason, 'lockup');
   assert.match(String(stop.why), /unaligned word write at 0x20000001/);
@@ -208,22 +253,54 @@ test('a fault inside HardFault locks the core up and ends the run (ARMv6-M B1.5.
 test('cycle counts of the instruction set (Cortex-M0+ TRM table 3-1; RP2040 2.1.3, 2.3.1)', () => {
   /** @type {[string, number][]} */
   const rows = [
-    ['nop', 1], ['movs r1, #1', 1], ['muls r1, r2, r1', 1], ['adds r1, r1, r2', 1], ['ldr r1, [r4]', 2], ['str r1, [r4]', 2], ['ldrb r1, [r4]', 2],
-    ['ldmia r4!, {r1, r2, r3}', 4], ['stmia r4!, {r1, r2, r3}', 4], ['push {r1, r2, lr}', 4], ['push {r1}', 2], ['sub sp, #8', 1],
-    ['b 1f\n1:', 2], ['beq 1f\n1:', 1], ['bne 1f\n1:', 2], ['mrs r1, primask', 3], ['msr apsr_nzcvq, r1', 3], ['dmb', 3], ['isb', 3], ['cpsid i', 1], ['cpsie i', 1],
-    ['ldr r1, [r5]', 1], ['str r1, [r5, #0x14]', 1], ['ldr r1, [r6]', 4], ['str r1, [r6, #0x34]', 5], ['bl 1f\n1:', 3], ['sev', 1],
+    ['nop', 1],
+    ['movs r1, #1', 1],
+    ['muls r1, r2, r1', 1],
+    ['adds r1, r1, r2', 1],
+    ['ldr r1, [r4]', 2],
+    ['str r1, [r4]', 2],
+    ['ldrb r1, [r4]', 2],
+    ['ldmia r4!, {r1, r2, r3}', 4],
+    ['stmia r4!, {r1, r2, r3}', 4],
+    ['push {r1, r2, lr}', 4],
+    ['push {r1}', 2],
+    ['sub sp, #8', 1],
+    ['b 1f\n1:', 2],
+    ['beq 1f\n1:', 1],
+    ['bne 1f\n1:', 2],
+    ['mrs r1, primask', 3],
+    ['msr apsr_nzcvq, r1', 3],
+    ['dmb', 3],
+    ['isb', 3],
+    ['cpsid i', 1],
+    ['cpsie i', 1],
+    ['ldr r1, [r5]', 1],
+    ['str r1, [r5, #0x14]', 1],
+    ['ldr r1, [r6]', 4],
+    ['str r1, [r6, #0x34]', 5],
+    ['bl 1f\n1:', 3],
+    ['sev', 1],
   ];
   for (const [line, cycles] of rows) {
     const m = boot(
-      assembler('code', `push {r4, r5, r6, r7, lr}\nldr r4, =0x20010000\nldr r5, =0xd0000000\nldr r6, =0x40054000\nmovs r1, #1\n.global from\nfrom: ${line}\n.global to\nto: bkpt 0`) +
-        'int main(void) { code(); return 0; }',
+      assembler(
+        'code',
+        `push {r4, r5, r6, r7, lr}\nldr r4, =0x20010000\nldr r5, =0xd0000000\nldr r6, =0x40054000\nmovs r1, #1\n.global from\nfrom: ${line}\n.global to\nto: bkpt 0`,
+      ) + 'int main(void) { code(); return 0; }',
     );
     assert.equal(between(m, 'from', 'to'), cycles, line);
   }
 });
 
 test('POP with the PC takes 3 + N cycles, BX and BLX 2 (Cortex-M0+ TRM table 3-1)', () => {
-  const m = boot(assembler('leaf', 'bx lr') + assembler('code', 'push {r4, lr}\nldr r4, =leaf\n.global call\ncall: blx r4\n.global back\nback: nop\n.global out\nout: pop {r4, pc}') + 'int main(void) { code(); __asm volatile(".global home\\nhome: nop"); return 0; }');
+  const m = boot(
+    assembler('leaf', 'bx lr') +
+      assembler(
+        'code',
+        'push {r4, lr}\nldr r4, =leaf\n.global call\ncall: blx r4\n.global back\nback: nop\n.global out\nout: pop {r4, pc}',
+      ) +
+      'int main(void) { code(); __asm volatile(".global home\\nhome: nop"); return 0; }',
+  );
   assert.equal(between(m, 'call', 'leaf'), 2);
   reach(m, 'back');
   reach(m, 'out');
@@ -233,7 +310,9 @@ test('POP with the PC takes 3 + N cycles, BX and BLX 2 (Cortex-M0+ TRM table 3-1
 });
 
 test('SLEEPONEXIT: the return to thread mode sleeps instead (ARMv6-M B1.5.20)', () => {
-  const m = boot(`volatile uint32_t n; void timer0(void) { n++; } int main(void) { SCR = 2; NVIC_ISER = 1; NVIC_ISPR = 1; __asm volatile("nop"); return 0; }`);
+  const m = boot(
+    `volatile uint32_t n; void timer0(void) { n++; } int main(void) { SCR = 2; NVIC_ISER = 1; NVIC_ISPR = 1; __asm volatile("nop"); return 0; }`,
+  );
   m.at(9000, () => m.cores[0].pend(1));
   assert.equal(m.run(100000).reason, 'deadlock');
   assert.equal(m.read32('n'), 2);

@@ -201,7 +201,8 @@ test('both cores at one breakpoint: each is told of', () => {
     seen[Number(/thread:(\d)/.exec(String(go('c')))?.[1]) - 1]++;
     // Nobody has come through more often than it was told of.
     assert.ok(
-      machine.read32('n') - before[0] <= 1 && machine.read32(machine.address('n') + 4) - before[1] <= 1,
+      machine.read32('n') - before[0] <= 1 &&
+        machine.read32(machine.address('n') + 4) - before[1] <= 1,
     );
   }
   const total = machine.read32('n') + machine.read32(machine.address('n') + 4);
@@ -304,7 +305,14 @@ test('threads, features, memory map, monitor; what is not known is answered empt
   assert.equal(machine.cores[1].running, false);
   machine.runTo('one', undefined, 1);
   assert.equal(place('one'), machine.cores[1].pc.toString(16));
-  for (const unknown of ['qXfer:auxv:read::0,10', 'vMustReplyEmpty', 'qOffsets', 'b', '', 'QNonStop:1'])
+  for (const unknown of [
+    'qXfer:auxv:read::0,10',
+    'vMustReplyEmpty',
+    'qOffsets',
+    'b',
+    '',
+    'QNonStop:1',
+  ])
     assert.equal(s.receive(unknown), '', unknown);
   for (const bad of ['qXfer:features:read:other:0,10', 'qXfer:features:write:target.xml:0:'])
     assert.equal(s.receive(bad), 'E00', bad);
@@ -380,7 +388,9 @@ test('any packet is answered and none throws, also while registers, memory and b
     const random = dice(seed * 104729);
     const { s } = session(TWO);
     for (let n = 0; n < 60; n++) {
-      const text = Array.from({ length: 1 + random(5) }, () => words[random(words.length)]).join('');
+      const text = Array.from({ length: 1 + random(5) }, () => words[random(words.length)]).join(
+        '',
+      );
       try {
         if (s.running) s.interrupt();
         const reply = s.receive(text);
@@ -473,7 +483,8 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   third.socket.destroy(); // gone in the middle of a run: time stands still again
   let fourth = await client(n);
   // until the third is seen to be gone
-  for (let reply = await fourth.ask('?'); reply === null; reply = await fourth.ask('?')) fourth = await client(n);
+  for (let reply = await fourth.ask('?'); reply === null; reply = await fourth.ask('?'))
+    fourth = await client(n);
   const stood = machine.cycle;
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(machine.cycle, stood);
@@ -546,9 +557,13 @@ async function gdb(elf, commands) {
     ...commands,
     'kill',
   ];
-  const r = spawnSync(String(GDB), ['-q', '-nx', '-batch', ...lines.flatMap((line) => ['-ex', line]), elf], {
-    encoding: 'utf8',
-  });
+  const r = spawnSync(
+    String(GDB),
+    ['-q', '-nx', '-batch', ...lines.flatMap((line) => ['-ex', line]), elf],
+    {
+      encoding: 'utf8',
+    },
+  );
   assert.equal(await exited, 0);
   return r.stdout + r.stderr;
 }

@@ -9,19 +9,25 @@ import { image } from './build.mjs';
 /** A UF2 of 256-byte payloads. @param {{ address: number, bytes: Uint8Array }[]} segments @param {number} [family] */
 function uf2(segments, family = RP2040_FAMILY) {
   const pieces = segments.flatMap(({ address, bytes }) =>
-    Array.from({ length: Math.ceil(bytes.length / 256) }, (_, i) => ({ address: address + 256 * i, bytes: bytes.subarray(256 * i, 256 * i + 256) })),
+    Array.from({ length: Math.ceil(bytes.length / 256) }, (_, i) => ({
+      address: address + 256 * i,
+      bytes: bytes.subarray(256 * i, 256 * i + 256),
+    })),
   );
   const out = new Uint8Array(512 * pieces.length);
   pieces.forEach(({ address, bytes }, i) => {
     const view = new DataView(out.buffer, 512 * i, 512);
-    [0x0a324655, 0x9e5d5157, 0x2000, address, 256, i, pieces.length, family].forEach((word, n) => view.setUint32(4 * n, word, true));
+    [0x0a324655, 0x9e5d5157, 0x2000, address, 256, i, pieces.length, family].forEach((word, n) =>
+      view.setUint32(4 * n, word, true),
+    );
     out.set(bytes, 512 * i + 32);
     view.setUint32(508, 0x0ab16f30, true);
   });
   return out;
 }
 
-const source = '#include "fw.h"\nvolatile uint32_t answer = 41; int main(void) { answer++; return 0; }';
+const source =
+  '#include "fw.h"\nvolatile uint32_t answer = 41; int main(void) { answer++; return 0; }';
 const elf = image({ source });
 const flashElf = image({ source, memory: 'flash' });
 
@@ -65,7 +71,9 @@ test('a valid boot2 moves the vectors to 0x10000100 and is run when asked (2.8.1
   const at100 = new Uint8Array(1024);
   const view = new DataView(at100.buffer);
   // boot2: ldr r0, =0x10000100; ldr r1, [r0]; mov sp, r1; ldr r0, [r0, #4]; bx r0
-  [0x4802, 0x6801, 0x468d, 0x6840, 0x4700, 0xbf00].forEach((op, i) => view.setUint16(2 * i, op, true));
+  [0x4802, 0x6801, 0x468d, 0x6840, 0x4700, 0xbf00].forEach((op, i) =>
+    view.setUint16(2 * i, op, true),
+  );
   view.setUint32(12, 0x10000100, true);
   view.setUint32(252, boot2Crc(at100.subarray(0, 252)), true);
   view.setUint32(256, 0x20042000, true);
@@ -93,8 +101,16 @@ const bad = [
   ['a UF2 cut short', good.subarray(0, 700), /not a whole number of 512-byte blocks/],
   ['a UF2 with a damaged block', patched(good, 512, [0]), /block 1 has a wrong magic number/],
   ['a UF2 with a damaged end', patched(good, 508, [0]), /wrong magic number/],
-  ['a UF2 for another chip', uf2(parseElf(elf).segments, 0x57755a57), /family 0x57755a57, not the RP2040/],
-  ['a UF2 without its last block', good.subarray(0, good.length - 512), /blocks: the file is incomplete/],
+  [
+    'a UF2 for another chip',
+    uf2(parseElf(elf).segments, 0x57755a57),
+    /family 0x57755a57, not the RP2040/,
+  ],
+  [
+    'a UF2 without its last block',
+    good.subarray(0, good.length - 512),
+    /blocks: the file is incomplete/,
+  ],
   ['a UF2 with a block twice', patched(good, 512 + 20, [0, 0, 0, 0]), /appears twice/],
   ['a UF2 with an impossible payload', patched(good, 16, [0xff, 0xff]), /payload of 65535 bytes/],
   ['a UF2 that counts wrongly', patched(good, 512 + 24, [99]), /numbered 1 of 99/],
@@ -108,23 +124,38 @@ const bad = [
 for (const [what, bytes, message] of bad)
   test(`bad image: ${what}`, () => {
     assert.throws(
-      () => parseImage(bytes, 0x20000000, what.includes('ELF') ? 'x.elf' : what.includes('UF2') ? 'x.uf2' : 'x.bin'),
-      (/** @type {unknown} */ error) => error instanceof ImageError && message.test(error.message) && !error.message.includes('\n'),
+      () =>
+        parseImage(
+          bytes,
+          0x20000000,
+          what.includes('ELF') ? 'x.elf' : what.includes('UF2') ? 'x.uf2' : 'x.bin',
+        ),
+      (/** @type {unknown} */ error) =>
+        error instanceof ImageError && message.test(error.message) && !error.message.includes('\n'),
     );
   });
 
 test('a raw binary without vectors, and one for a place that does not exist', () => {
-  assert.deepEqual(startOf(rawBinary(new Uint8Array(64), 0x20000000)), { how: 'entry', pc: 0x20000000 });
+  assert.deepEqual(startOf(rawBinary(new Uint8Array(64), 0x20000000)), {
+    how: 'entry',
+    pc: 0x20000000,
+  });
   assert.throws(() => rawBinary(new Uint8Array(64), 0x30000000), /neither in flash nor in SRAM/);
-  assert.throws(() => startOf(rawBinary(new Uint8Array(64), 0x10000000)), /no vector table found at 0x10000000/);
+  assert.throws(
+    () => startOf(rawBinary(new Uint8Array(64), 0x10000000)),
+    /no vector table found at 0x10000000/,
+  );
 });
 
 test('an image whose stack is where only an RP2350 has SRAM says so', () => {
   const vectors = new Uint8Array(64);
   new DataView(vectors.buffer).setUint32(0, 0x20082000, true);
   new DataView(vectors.buffer).setUint32(4, 0x10000021, true);
-  assert.throws(() => startOf(rawBinary(vectors, 0x10000000)), (/** @type {unknown} */ error) =>
-    error instanceof ImageError && /0x20082000 is beyond .* RP2350/.test(error.message));
+  assert.throws(
+    () => startOf(rawBinary(vectors, 0x10000000)),
+    (/** @type {unknown} */ error) =>
+      error instanceof ImageError && /0x20082000 is beyond .* RP2350/.test(error.message),
+  );
 });
 
 test('random damage to a UF2 or ELF never crashes the loader', () => {
@@ -132,7 +163,8 @@ test('random damage to a UF2 or ELF never crashes the loader', () => {
   const next = () => (x = (Math.imul(x, 1103515245) + 12345) >>> 0) >>> 8;
   for (let i = 0; i < 3000; i++) {
     const bytes = (i & 1 ? good : elf).slice();
-    for (let k = 0; k < 3; k++) bytes[next() % Math.min(bytes.length, i & 2 ? 600 : bytes.length)] = next();
+    for (let k = 0; k < 3; k++)
+      bytes[next() % Math.min(bytes.length, i & 2 ? 600 : bytes.length)] = next();
     try {
       startOf(parseImage(bytes, 0x20000000, i & 1 ? 'x.uf2' : 'x.elf'));
     } catch (error) {

@@ -21,7 +21,16 @@ export const STACKS = {
  *   memory?: 'ram' | 'flash', conflicts?: boolean, gap?: number }} options
  * @returns {{ times: number[], times1: number[], mean: number, deviation: number, machine: Machine }} cycles of each run on core 0
  */
-export function interference({ work, amount, runs = 1, core1, stack = 'scratch', memory = 'flash', conflicts = true, gap = 0 }) {
+export function interference({
+  work,
+  amount,
+  runs = 1,
+  core1,
+  stack = 'scratch',
+  memory = 'flash',
+  conflicts = true,
+  gap = 0,
+}) {
   const machine = new Machine({ conflicts });
   machine.load(image({ file: 'interference.c', memory }));
   /** @type {number[][]} */
@@ -34,10 +43,15 @@ export function interference({ work, amount, runs = 1, core1, stack = 'scratch',
   });
   machine.runTo('main');
   const setup = machine.address('setup');
-  [WORK[work], amount, runs, CORE1[core1], ...STACKS[stack], gap].forEach((value, i) => machine.write32(setup + 4 * i, value));
+  [WORK[work], amount, runs, CORE1[core1], ...STACKS[stack], gap].forEach((value, i) =>
+    machine.write32(setup + 4 * i, value),
+  );
   const stop = machine.run(20e9);
-  if (stop.reason !== 'break' || stop.code !== 0) throw new Error(`interference.c ended with ${JSON.stringify(stop)}`);
+  if (stop.reason !== 'break' || stop.code !== 0)
+    throw new Error(`interference.c ended with ${JSON.stringify(stop)}`);
   const mean = times[0].reduce((sum, t) => sum + t, 0) / times[0].length;
-  const deviation = Math.sqrt(times[0].reduce((sum, t) => sum + (t - mean) ** 2, 0) / times[0].length);
+  const deviation = Math.sqrt(
+    times[0].reduce((sum, t) => sum + (t - mean) ** 2, 0) / times[0].length,
+  );
   return { times: times[0], times1: times[1], mean, deviation, machine };
 }

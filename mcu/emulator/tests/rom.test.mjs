@@ -183,7 +183,9 @@ test('single precision: add, sub, mul, div, sqrt are the nearest value (2.8.3.2)
 
 test('double precision: the same, and both of sincos (2.8.3.2)', () => {
   for (let i = 0; i < 200; i++) {
-    const [a, b] = [0, 0].map(() => (random() / 2 ** 31 + random() / 2 ** 62) * 2 ** (random() % 200));
+    const [a, b] = [0, 0].map(
+      () => (random() / 2 ** 31 + random() / 2 ** 62) * 2 ** (random() % 200),
+    );
     assert.equal(d(0, a, b), a + b);
     assert.equal(d(1, a, b), a - b);
     assert.equal(d(2, a, b), a * b);

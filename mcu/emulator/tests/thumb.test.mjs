@@ -57,14 +57,22 @@ test('random instructions: registers, flags, memory and PC agree with the second
     () => 0xb400 | (next() & 0x1ff),
     () => 0xbc00 | (next() & 0xff),
     () => 0xc000 | (next() & 0xfff),
-    () => 0xd000 | (next() % 14 << 8) | (next() & 0xff),
+    () => 0xd000 | ((next() % 14) << 8) | (next() & 0xff),
     () => 0xe000 | (next() & 0x7ff),
   ];
   let compared = 0;
   for (let i = 0; i < 60000; i++) {
     const op = groups[next() % groups.length]();
-    const memory = op >>> 12 === 5 || op >>> 12 === 6 || op >>> 12 === 7 || op >>> 12 === 8 || op >>> 12 === 9 || op >>> 12 === 12;
-    const registers = Array.from({ length: 16 }, () => (memory ? DATA + ((next() & 0xffc) >>> 0) : next() & 1 ? next() | 0 : (next() << 26) >> 26));
+    const memory =
+      op >>> 12 === 5 ||
+      op >>> 12 === 6 ||
+      op >>> 12 === 7 ||
+      op >>> 12 === 8 ||
+      op >>> 12 === 9 ||
+      op >>> 12 === 12;
+    const registers = Array.from({ length: 16 }, () =>
+      memory ? DATA + ((next() & 0xffc) >>> 0) : next() & 1 ? next() | 0 : (next() << 26) >> 26,
+    );
     if (memory && op >>> 12 === 5) registers[(op >>> 6) & 7] = (next() & 0xff) * 4;
     if (memory && op >>> 12 === 5 && ((op >>> 6) & 7) === ((op >>> 3) & 7)) continue;
     registers[13] = DATA + 0x1000 + (next() & 0xfc);
@@ -80,9 +88,17 @@ test('random instructions: registers, flags, memory and PC agree with the second
       const kind = (op >>> 6) & 15;
       const amount = registers[(op >>> 3) & 7] & 0xff;
       // The package's C is wrong for shifts by register of 0 to the right and beyond 31, and for every multiple of 32 of ROR.
-      if ((kind === 2 || kind === 3 || kind === 4 || kind === 7) && (amount === 0 || amount >= 32)) continue;
+      if ((kind === 2 || kind === 3 || kind === 4 || kind === 7) && (amount === 0 || amount >= 32))
+        continue;
       // Its V and C are computed from operand plus carry, which may itself overflow.
-      if ((kind === 5 || kind === 6) && (registers[op & 7] === 0x7fffffff || registers[(op >>> 3) & 7] === 0x7fffffff || registers[op & 7] === -1 || registers[(op >>> 3) & 7] === -1)) continue;
+      if (
+        (kind === 5 || kind === 6) &&
+        (registers[op & 7] === 0x7fffffff ||
+          registers[(op >>> 3) & 7] === 0x7fffffff ||
+          registers[op & 7] === -1 ||
+          registers[(op >>> 3) & 7] === -1)
+      )
+        continue;
     }
     const apsr = (next() & 0xf) << 28;
     if ((apsr & 0xc0000000) >>> 0 === 0xc0000000) continue;
@@ -97,10 +113,18 @@ test('random instructions: registers, flags, memory and PC agree with the second
     const label = `op 0x${op.toString(16)} r ${registers.map((r) => (r >>> 0).toString(16))} apsr ${(apsr >>> 0).toString(16)} (seed ${seed}, ${i})`;
     core.step();
     theirs.executeInstruction();
-    for (let n = 0; n < 15; n++) assert.equal(core.r[n] >>> 0, theirs.registers[n] >>> 0, `r${n}: ${label}`);
+    for (let n = 0; n < 15; n++)
+      assert.equal(core.r[n] >>> 0, theirs.registers[n] >>> 0, `r${n}: ${label}`);
     assert.equal(core.pc, theirs.registers[15] >>> 0, `pc: ${label}`);
     assert.equal(core.apsr >>> 0, theirs.APSR >>> 0, `apsr: ${label}`);
-    if (memory || op >>> 9 === 0b1011010) assert.ok(Buffer.compare(Buffer.from(shared.rp.sram.buffer, 0x8000, 0x2000), Buffer.from(rp.sram.buffer, 0x8000, 0x2000)) === 0, `memory: ${label}`);
+    if (memory || op >>> 9 === 0b1011010)
+      assert.ok(
+        Buffer.compare(
+          Buffer.from(shared.rp.sram.buffer, 0x8000, 0x2000),
+          Buffer.from(rp.sram.buffer, 0x8000, 0x2000),
+        ) === 0,
+        `memory: ${label}`,
+      );
     compared++;
   }
   assert.ok(compared > 40000);
@@ -116,11 +140,41 @@ function run(op, low, apsr = 0) {
 const C = 0x20000000;
 
 test('ADCS and SBCS: carry and overflow of the three-operand sum (ARMv6-M A2.2.1 AddWithCarry)', () => {
-  assert.deepEqual(run(0x4148, [0x7fffffff, 0], C), { r0: 0x80000000, n: true, z: false, c: false, v: true });
-  assert.deepEqual(run(0x4148, [0x7fffffff, -1], C), { r0: 0x7fffffff, n: false, z: false, c: true, v: false });
-  assert.deepEqual(run(0x4148, [-1, -1], C), { r0: 0xffffffff, n: true, z: false, c: true, v: false });
-  assert.deepEqual(run(0x4188, [0, 0x7fffffff], 0), { r0: 0x80000000, n: true, z: false, c: false, v: false });
-  assert.deepEqual(run(0x4188, [0x80000000 | 0, 0], 0), { r0: 0x7fffffff, n: false, z: false, c: true, v: true });
+  assert.deepEqual(run(0x4148, [0x7fffffff, 0], C), {
+    r0: 0x80000000,
+    n: true,
+    z: false,
+    c: false,
+    v: true,
+  });
+  assert.deepEqual(run(0x4148, [0x7fffffff, -1], C), {
+    r0: 0x7fffffff,
+    n: false,
+    z: false,
+    c: true,
+    v: false,
+  });
+  assert.deepEqual(run(0x4148, [-1, -1], C), {
+    r0: 0xffffffff,
+    n: true,
+    z: false,
+    c: true,
+    v: false,
+  });
+  assert.deepEqual(run(0x4188, [0, 0x7fffffff], 0), {
+    r0: 0x80000000,
+    n: true,
+    z: false,
+    c: false,
+    v: false,
+  });
+  assert.deepEqual(run(0x4188, [0x80000000 | 0, 0], 0), {
+    r0: 0x7fffffff,
+    n: false,
+    z: false,
+    c: true,
+    v: true,
+  });
   assert.deepEqual(run(0x4188, [0, -1], 0), { r0: 0, n: false, z: true, c: false, v: false });
 });
 
@@ -130,7 +184,13 @@ test('shifts by register: by 0 keeps C, by 32 takes the last bit, beyond that 0 
   assert.deepEqual(run(0x4088, [3, 33], C), { r0: 0, n: false, z: true, c: false, v: false });
   assert.deepEqual(run(0x40c8, [-1, 32]), { r0: 0, n: false, z: true, c: true, v: false });
   assert.deepEqual(run(0x40c8, [-1, 40], C), { r0: 0, n: false, z: true, c: false, v: false });
-  assert.deepEqual(run(0x4108, [-5, 200]), { r0: 0xffffffff, n: true, z: false, c: true, v: false });
+  assert.deepEqual(run(0x4108, [-5, 200]), {
+    r0: 0xffffffff,
+    n: true,
+    z: false,
+    c: true,
+    v: false,
+  });
   assert.deepEqual(run(0x41c8, [-5, 32]), { r0: 0xfffffffb, n: true, z: false, c: true, v: false });
   assert.deepEqual(run(0x41c8, [5, 0], C), { r0: 5, n: false, z: false, c: true, v: false });
   assert.deepEqual(run(0x0800, [0x80000000 | 0]), { r0: 0, n: false, z: true, c: true, v: false });

@@ -19,9 +19,13 @@ for (const file of process.argv.slice(2))
     m.watch(null, (pin, level, cycle) => void edges[pin]?.push({ level, cycle }));
     m.run(MILLISECONDS * 125000);
     for (const [pin, all] of Object.entries(edges)) {
-      const list = all.slice(SETTLED), gaps = [];
-      for (let i = 1; i < list.length; i++) if (list[i].level) gaps.push(list[i].cycle - list[i - 1].cycle);
+      const list = all.slice(SETTLED),
+        gaps = [];
+      for (let i = 1; i < list.length; i++)
+        if (list[i].level) gaps.push(list[i].cycle - list[i - 1].cycle);
       const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-      console.log(`${file}${conflicts ? ', conflicts' : ''}, pin ${pin}: ${gaps.length} gaps, mean ${mean.toFixed(0)}, ${Math.min(...gaps)} to ${Math.max(...gaps)} cycles`);
+      console.log(
+        `${file}${conflicts ? ', conflicts' : ''}, pin ${pin}: ${gaps.length} gaps, mean ${mean.toFixed(0)}, ${Math.min(...gaps)} to ${Math.max(...gaps)} cycles`,
+      );
     }
   }

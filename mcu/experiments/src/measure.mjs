@@ -21,7 +21,20 @@ export function image(name, { flash = false } = {}) {
   let bytes = images.get(key);
   if (!bytes) {
     const out = join('..', '.build', 'mcu', `experiments${flash ? '-flash' : ''}`);
-    execFileSync('make', ['-s', '-C', MCU, '-f', 'experiments/firmware.mk', `OUT=${out}`, ...(flash ? ['FLASH=1'] : []), join(out, `${name}.uf2`)], { stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(
+      'make',
+      [
+        '-s',
+        '-C',
+        MCU,
+        '-f',
+        'experiments/firmware.mk',
+        `OUT=${out}`,
+        ...(flash ? ['FLASH=1'] : []),
+        join(out, `${name}.uf2`),
+      ],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    );
     bytes = new Uint8Array(readFileSync(join(MCU, out, `${name}.elf`)));
     images.set(key, bytes);
   }
@@ -34,7 +47,21 @@ function periodic(loops, shared, posts) {
   if (!bytes) {
     const out = join('..', '.build', 'mcu', 'experiments');
     const target = join(out, `${name}.variant.elf`);
-    execFileSync('make', ['-s', '-C', MCU, '-f', 'experiments/firmware.mk', `OUT=${out}`, 'VARIANT=bench/periodic.c', `EXTRA=-DLOOPS=${loops} -DSHARED=${Number(shared)} -DREPOST=${Number(posts)}`, target], { stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(
+      'make',
+      [
+        '-s',
+        '-C',
+        MCU,
+        '-f',
+        'experiments/firmware.mk',
+        `OUT=${out}`,
+        'VARIANT=bench/periodic.c',
+        `EXTRA=-DLOOPS=${loops} -DSHARED=${Number(shared)} -DREPOST=${Number(posts)}`,
+        target,
+      ],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    );
     bytes = new Uint8Array(readFileSync(join(MCU, target)));
     images.set(name, bytes);
   }
@@ -43,13 +70,21 @@ function periodic(loops, shared, posts) {
 /** Bytes of the program as it lies in memory. @param {string} name @param {boolean} flash */
 export function imageSize(name, flash) {
   image(name, { flash });
-  return statSync(join(MCU, '..', '.build', 'mcu', `experiments${flash ? '-flash' : ''}`, `${name}.bin`)).size;
+  return statSync(
+    join(MCU, '..', '.build', 'mcu', `experiments${flash ? '-flash' : ''}`, `${name}.bin`),
+  ).size;
 }
 
 /** @param {number[]} values */
 export function statistics(values) {
   const mean = values.reduce((sum, v) => sum + v, 0) / values.length;
-  return { n: values.length, mean, deviation: Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length), min: Math.min(...values), max: Math.max(...values) };
+  return {
+    n: values.length,
+    mean,
+    deviation: Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length),
+    min: Math.min(...values),
+    max: Math.max(...values),
+  };
 }
 
 /** @param {Machine} m @param {number[]} words written to the firmware's `setup` once its memory is initialised */
@@ -65,8 +100,18 @@ function setUp(m, words) {
  *   fixed: bench/periodic.c instead of loops.c, which looks its number of loops up and so adds to what is between tasks
  * @returns for each core: the task's own time, the time from start to start (their deviation is the start deviation), and between tasks
  */
-export function tasks({ loops, shared = false, posts = false, conflicts = false, flash = false, ms = 50, fixed = false }) {
-  const m = new Machine({ conflicts }).load(fixed ? periodic(loops, shared, posts) : image('loops', { flash }));
+export function tasks({
+  loops,
+  shared = false,
+  posts = false,
+  conflicts = false,
+  flash = false,
+  ms = 50,
+  fixed = false,
+}) {
+  const m = new Machine({ conflicts }).load(
+    fixed ? periodic(loops, shared, posts) : image('loops', { flash }),
+  );
   if (!fixed) setUp(m, [loops, Number(shared), Number(posts)]);
   /** @type {{ level: number, cycle: number }[][]} */
   const edges = [[], []];
@@ -85,7 +130,8 @@ export function tasks({ loops, shared = false, posts = false, conflicts = false,
   });
 }
 /** Whether both tasks start every 100 us. @param {ReturnType<typeof tasks>} cores */
-export const holds = (cores) => cores.every((core) => Math.abs(core.total.mean - 100 * US) < 1 && core.total.max <= 101 * US);
+export const holds = (cores) =>
+  cores.every((core) => Math.abs(core.total.mean - 100 * US) < 1 && core.total.max <= 101 * US);
 
 /** Most loops at which 10 kHz are held, by bisection. @param {Omit<Parameters<typeof tasks>[0], 'loops'>} options */
 export function mostLoops(options) {
@@ -114,7 +160,16 @@ const CORE1 = { idle: 0, same: 1, loop: 2 };
  * Chapter 6.
  * @param {{ work: keyof typeof WORK, amount: number, core1: keyof typeof CORE1, stacks?: keyof typeof STACKS, runs?: number, conflicts?: boolean, flash?: boolean, seed?: number }} options
  */
-export function interference({ work, amount, core1, stacks = 'scratch', runs = 100, conflicts = true, flash = true, seed = 1 }) {
+export function interference({
+  work,
+  amount,
+  core1,
+  stacks = 'scratch',
+  runs = 100,
+  conflicts = true,
+  flash = true,
+  seed = 1,
+}) {
   const m = new Machine({ conflicts }).load(image('interference', { flash }));
   setUp(m, [WORK[work], amount, runs, CORE1[core1], ...STACKS[stacks], seed]);
   /** @type {number[]} */
@@ -125,7 +180,8 @@ export function interference({ work, amount, core1, stacks = 'scratch', runs = 1
     else times.push(cycle - began);
   });
   const stop = m.run(1e12);
-  if (stop.reason !== 'break' || stop.code !== 0) throw new Error(`interference ended with ${JSON.stringify(stop)}`);
+  if (stop.reason !== 'break' || stop.code !== 0)
+    throw new Error(`interference ended with ${JSON.stringify(stop)}`);
   return { ...statistics(times), result: m.read32('result') };
 }
 
@@ -134,7 +190,9 @@ export function structures() {
   const m = new Machine().load(image('sizes'));
   const names = ['event', 'actor', 'queue', 'heap', 'periodic', 'deadline', 'far', 'ltaQueue'];
   const at = m.address('sizes');
-  return /** @type {Record<string, number>} */ (Object.fromEntries(names.map((name, i) => [name, m.read32(at + 4 * i)])));
+  return /** @type {Record<string, number>} */ (
+    Object.fromEntries(names.map((name, i) => [name, m.read32(at + 4 * i)]))
+  );
 }
 
 /** Chapter 5: as many periodic actors as fit, all of them firing twice (bench/most.c). */

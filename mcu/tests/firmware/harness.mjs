@@ -15,9 +15,12 @@ const { Machine } = await import(pathToFileURL(resolve(emulator, 'src/index.mjs'
 /** Cycles of a microsecond. */
 export const US = 125;
 const figures = {};
-let passed = 0, failed = 0;
+let passed = 0,
+  failed = 0;
 
-export function load(name, options) { return new Machine(options).load(readFileSync(`${images}/${name}.elf`)); }
+export function load(name, options) {
+  return new Machine(options).load(readFileSync(`${images}/${name}.elf`));
+}
 export function check(rule, value, limit, ok = value <= limit) {
   figures[rule] = value;
   if (ok) passed++;
@@ -26,7 +29,9 @@ export function check(rule, value, limit, ok = value <= limit) {
 }
 export function text(m) {
   let s = '';
-  m.onUart((byte) => { s += String.fromCharCode(byte); });
+  m.onUart((byte) => {
+    s += String.fromCharCode(byte);
+  });
   return () => s;
 }
 /** Edges of a pin as {level, cycle}. */

@@ -7,15 +7,20 @@ import { check, edges, finish, load, text, US } from './harness.mjs';
 
 /** What lies between a falling and the next rising edge of pin 2, in cycles, once it is steady. */
 function gaps(name, cycles = 400000) {
-  const m = load(name), list = edges(m, 2);
+  const m = load(name),
+    list = edges(m, 2);
   m.run(cycles);
   const steady = list.slice(9);
-  return steady.slice(1).flatMap((e, i) => (e.level && !steady[i].level ? [e.cycle - steady[i].cycle] : []));
+  return steady
+    .slice(1)
+    .flatMap((e, i) => (e.level && !steady[i].level ? [e.cycle - steady[i].cycle] : []));
 }
 const most = (list) => Math.max(...list);
 /** Of groups of n reactions a tag: the gaps between tags (the longest of each n), and those within. */
 function tags(name, n) {
-  const g = gaps(name), between = [], within = [];
+  const g = gaps(name),
+    between = [],
+    within = [];
   const first = g.indexOf(most(g.slice(0, n)));
   for (let i = first; i + n <= g.length; i += n) {
     between.push(g[i]);
@@ -48,43 +53,93 @@ check('reactors: a tag with anything from outside, cycles', most(gaps('reactors-
   check('reactors: a tag of a static schedule, cycles', g[0], 60);
   check('reactors: the same where the table begins again', most(g), 70);
 }
-{ // waiting: the first instruction of the reaction against its microsecond, and no drift
-  const m = load('reactors-light'), rises = edges(m, 2);
+{
+  // waiting: the first instruction of the reaction against its microsecond, and no drift
+  const m = load('reactors-light'),
+    rises = edges(m, 2);
   m.run(5000 * US);
-  const up = rises.filter((e) => e.level).slice(4), after = up.map((e) => Math.round(e.cycle % US));
-  check('reactors: jitter of a reaction at light load, cycles', most(after) - Math.min(...after), 8);
-  check('reactors: period of two timers 50 us apart, worst, cycles off', most(up.slice(1).map((e, i) => Math.abs(e.cycle - up[i].cycle - 50 * US))), 8);
+  const up = rises.filter((e) => e.level).slice(4),
+    after = up.map((e) => Math.round(e.cycle % US));
+  check(
+    'reactors: jitter of a reaction at light load, cycles',
+    most(after) - Math.min(...after),
+    8,
+  );
+  check(
+    'reactors: period of two timers 50 us apart, worst, cycles off',
+    most(up.slice(1).map((e, i) => Math.abs(e.cycle - up[i].cycle - 50 * US))),
+    8,
+  );
 }
 {
-  const m = load('reactors-many'), out = text(m), list = edges(m, 2);
+  const m = load('reactors-many'),
+    out = text(m),
+    list = edges(m, 2);
   m.run(400e6);
-  const q = JSON.parse(out()), g = list.slice(101).flatMap((e, i, all) => (i && e.level && !all[i - 1].level ? [e.cycle - all[i - 1].cycle] : []));
-  check('reactors: most, in 256 KB', q.reactors, 8000, q.reactors >= 8000 && q.wrong === 0 && q.fired === 2 * q.reactors);
+  const q = JSON.parse(out()),
+    g = list
+      .slice(101)
+      .flatMap((e, i, all) =>
+        i && e.level && !all[i - 1].level ? [e.cycle - all[i - 1].cycle] : [],
+      );
+  check(
+    'reactors: most, in 256 KB',
+    q.reactors,
+    8000,
+    q.reactors >= 8000 && q.wrong === 0 && q.fired === 2 * q.reactors,
+  );
   check('reactors: bytes of a minimal one', q.bytes_each, 24);
   check('reactors: bytes in the heap for each timer, above 64', q.bytes_in_heap, 4);
   check('reactors: a tag that fires one of 8,000, cycles', most(g), 1000);
 }
 /** Two enclaves, one a core: the periods and gaps of both pins, and how many messages were lost. */
 function cores(name, options) {
-  const m = load(name, options), pins = [edges(m, 2), edges(m, 3)], lost = [edges(m, 4), edges(m, 5)];
+  const m = load(name, options),
+    pins = [edges(m, 2), edges(m, 3)],
+    lost = [edges(m, 4), edges(m, 5)];
   m.run(20000 * US);
   return {
     lost: lost[0].length + lost[1].length,
     got: name.endsWith('linked') ? pins.map((p) => p.length / 2) : [],
-    periods: pins.flatMap((list) => list.filter((e) => e.level).slice(10).map((e, i, all) => (i ? e.cycle - all[i - 1].cycle : 12500))),
-    gaps: pins.flatMap((list) => list.slice(20).flatMap((e, i, all) => (i && e.level ? [e.cycle - all[i - 1].cycle] : []))),
+    periods: pins.flatMap((list) =>
+      list
+        .filter((e) => e.level)
+        .slice(10)
+        .map((e, i, all) => (i ? e.cycle - all[i - 1].cycle : 12500)),
+    ),
+    gaps: pins.flatMap((list) =>
+      list.slice(20).flatMap((e, i, all) => (i && e.level ? [e.cycle - all[i - 1].cycle] : [])),
+    ),
   };
 }
 for (const conflicts of [false, true])
-  check(`reactors: two staggered 10 kHz timers with 270 loops on both cores${conflicts ? ', bus conflicts modelled' : ''}: worst period`, most(cores('reactors-cores-270', { conflicts }).periods), 12500 + (conflicts ? 60 : 8));
+  check(
+    `reactors: two staggered 10 kHz timers with 270 loops on both cores${conflicts ? ', bus conflicts modelled' : ''}: worst period`,
+    most(cores('reactors-cores-270', { conflicts }).periods),
+    12500 + (conflicts ? 60 : 8),
+  );
 check('reactors: a tag with both cores, cycles', most(cores('reactors-cores-300').gaps), 180);
 {
   const c = cores('reactors-cores-linked');
-  check('reactors: messages lost or out of order between two enclaves', c.lost, 0, c.lost === 0 && c.got.every((n) => n > 150));
-  check('reactors: 200 loops and a message each way held at 10 kHz, worst period', most(c.periods), 12600);
+  check(
+    'reactors: messages lost or out of order between two enclaves',
+    c.lost,
+    0,
+    c.lost === 0 && c.got.every((n) => n > 150),
+  );
+  check(
+    'reactors: 200 loops and a message each way held at 10 kHz, worst period',
+    most(c.periods),
+    12600,
+  );
 }
-{ // from an interrupt: every edge becomes a tag of its own, in order, at every phase of the microsecond and near a timer's tags
-  const m = load('reactors-wake'), out = edges(m, 7), tick = edges(m, 8), lost = edges(m, 9), driven = [];
+{
+  // from an interrupt: every edge becomes a tag of its own, in order, at every phase of the microsecond and near a timer's tags
+  const m = load('reactors-wake'),
+    out = edges(m, 7),
+    tick = edges(m, 8),
+    lost = edges(m, 9),
+    driven = [];
   let level = 1;
   m.drive(6, 1);
   for (let k = 0; k < 200; k++) {
@@ -92,34 +147,70 @@ check('reactors: a tag with both cores, cycles', most(cores('reactors-cores-300'
     driven.push(cycle);
     m.at(cycle, () => m.drive(6, (level ^= 1)));
   }
-  for (let k = 0; k < 125; k++) { // so close to a tick that both are on their way
-    const cycle = 2000000 + 200 * 25013 + (k + 4) * 125000 - ((2000000 + 200 * 25013) % 125000) - 300 + 5 * k;
+  for (let k = 0; k < 125; k++) {
+    // so close to a tick that both are on their way
+    const cycle =
+      2000000 + 200 * 25013 + (k + 4) * 125000 - ((2000000 + 200 * 25013) % 125000) - 300 + 5 * k;
     driven.push(cycle);
     m.at(cycle, () => m.drive(6, (level ^= 1)));
   }
   m.run(2000000 + 200 * 25013 + 140 * 125000);
   const took = out.map((e, k) => e.cycle - driven[k]);
-  check('reactors: pin edge to reaction, through an interrupt and a physical action, cycles', most(took.slice(0, 200)), 1100, out.length === driven.length && most(took.slice(0, 200)) <= 1100);
-  check('reactors: the same beside a timer due at that moment, cycles', most(took.slice(200)), 1100);
+  check(
+    'reactors: pin edge to reaction, through an interrupt and a physical action, cycles',
+    most(took.slice(0, 200)),
+    1100,
+    out.length === driven.length && most(took.slice(0, 200)) <= 1100,
+  );
+  check(
+    'reactors: the same beside a timer due at that moment, cycles',
+    most(took.slice(200)),
+    1100,
+  );
   check('reactors: edges lost or out of order', lost.length, 0);
   const ticks = tick.slice(3).map((e, i) => Math.abs(e.cycle - tick[i + 2].cycle - 125000));
   check('reactors: a timer beside them, cycles off at most', most(ticks), 900);
 }
-{ // the reactions of a level on both cores
+{
+  // the reactions of a level on both cores
   const busy = (cores) => {
-    const m = load(`reactors-level-${cores}`), whole = edges(m, 4), lost = edges(m, 5), two = edges(m, 3);
+    const m = load(`reactors-level-${cores}`),
+      whole = edges(m, 4),
+      lost = edges(m, 5),
+      two = edges(m, 3);
     m.run(20000 * US);
-    const took = whole.slice(2).flatMap((e, i, all) => (i && !e.level && all[i - 1].level ? [e.cycle - all[i - 1].cycle] : []));
+    const took = whole
+      .slice(2)
+      .flatMap((e, i, all) =>
+        i && !e.level && all[i - 1].level ? [e.cycle - all[i - 1].cycle] : [],
+      );
     return { took: most(took), lost: lost.length, two: two.length, n: took.length };
   };
-  const one = busy(1), both = busy(2);
-  check('reactors: four reactions of a level and their reader, one core, cycles', one.took, 19000, one.lost === 0 && one.two === 0 && one.n > 15);
-  check('reactors: the same on both cores', both.took, one.took * 0.55, both.lost === 0 && both.two > 60 && both.n > 15 && both.took <= one.took * 0.55);
+  const one = busy(1),
+    both = busy(2);
+  check(
+    'reactors: four reactions of a level and their reader, one core, cycles',
+    one.took,
+    19000,
+    one.lost === 0 && one.two === 0 && one.n > 15,
+  );
+  check(
+    'reactors: the same on both cores',
+    both.took,
+    one.took * 0.55,
+    both.lost === 0 && both.two > 60 && both.n > 15 && both.took <= one.took * 0.55,
+  );
 }
 for (const name of ['reactors', 'reactors-flash']) {
-  const m = load(name), led = edges(m, 25);
+  const m = load(name),
+    led = edges(m, 25);
   m.run(2.2e6 * US);
   const off = led.slice(2).map((e, i) => Math.abs(e.cycle - led[i + 1].cycle - 62.5e6)); // the first is late by the start
-  check(`${name}: blinks, edges in 2.2 s`, led.length, '4 or 5', led.length >= 4 && led.length <= 5 && most(off) < 3 * US);
+  check(
+    `${name}: blinks, edges in 2.2 s`,
+    led.length,
+    '4 or 5',
+    led.length >= 4 && led.length <= 5 && most(off) < 3 * US,
+  );
 }
 finish();

@@ -7,14 +7,20 @@ import { check, edges, finish, load, US } from './harness.mjs';
 
 // ---- interrupts and the second core's start at every offset ------------------------------------------------------------------------------
 {
-  let bad = 0, n = 0;
+  let bad = 0,
+    n = 0;
   for (let delay = 0; delay < 400; delay++) {
-    const m = load('periodic-shared-light', { core1Delay: delay }), list = [edges(m, 2), edges(m, 3)];
+    const m = load('periodic-shared-light', { core1Delay: delay }),
+      list = [edges(m, 2), edges(m, 3)];
     m.run(1500 * US);
     n++;
     for (const l of list) {
       const rises = l.filter((e) => e.level);
-      if (rises.length < 13 || rises.slice(3).some((e, i) => e.cycle - rises[i + 2].cycle !== 12500)) bad++;
+      if (
+        rises.length < 13 ||
+        rises.slice(3).some((e, i) => e.cycle - rises[i + 2].cycle !== 12500)
+      )
+        bad++;
     }
   }
   check(`core 1 started at ${n} offsets: runs with a late or missing task`, bad, 0);
@@ -24,23 +30,34 @@ import { check, edges, finish, load, US } from './harness.mjs';
   // two phases of the alarms' microsecond, which all in all come to each of the 125
   const probe = load('sweep');
   probe.run(1000 * US);
-  const first = 400, last = probe.cores[0].instructions - 50;
-  let bad = 0, n = 0;
+  const first = 400,
+    last = probe.cores[0].instructions - 50;
+  let bad = 0,
+    n = 0;
   for (let k = first; k < last; k++)
     for (let j = 0; j < 2; j++, n++) {
-      const m = load('sweep'), phase = (k * 47 + j * 62) % US;
-      m.inject(0, 300, () => { m.cores[0].t += phase; });
+      const m = load('sweep'),
+        phase = (k * 47 + j * 62) % US;
+      m.inject(0, 300, () => {
+        m.cores[0].t += phase;
+      });
       m.injectInterrupt(0, k, 5);
       const stop = m.run(20000 * US);
       if (stop.reason !== 'break' || stop.code !== 0) bad++;
     }
-  check(`an interrupt before each of ${n / 2} instructions, 2 phases of the alarms: runs that went wrong (M18, M9)`, bad, 0, bad === 0 && n > 600);
+  check(
+    `an interrupt before each of ${n / 2} instructions, 2 phases of the alarms: runs that went wrong (M18, M9)`,
+    bad,
+    0,
+    bad === 0 && n > 600,
+  );
 }
 {
   // An event that is waited for, moved by a pin at each cycle of 8 us around its alarm: it runs within 2 us of its new time,
   // which is what the interrupt's handler takes.
   const lost = (name) => {
-    let bad = 0, moved = 0;
+    let bad = 0,
+      moved = 0;
     for (let cycle = 0; cycle < 1000; cycle++) {
       const m = load(name);
       m.drive(6, 1);
@@ -51,8 +68,14 @@ import { check, edges, finish, load, US } from './harness.mjs';
     }
     return moved > 500 && moved < 1000 ? bad : NaN; // or the phases are not around the alarm
   };
-  for (const name of ['moved', 'moved-nearer']) check(`${name} at 1,000 phases of its alarm: runs lost or late (M9, M10, M18)`, lost(name), 0);
+  for (const name of ['moved', 'moved-nearer'])
+    check(`${name} at 1,000 phases of its alarm: runs lost or late (M9, M10, M18)`, lost(name), 0);
   const bad = lost('moved-mutant');
-  check('the latch cleared before the alarm is set: runs lost (must not be 0)', bad, '1 or more', bad > 0);
+  check(
+    'the latch cleared before the alarm is set: runs lost (must not be 0)',
+    bad,
+    '1 or more',
+    bad > 0,
+  );
 }
 finish();

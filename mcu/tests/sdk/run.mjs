@@ -45,9 +45,14 @@ function run(name, file, options, late) {
     lines.length === EXPECTED.length && EXPECTED.every((line, i) => line.test(lines[i])),
     lines,
   );
-  const worst = Math.max(...lines.flatMap((line, i) => EXPECTED[i]?.exec(line)?.slice(1).map(Number) ?? []));
+  const worst = Math.max(
+    ...lines.flatMap((line, i) => EXPECTED[i]?.exec(line)?.slice(1).map(Number) ?? []),
+  );
   check(`${name}: at most ${late} us late`, worst <= late, worst);
-  check(`${name}: ends well`, stop.reason === 'break' && m.failure(stop) === null, [stop, m.failure(stop)]);
+  check(`${name}: ends well`, stop.reason === 'break' && m.failure(stop) === null, [
+    stop,
+    m.failure(stop),
+  ]);
   check(`${name}: no warnings`, m.warnings.length === 0, m.warnings.slice(0, 3));
   for (const [pin, period] of [
     [2, 100],
@@ -70,7 +75,11 @@ run('with bus conflicts', 'two_cores.elf', { conflicts: true }, 2);
 
 // README's "pico-sdk": the runtime's hot code runs from SRAM, whatever else runs from flash.
 for (const name of ['weft_list_post', 'weft_list_work'])
-  check(`${name} is in SRAM`, plain.address(name) >>> 24 === 0x20, plain.address(name).toString(16));
+  check(
+    `${name} is in SRAM`,
+    plain.address(name) >>> 24 === 0x20,
+    plain.address(name).toString(16),
+  );
 const again = run('ELF again', 'two_cores.elf', {}, 0);
 check('two runs make the same edges', plain.edges.digest === again.edges.digest);
 
