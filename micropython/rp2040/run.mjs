@@ -1,6 +1,7 @@
-// node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040, under mcu/emulator, by the raw
-// prompt on UART 0, as mpremote does; further ones each after a soft reset, whatever core 1 does. Prints what the programs print; exit
-// status 1 if one raises, or if the board stops.
+// node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040,
+// under mcu/emulator, by the raw prompt on UART 0, as mpremote does; further ones each after a soft
+// reset, whatever core 1 does. Prints what the programs print; exit status 1 if one raises, or if
+// the board stops.
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../mcu/emulator/src/index.mjs';
 
@@ -36,7 +37,8 @@ function until(text, seconds) {
   }
 }
 
-// One character at a time: the port's interrupt takes one, when the line has been quiet for 32 bits.
+// One character at a time: the port's interrupt takes one, when the line has been quiet for 32
+// bits.
 function send(text) {
   for (const character of text) {
     machine.feed(character);

@@ -1,7 +1,9 @@
 /**
- * Processes and channels on the emulated RP2040: what they do, what they cost, what is in the image. Exact: the emulator is deterministic.
+ * Processes and channels on the emulated RP2040: what they do, what they cost, what is in the
+ * image. Exact: the emulator is deterministic.
  *
- * run.mjs IMAGES writes one line a test and, last, `N passed, N failed`. IMAGES is the folder that csp/tests/build fills.
+ * run.mjs IMAGES writes one line a test and, last, `N passed, N failed`. IMAGES is the folder that
+ * csp/tests/build fills.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -31,7 +33,7 @@ function load(name) {
   return { m, text: () => text };
 }
 
-// ---- what it costs -----------------------------------------------------------------------------------------------------------------
+// ---- what it costs ------------------------------------------------------------------------------
 // Budgets are the figures of README.md with a little room for another compiler.
 for (const [name, communication, bytes] of [
   ['commstime', 210, 10450],
@@ -78,7 +80,7 @@ for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
   );
 }
 
-// ---- what it does --------------------------------------------------------------------------------------------------------------------
+// ---- what it does -------------------------------------------------------------------------------
 {
   const { m, text } = load('checks');
   const late = [],
@@ -181,7 +183,7 @@ for (const [image, wanted] of [
   m.run(20e6);
   check(`${image}: no room in the arena (M21)`, JSON.stringify(text()), JSON.stringify(wanted));
 }
-// ---- the core sleeps while processes wait (M10) -----------------------------------------------------------------------------------------
+// ---- the core sleeps while processes wait (M10) -------------------------------------------------
 {
   const { m } = load('ball_sensors');
   m.run(10e6); // the dropper holds the magnet
@@ -189,7 +191,7 @@ for (const [image, wanted] of [
   m.run(12e6);
   check('instructions in 16 ms in which every process waits', m.cores[0].instructions - before, 0);
 }
-// ---- the ball's sensor path --------------------------------------------------------------------------------------------------------------
+// ---- the ball's sensor path ---------------------------------------------------------------------
 for (const [image, seed] of [
   ['ball_sensors', 3],
   ['ball_sensors', 4],
@@ -213,7 +215,8 @@ for (const [image, seed] of [
     }),
   );
   check(`${label}: sightings, four a drop`, seen.length, 20);
-  // Each burst is one sighting, stamped within a few microseconds of its first edge; the estimate is near the arrival.
+  // Each burst is one sighting, stamped within a few microseconds of its first edge; the estimate
+  // is near the arrival.
   let stamps = 0,
     estimate = 0,
     order = 0;
@@ -242,7 +245,7 @@ for (const [image, seed] of [
   for (const [name, n] of bytes) atMost(`${label}: bytes of ${name}`, n, limit[name]);
   check(`${label}: values that a full port dropped`, /dropped (\d+)/.exec(text())?.[1], 0);
 }
-// ---- an interrupt at every instruction ---------------------------------------------------------------------------------------------------
+// ---- an interrupt at every instruction ----------------------------------------------------------
 {
   const probe = load('sweep').m;
   const stretch = probe.address('sweep_stretch'),

@@ -1,15 +1,17 @@
 // @ts-check
 /**
- * The tunnelling ball as geometry: how the ball falls, what the photogates see, and whether the ball fits through the turning disc.
+ * The tunnelling ball as geometry: how the ball falls, what the photogates see, and whether the
+ * ball fits through the turning disc.
  *
- * Lengths in metres, times in seconds, angles in radians. Everything comes from the device's measures (thesis 8.1-8.3), nothing from a
- * controller.
+ * Lengths in metres, times in seconds, angles in radians. Everything comes from the device's
+ * measures (thesis 8.1-8.3), nothing from a controller.
  *
  * Invariants
- * - The fall has one constant acceleration, the one that covers `fall` in the time measured on the device: gravity less the air that
- *   the ball pushes out of the tube. `fall` ends when the ball's lowest point is level with the tube's end, the disc's upper face.
- * - "Arrival" is the ball's centre at the disc's middle plane. The ball's passage is symmetric in time about it, so that is the moment
- *   when a hole's centre should be under the tube.
+ * - The fall has one constant acceleration, the one that covers `fall` in the time measured on the
+ *   device: gravity less the air that the ball pushes out of the tube. `fall` ends when the ball's
+ *   lowest point is level with the tube's end, the disc's upper face.
+ * - "Arrival" is the ball's centre at the disc's middle plane. The ball's passage is symmetric in
+ *   time about it, so that is the moment when a hole's centre should be under the tube.
  */
 export const GEOMETRY = Object.freeze({
   fall: 0.36,
@@ -28,7 +30,11 @@ export const GEOMETRY = Object.freeze({
 
 /** @typedef {typeof GEOMETRY} Geometry */
 
-/** One fall. @param {Geometry} g @param {number} [fallTime] from leaving the magnet to the tube's end */
+/**
+ * One fall.
+ * @param {Geometry} g
+ * @param {number} [fallTime] from leaving the magnet to the tube's end
+ */
 export function fallOf(g, fallTime = g.fallTime) {
   const acceleration = (2 * g.fall) / fallTime ** 2;
   const timeOf = (/** @type {number} */ fallen) => Math.sqrt((2 * fallen) / acceleration);
@@ -49,8 +55,11 @@ export function fallOf(g, fallTime = g.fallTime) {
 }
 
 /**
- * Whether the ball fits, seen from the disc: there it comes slanted, and sweeps t/tan(theta) + d/sin(theta) of the hole's width.
- * @param {Geometry} g @param {{ speed: number, turnsPerSecond: number, angle: number }} at speed of the ball, turns of the disc, and
+ * Whether the ball fits, seen from the disc: there it comes slanted, and sweeps t/tan(theta) +
+ * d/sin(theta) of the hole's width.
+ * @param {Geometry} g
+ * @param {{ speed: number, turnsPerSecond: number, angle: number }} at speed of the ball, turns of
+ *   the disc, and
  *   the disc's angle on arrival (0: a hole's centre under the tube)
  */
 export function verdictOf(g, { speed, turnsPerSecond, angle }) {
@@ -59,7 +68,10 @@ export function verdictOf(g, { speed, turnsPerSecond, angle }) {
   const holeSpeed = 2 * Math.PI * g.radius * turnsPerSecond;
   const theta = Math.atan2(speed, holeSpeed);
   const swept = g.thickness / Math.tan(theta) + g.ball / Math.sin(theta);
-  /** What the ball may be off to either side before it touches; negative if the path is wider than the hole. */
+  /**
+   * What the ball may be off to either side before it touches; negative if the path is wider than
+   * the hole.
+   */
   const room = (g.hole - swept) / 2;
   /** What of it the ball's play in the tube and the alignment by eye may use up. */
   const mechanics = (g.tube - g.ball) / 2 + g.alignment;

@@ -1,5 +1,8 @@
 // @ts-check
-/** A drop as an SVG: the device from the side, the passage seen from the disc, and the edges over time. */
+/**
+ * A drop as an SVG: the device from the side, the passage seen from the disc, and the edges over
+ * time.
+ */
 import { PINS } from './plant.mjs';
 
 const W = 1180;
@@ -13,19 +16,34 @@ const WOOD = '#d9b382';
 
 /** @param {number} x */
 const r = (x) => Math.round(x * 100) / 100;
-/** @param {string} tag @param {Record<string, string | number>} attributes @param {string} [body] */
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ * @param {string} [body]
+ */
 const el = (tag, attributes, body = '') =>
   `<${tag} ${Object.entries(attributes)
     .map(([k, v]) => `${k}="${typeof v === 'number' ? r(v) : v}"`)
     .join(' ')}${body ? `>${body}</${tag}>` : '/>'}`;
-/** @param {number} x @param {number} y @param {string} words @param {Record<string, string | number>} [more] */
+/**
+ * @param {number} x
+ * @param {number} y
+ * @param {string} words
+ * @param {Record<string, string | number>} [more]
+ */
 const text = (x, y, words, more = {}) =>
   el(
     'text',
     { x, y, fill: INK, 'font-size': 13, ...more },
     words.replace(/&/g, '&amp;').replace(/</g, '&lt;'),
   );
-/** @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 @param {Record<string, string | number>} [more] */
+/**
+ * @param {number} x1
+ * @param {number} y1
+ * @param {number} x2
+ * @param {number} y2
+ * @param {Record<string, string | number>} [more]
+ */
 const line = (x1, y1, x2, y2, more = {}) =>
   el('line', { x1, y1, x2, y2, stroke: INK, 'stroke-width': 1, ...more });
 
@@ -125,7 +143,11 @@ function device(drop, g) {
   return parts;
 }
 
-/** The hole stays, the ball comes slanted: the thesis's figure 8.5. @param {import('./plant.mjs').Drop} drop @param {import('./geometry.mjs').Geometry} g */
+/**
+ * The hole stays, the ball comes slanted: the thesis's figure 8.5.
+ * @param {import('./plant.mjs').Drop} drop
+ * @param {import('./geometry.mjs').Geometry} g
+ */
 function passage(drop, g) {
   const { verdict } = drop;
   const parts = [text(330, 88, 'The passage, seen from the disc', { 'font-weight': 'bold' })];
@@ -162,7 +184,8 @@ function passage(drop, g) {
       stroke: '#a67c45',
     }),
   );
-  // On arrival the ball is -lateral from the hole's centre; in the disc's frame it moves against the disc's turning.
+  // On arrival the ball is -lateral from the hole's centre; in the disc's frame it moves against
+  // the disc's turning.
   const at = cx - verdict.lateral * 1000 * mm;
   const slope = Math.cos(verdict.theta) / Math.sin(verdict.theta);
   const radius = (g.ball * 1000 * mm) / 2;
@@ -230,7 +253,11 @@ function passage(drop, g) {
   return parts;
 }
 
-/** The disc from above on arrival. @param {import('./plant.mjs').Drop} drop @param {import('./geometry.mjs').Geometry} g */
+/**
+ * The disc from above on arrival.
+ * @param {import('./plant.mjs').Drop} drop
+ * @param {import('./geometry.mjs').Geometry} g
+ */
 function above(drop, g) {
   const cx = 930;
   const cy = 245;
@@ -272,7 +299,15 @@ function above(drop, g) {
   return parts;
 }
 
-/** Levels of a pin as a line. @param {import('./plant.mjs').Edge[]} edges @param {number} pin @param {(t: number) => number} x @param {number} from @param {number} to @param {number} y */
+/**
+ * Levels of a pin as a line.
+ * @param {import('./plant.mjs').Edge[]} edges
+ * @param {number} pin
+ * @param {(t: number) => number} x
+ * @param {number} from
+ * @param {number} to
+ * @param {number} y
+ */
 function trace(edges, pin, x, from, to, y) {
   const own = edges.filter((e) => e.pin === pin);
   let level = 0;
@@ -417,7 +452,8 @@ function timeline(drop) {
 }
 
 /**
- * @param {import('./plant.mjs').Drop & { edges: import('./plant.mjs').Edge[], lateness: { worst: number, best: number } }} drop
+ * @param {import('./plant.mjs').Drop & { edges: import('./plant.mjs').Edge[], lateness: { worst:
+ *   number, best: number } }} drop
  * @param {{ geometry: import('./geometry.mjs').Geometry, controller: string, seed: number }} about
  * @returns {string}
  */

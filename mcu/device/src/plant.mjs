@@ -1,14 +1,17 @@
 // @ts-check
 /**
- * The tunnelling-ball device around an emulated RP2040: stepper and disc, magnet, ball, photogates, button.
+ * The tunnelling-ball device around an emulated RP2040: stepper and disc, magnet, ball, photogates,
+ * button.
  *
  * Invariants
- * - The plant knows the controller by its pins alone: what it does follows from edges on them, from the geometry and from the seed.
+ * - The plant knows the controller by its pins alone: what it does follows from edges on them, from
+ *   the geometry and from the seed.
  * - Times are microseconds of the machine's virtual clock, fractional; an edge has its exact cycle.
- * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse asks for the next microstep, and the turning
- *   rotor is half a microstep behind it. It starts with a hole under the tube.
- * - Pulses faster than the motor can follow without a load (thesis 8.2) lose steps: from then on the angle means nothing and every
- *   drop fails, `stalled`.
+ * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse asks for the
+ *   next microstep, and the turning rotor is half a microstep behind it. It starts with a hole
+ *   under the tube.
+ * - Pulses faster than the motor can follow without a load (thesis 8.2) lose steps: from then on
+ *   the angle means nothing and every drop fails, `stalled`.
  *
  *   no ball ── placeBall() ──▶ held ── magnet off ──▶ falling ── arrival ──▶ no ball, onVerdict(drop)
  */
@@ -40,7 +43,10 @@ export const PINS = Object.freeze({
  */
 
 export class Plant {
-  /** @param {import('../../emulator/src/index.mjs').Machine} machine @param {PlantOptions} [options] */
+  /**
+   * @param {import('../../emulator/src/index.mjs').Machine} machine
+   * @param {PlantOptions} [options]
+   */
   constructor(machine, options = {}) {
     this.machine = machine;
     this.geometry = options.geometry ?? GEOMETRY;
@@ -80,7 +86,10 @@ export class Plant {
     }
   }
 
-  /** Pulses of turning done at a moment, fractional. @param {number} at not after the last pulse but one */
+  /**
+   * Pulses of turning done at a moment, fractional.
+   * @param {number} at not after the last pulse but one
+   */
   turned(at) {
     let k = this.pulses.length;
     while (k > 0 && this.pulses[k - 1] > at) k--;
@@ -90,7 +99,11 @@ export class Plant {
     );
   }
 
-  /** Turns a second over the last pulses before a moment. @param {number} [at] @param {number} [over] pulses */
+  /**
+   * Turns a second over the last pulses before a moment.
+   * @param {number} [at]
+   * @param {number} [over] pulses
+   */
   turnsPerSecond(at = this.machine.micros, over = 8) {
     let k = this.pulses.length;
     while (k > 0 && this.pulses[k - 1] > at) k--;
@@ -116,7 +129,8 @@ export class Plant {
     const fallError = random.between(-this.fallSpread, this.fallSpread) + this.fallOffset;
     const airError = random.between(-this.airSpread, this.airSpread);
     const fall = fallOf(geometry, geometry.fallTime + airError / 1e6);
-    // The magnet lets go a little before or after the nominal moment, so that the whole fall is off by fallError.
+    // The magnet lets go a little before or after the nominal moment, so that the whole fall is off
+    // by fallError.
     const arrival = released + fallOf(geometry).arrival * 1e6 + fallError;
     const leaves = arrival - fall.arrival * 1e6;
     /** @type {Edge[]} */
@@ -141,8 +155,13 @@ export class Plant {
   }
 
   /**
-   * An edge of a photogate: a burst of 4 to 10 within a few microseconds (thesis 8.3), ending at the level.
-   * @param {number} pin @param {0 | 1} level @param {number} at @param {Edge[]} record @returns {number} the edges towards `level`
+   * An edge of a photogate: a burst of 4 to 10 within a few microseconds (thesis 8.3), ending at
+   * the level.
+   * @param {number} pin
+   * @param {0 | 1} level
+   * @param {number} at
+   * @param {Edge[]} record
+   * @returns {number} the edges towards `level`
    */
   gateEdge(pin, level, at, record) {
     const towards = this.noise ? this.random.whole(4, 10) : 1;
@@ -158,7 +177,10 @@ export class Plant {
     return towards;
   }
 
-  /** @param {Pick<Drop, 'released' | 'arrival' | 'leaves' | 'fallError' | 'airError' | 'gates' | 'bursts' | 'fall'>} drop */
+  /**
+   * @param {Pick<Drop, 'released' | 'arrival' | 'leaves' | 'fallError' | 'airError' | 'gates' |
+   *   'bursts' | 'fall'>} drop
+   */
   judge(drop) {
     const turned = this.turned(drop.arrival);
     const angle = (2 * Math.PI * turned) / this.pulsesPerTurn;

@@ -1,5 +1,8 @@
 // @ts-check
-/** A seeded generator of numbers in [0, 1) (mulberry32), so that every drop can be had again. @param {number} seed */
+/**
+ * A seeded generator of numbers in [0, 1) (mulberry32), so that every drop can be had again.
+ * @param {number} seed
+ */
 export function randomOf(seed) {
   let state = seed >>> 0;
   const next = () => {

@@ -3,9 +3,11 @@
  * Somebody at the device: presses the button, waits, places balls, writes down what happened.
  *
  * Invariants
- * - Nothing is waited for without a limit; what does not come is a SessionError that says what was expected.
- * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time the controller wrote down before the edge
- *   (symbol `step_due`, us), or, where there is no such symbol, against the periods that went through PIO's FIFO.
+ * - Nothing is waited for without a limit; what does not come is a SessionError that says what was
+ *   expected.
+ * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time the
+ *   controller wrote down before the edge (symbol `step_due`, us), or, where there is no such
+ *   symbol, against the periods that went through PIO's FIFO.
  */
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../emulator/src/index.mjs';
@@ -84,7 +86,8 @@ class Lateness {
 }
 
 /**
- * @typedef {import('./plant.mjs').PlantOptions & { controller?: Controller, image?: string, constants?: 'calibrated' | 'thesis',
+ * @typedef {import('./plant.mjs').PlantOptions & { controller?: Controller, image?: string,
+ *   constants?: 'calibrated' | 'thesis',
  *   conflicts?: boolean, record?: boolean }} SessionOptions
  *   image: the ELF of a controller of your own, in place of those here; constants: 'thesis' builds the controller with the thesis's own
  *   numbers; record: keep every edge of a drop for the picture
@@ -121,7 +124,12 @@ export class Session {
     this.armed = false;
   }
 
-  /** Runs until a condition holds, looked at every millisecond. @param {() => boolean} holds @param {number} seconds @param {string} what */
+  /**
+   * Runs until a condition holds, looked at every millisecond.
+   * @param {() => boolean} holds
+   * @param {number} seconds
+   * @param {string} what
+   */
   wait(holds, seconds, what) {
     const end = this.machine.micros + seconds * 1e6;
     while (!holds()) {
@@ -158,7 +166,11 @@ export class Session {
     this.armed = true;
   }
 
-  /** One drop. @returns {import('./plant.mjs').Drop & { lateness: { worst: number, best: number, mean: number, edges: number }, text: string, edges: import('./plant.mjs').Edge[] }} */
+  /**
+   * One drop.
+   * @returns {import('./plant.mjs').Drop & { lateness: { worst: number, best: number, mean: number,
+   *   edges: number }, text: string, edges: import('./plant.mjs').Edge[] }}
+   */
   drop() {
     const { machine, plant, lateness } = this;
     if (!this.armed) this.arm();

@@ -1,5 +1,8 @@
 // @ts-check
-/** The plant's geometry against the figures of the thesis (8.3), and the controllers' calibration against the plant. */
+/**
+ * The plant's geometry against the figures of the thesis (8.3), and the controllers' calibration
+ * against the plant.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

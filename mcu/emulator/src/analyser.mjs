@@ -1,9 +1,11 @@
 // @ts-check
 /**
- * The logic analyser: every change of a watched pad, hashed, and written as VCD (IEEE 1364-2005 section 18).
+ * The logic analyser: every change of a watched pad, hashed, and written as VCD (IEEE 1364-2005
+ * section 18).
  *
  * Invariants
- * - The hash covers (cycle, pin, level) of every edge of all pins in order, so two runs with one hash made the same edges.
+ * - The hash covers (cycle, pin, level) of every edge of all pins in order, so two runs with one
+ *   hash made the same edges.
  * - A VCD file is complete after close(), also when the run was interrupted; times never decrease.
  */
 import { createHash } from 'node:crypto';
@@ -46,7 +48,8 @@ const code = (pin) => String.fromCharCode(33 + pin);
 export class VcdWriter {
   /**
    * @param {string} path
-   * @param {{ levels: number, pins?: number[], names?: Record<number, string>, nanosOf: (cycle: number) => number }} options
+   * @param {{ levels: number, pins?: number[], names?: Record<number, string>, nanosOf: (cycle:
+   *   number) => number }} options
    *   levels: the pads' levels now; pins: those to record (default all); names: labels by pin
    */
   constructor(path, { levels, pins, names = {}, nanosOf }) {

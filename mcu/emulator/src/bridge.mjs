@@ -1,12 +1,15 @@
 // @ts-check
 /**
- * UARTs on Unix sockets, and a run in the time of the wall, for a program on this machine at the other end of the line.
+ * UARTs on Unix sockets, and a run in the time of the wall, for a program on this machine at the
+ * other end of the line.
  *
- * A socket stands for the cable: whoever is connected gets what the UART sends, and is heard. Without anybody bytes are lost, as on a
- * line that is plugged out; a second one who connects is turned away.
+ * A socket stands for the cable: whoever is connected gets what the UART sends, and is heard.
+ * Without anybody bytes are lost, as on a line that is plugged out; a second one who connects is
+ * turned away.
  *
  * Invariants
- * - The machine's time is never ahead of the wall's by more than a slice. It may fall behind: then nothing is caught up with.
+ * - The machine's time is never ahead of the wall's by more than a slice. It may fall behind: then
+ *   nothing is caught up with.
  * - Bytes reach the machine between two slices only, so a slice is a run as any other.
  */
 import { createServer } from 'node:net';
@@ -30,7 +33,10 @@ export class Cable {
     this.server = createServer((peer) => this.plug(peer));
   }
 
-  /** Resolves once a program can connect; rejects if there can be no such socket. @returns {Promise<void>} */
+  /**
+   * Resolves once a program can connect; rejects if there can be no such socket.
+   * @returns {Promise<void>}
+   */
   open() {
     return new Promise((resolve, reject) => {
       this.server.once('error', reject);
@@ -90,7 +96,11 @@ export class Pace {
     for (const cable of cables) cable.onNews = () => this.news();
   }
 
-  /** One slice, after the wall's clock has come to it. @param {number} limit cycle @returns {Promise<import('./machine.mjs').Stop>} */
+  /**
+   * One slice, after the wall's clock has come to it.
+   * @param {number} limit cycle
+   * @returns {Promise<import('./machine.mjs').Stop>}
+   */
   async slice(limit) {
     const { machine } = this;
     const ahead = (machine.micros - this.micros) / 1000 - (performance.now() - this.wall);
@@ -109,7 +119,11 @@ export class Pace {
     return stop;
   }
 
-  /** Until then, or until something has come: that is not kept waiting. @param {number} ms @returns {Promise<void>} */
+  /**
+   * Until then, or until something has come: that is not kept waiting.
+   * @param {number} ms
+   * @returns {Promise<void>}
+   */
   sleep(ms) {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);

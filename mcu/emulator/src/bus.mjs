@@ -1,16 +1,22 @@
 // @ts-check
 /**
- * What the cores cost each other: the AHB-Lite crossbar's ports and the XIP cache (RP2040 datasheet 2.1, 2.6).
+ * What the cores cost each other: the AHB-Lite crossbar's ports and the XIP cache (RP2040 datasheet
+ * 2.1, 2.6).
  *
  * Invariants
- * - A port serves one core a cycle. `slots[n]` remembers core n's accesses of the last 256 cycles as cycle * 32 + port * 2 + retry.
- * - Two fresh requests for a port in one cycle take turns at winning; the loser waits one cycle and then wins, without using its
- *   turn: round robin, the reset state of BUS_PRIORITY (2.1.1). A winner whose instruction is simulated second pushes back what the
- *   other has already done from that cycle on.
- * - The striped address of SRAM selects banks 0-3 by bits 3:2, the non-striped alias by bits 17:16; scratch X and Y are banks 4, 5.
- * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line is there (2.6.3).
+ * - A port serves one core a cycle. `slots[n]` remembers core n's accesses of the last 256 cycles
+ *   as cycle * 32 + port * 2 + retry.
+ * - Two fresh requests for a port in one cycle take turns at winning; the loser waits one cycle and
+ *   then wins, without using its turn: round robin, the reset state of BUS_PRIORITY (2.1.1). A
+ *   winner whose instruction is simulated second pushes back what the other has already done from
+ *   that cycle on.
+ * - The striped address of SRAM selects banks 0-3 by bits 3:2, the non-striped alias by bits 17:16;
+ *   scratch X and Y are banks 4, 5.
+ * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line is there
+ *   (2.6.3).
  *
- * Approximations: the instruction that begins earlier is arbitrated first; replacement is least recently used; DMA is not a master.
+ * Approximations: the instruction that begins earlier is arbitrated first; replacement is least
+ * recently used; DMA is not a master.
  */
 import { UnimplementedPeripheralLike } from './package.mjs';
 
@@ -61,7 +67,10 @@ export class BusModel {
     this.slots = [new Float64Array(256).fill(-1), new Float64Array(256).fill(-1)];
     /** @type {import('./core.mjs').Core[]} */
     this.cores = [];
-    /** Per core: cycle of the last fetch ahead, first cycle its word can be executed, first cycle its bus is free. */
+    /**
+     * Per core: cycle of the last fetch ahead, first cycle its word can be executed, first cycle
+     * its bus is free.
+     */
     this.ahead = [-1, -1];
     this.ready = [0, 0];
     this.free = [0, 0];
@@ -83,8 +92,12 @@ export class BusModel {
   }
 
   /**
-   * An instruction begins a word, or the first word after a branch: waits for that word, then fetches the next one ahead.
-   * @param {import('./core.mjs').Core} core @param {number} cycle @param {number} pc @returns {number} cycles to wait
+   * An instruction begins a word, or the first word after a branch: waits for that word, then
+   * fetches the next one ahead.
+   * @param {import('./core.mjs').Core} core
+   * @param {number} cycle
+   * @param {number} pc
+   * @returns {number} cycles to wait
    */
   prefetch(core, cycle, pc) {
     const id = core.id;
@@ -97,12 +110,22 @@ export class BusModel {
     return stall;
   }
 
-  /** The word a branch goes to: nothing can go on before it is there. @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address */
+  /**
+   * The word a branch goes to: nothing can go on before it is there.
+   * @param {import('./core.mjs').Core} core
+   * @param {number} cycle
+   * @param {number} address
+   */
   target(core, cycle, address) {
     return this.data(core, cycle, address);
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address @returns {number} cycles to wait */
+  /**
+   * @param {import('./core.mjs').Core} core
+   * @param {number} cycle
+   * @param {number} address
+   * @returns {number} cycles to wait
+   */
   data(core, cycle, address) {
     const id = core.id;
     if (portOf(address) === NO_PORT) return 0;
@@ -113,7 +136,12 @@ export class BusModel {
     return done - cycle;
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address @returns {number} */
+  /**
+   * @param {import('./core.mjs').Core} core
+   * @param {number} cycle
+   * @param {number} address
+   * @returns {number}
+   */
   access(core, cycle, address) {
     const port = portOf(address);
     if (port === NO_PORT) return 0;
@@ -126,7 +154,12 @@ export class BusModel {
     return wait;
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} port @returns {number} cycles to wait */
+  /**
+   * @param {import('./core.mjs').Core} core
+   * @param {number} cycle
+   * @param {number} port
+   * @returns {number} cycles to wait
+   */
   arbitrate(core, cycle, port) {
     const mine = this.slots[core.id];
     const theirs = this.slots[core.id ^ 1];
@@ -153,7 +186,8 @@ export class BusModel {
   }
 
   /**
-   * Delays by one cycle the accesses a core has already made from `cycle` on; the first becomes a retry.
+   * Delays by one cycle the accesses a core has already made from `cycle` on; the first becomes a
+   * retry.
    * @param {import('./core.mjs').Core} core @param {Float64Array} slots @param {number} cycle
    */
   pushBack(core, slots, cycle) {

@@ -3,9 +3,10 @@
  * The command weft-rp2040.
  *
  * Invariants
- * - Every error is one line on stderr. Exit codes: 0 done, 1 the firmware failed, 2 bad usage or image, 130 interrupted.
- * - The trace is a complete file however the run ends. UART text goes to stdout, everything about the run to stderr; with --json
- *   stdout gets one JSON object as its last line.
+ * - Every error is one line on stderr. Exit codes: 0 done, 1 the firmware failed, 2 bad usage or
+ *   image, 130 interrupted.
+ * - The trace is a complete file however the run ends. UART text goes to stdout, everything about
+ *   the run to stderr; with --json stdout gets one JSON object as its last line.
  */
 import { readFileSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -60,7 +61,12 @@ exit status: 0 done, 1 the firmware failed, 2 bad usage or image, 130 interrupte
 
 class UsageError extends Error {}
 
-/** @param {string | undefined} text @param {string} option @param {number} fallback @returns {number} */
+/**
+ * @param {string | undefined} text
+ * @param {string} option
+ * @param {number} fallback
+ * @returns {number}
+ */
 function number(text, option, fallback) {
   if (text === undefined) return fallback;
   const value = Number(text.replaceAll('_', ''));
@@ -80,7 +86,11 @@ function readImage(path) {
   }
 }
 
-/** Writes all of it now: the process may be killed next. @param {number} fd @param {string | Uint8Array} data */
+/**
+ * Writes all of it now: the process may be killed next.
+ * @param {number} fd
+ * @param {string | Uint8Array} data
+ */
 function put(fd, data) {
   let rest = typeof data === 'string' ? Buffer.from(data) : Buffer.from(data);
   while (rest.length) {
@@ -269,7 +279,11 @@ const NOT_FOR_GDB = [
   'uart1-socket',
 ];
 
-/** @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
+/**
+ * @param {import('./image.mjs').Image} image
+ * @param {Record<string, any>} values
+ * @returns {Promise<number>}
+ */
 async function debug(image, values) {
   const wrong = NOT_FOR_GDB.find((name) => values[name] !== undefined);
   if (wrong) throw new UsageError(`--${wrong} is not for gdb, which decides itself when to stop`);
@@ -293,7 +307,12 @@ async function debug(image, values) {
   }
 }
 
-/** @param {string} path @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
+/**
+ * @param {string} path
+ * @param {import('./image.mjs').Image} image
+ * @param {Record<string, any>} values
+ * @returns {Promise<number>}
+ */
 async function run(path, image, values) {
   if (values.port !== undefined) throw new UsageError('--port is for gdb');
   const wanted = values['until-uart'] === undefined ? null : String(values['until-uart']);
@@ -404,7 +423,8 @@ function describe(stop) {
 
 /**
  * Why the run counts as failed, in one line, or null.
- * @param {import('./machine.mjs').Stop} stop @param {string | null} failed what the machine says of the firmware itself
+ * @param {import('./machine.mjs').Stop} stop
+ * @param {string | null} failed what the machine says of the firmware itself
  * @param {string | null} wanted @param {boolean} found @param {string | undefined} place
  */
 function judge(stop, failed, wanted, found, place) {

@@ -4,11 +4,14 @@
  *
  * Invariants
  * - `cycle` never decreases; an alarm runs with `cycle` equal to the cycle it was set for.
- * - Alarms run in order of their cycle; alarms of one cycle run in the order they were set (FIFO), so a run is reproducible.
- * - `next` is the cycle of the earliest alarm, Infinity without one: the run loop compares against it before every instruction.
+ * - Alarms run in order of their cycle; alarms of one cycle run in the order they were set (FIFO),
+ *   so a run is reproducible.
+ * - `next` is the cycle of the earliest alarm, Infinity without one: the run loop compares against
+ *   it before every instruction.
  *
- * The peripherals of rp2040js think in nanoseconds (`nanos`, `schedule(deltaNanos)`); they are served by a linear map
- * nanos = baseNanos + (cycle - baseCycle) * cycleNanos, re-based when the firmware changes clk_sys.
+ * The peripherals of rp2040js think in nanoseconds (`nanos`, `schedule(deltaNanos)`); they are
+ * served by a linear map nanos = baseNanos + (cycle - baseCycle) * cycleNanos, re-based when the
+ * firmware changes clk_sys.
  */
 
 /** One pending or idle alarm. */
@@ -66,7 +69,8 @@ export class Clock {
 
   /** First cycle not before a moment. @param {number} nanos */
   cycleOf(nanos) {
-    // The small allowance keeps 3000.0000001 ns from costing a cycle: periods such as 1e9/12e6 are not exact in binary.
+    // The small allowance keeps 3000.0000001 ns from costing a cycle: periods such as 1e9/12e6 are
+    // not exact in binary.
     return this.baseCycle + Math.ceil((nanos - this.baseNanos) / this.cycleNanos - 1e-6);
   }
 
@@ -75,7 +79,10 @@ export class Clock {
     return this.baseNanos + (cycle - this.baseCycle) * this.cycleNanos;
   }
 
-  /** Changes the frequency from the current cycle on; alarms set in nanoseconds keep their moment. @param {number} hz */
+  /**
+   * Changes the frequency from the current cycle on; alarms set in nanoseconds keep their moment.
+   * @param {number} hz
+   */
   setFrequency(hz) {
     this.baseNanos = this.nanos;
     this.baseCycle = this.cycle;

@@ -4,11 +4,15 @@
  * Instructions are executed by thumb.mjs; this file decides what runs next.
  *
  * Invariants
- * - `t` is the core's local time in cycles: the start of its next instruction. Only the run loop and wake() move it.
- * - `check` is true whenever an exception may have become takeable since the last look; takeException() clears it.
- * - A peripheral's level lives in `line`; `pending` is the latch. Level falling never clears the latch: only handler entry and
- *   ICPR do, and ICPR or handler return re-latch while the line is still high (ARMv6-M B3.4.1).
- * - `sleeping` is AWAKE, WFI or WFE. PRIMASK is ignored when WFI decides to wake, respected when WFE does (ARMv6-M B1.5.17-19).
+ * - `t` is the core's local time in cycles: the start of its next instruction. Only the run loop
+ *   and wake() move it.
+ * - `check` is true whenever an exception may have become takeable since the last look;
+ *   takeException() clears it.
+ * - A peripheral's level lives in `line`; `pending` is the latch. Level falling never clears the
+ *   latch: only handler entry and ICPR do, and ICPR or handler return re-latch while the line is
+ *   still high (ARMv6-M B3.4.1).
+ * - `sleeping` is AWAKE, WFI or WFE. PRIMASK is ignored when WFI decides to wake, respected when
+ *   WFE does (ARMv6-M B1.5.17-19).
  *
  *            execute() WFI/WFE
  *   AWAKE ────────────────────▶ WFI | WFE
@@ -18,7 +22,10 @@
 import { BusFault, SRAM, SRAM_SIZE } from './memory.mjs';
 import { execute } from './thumb.mjs';
 
-/** Cycles from taking an exception to the first cycle of its handler; zero-wait-state memory (Cortex-M0+ TRM 1.1). */
+/**
+ * Cycles from taking an exception to the first cycle of its handler; zero-wait-state memory
+ * (Cortex-M0+ TRM 1.1).
+ */
 export const ENTRY_CYCLES = 15;
 /** Cycles from the return instruction to the first cycle of the resumed program. */
 export const EXIT_CYCLES = 13;
@@ -109,11 +116,20 @@ export class Core {
     this.ppb = { read: () => 0, write: () => {} };
     /** SEV reaches both cores. @type {() => void} */
     this.onSEV = () => {};
-    /** BKPT ends the run: there is no debugger to take it. @type {(core: Core, code: number) => void} */
+    /**
+     * BKPT ends the run: there is no debugger to take it.
+     * @type {(core: Core, code: number) => void}
+     */
     this.onBreak = () => {};
-    /** A fault, before its exception is taken. @type {(core: Core, why: string, locked: boolean) => void} */
+    /**
+     * A fault, before its exception is taken.
+     * @type {(core: Core, why: string, locked: boolean) => void}
+     */
     this.onFault = () => {};
-    /** Called on the way into and out of each handler, for analysers. @type {((core: Core, exception: number, entry: boolean) => void) | null} */
+    /**
+     * Called on the way into and out of each handler, for analysers.
+     * @type {((core: Core, exception: number, entry: boolean) => void) | null}
+     */
     this.onException = null;
   }
 
@@ -225,7 +241,11 @@ export class Core {
     this.pend(bit);
   }
 
-  /** Latches interrupts; a new one raises an event under SEVONPEND, enabled or not (ARMv6-M B1.5.18). @param {number} bits */
+  /**
+   * Latches interrupts; a new one raises an event under SEVONPEND, enabled or not (ARMv6-M
+   * B1.5.18).
+   * @param {number} bits
+   */
   pend(bits) {
     const fresh = bits & ~this.pending;
     if (fresh === 0) return;
@@ -277,7 +297,10 @@ export class Core {
     }
   }
 
-  /** The pending exception to take first, whatever the current priority: 0 without one. Ties go to the lower number. */
+  /**
+   * The pending exception to take first, whatever the current priority: 0 without one. Ties go to
+   * the lower number.
+   */
   firstPending() {
     let best = 0;
     let bestPriority = THREAD_PRIORITY;
@@ -306,7 +329,10 @@ export class Core {
     return best;
   }
 
-  /** Takes the first pending exception if it preempts. @returns {number} cycles spent, 0 if none was taken */
+  /**
+   * Takes the first pending exception if it preempts.
+   * @returns {number} cycles spent, 0 if none was taken
+   */
   takeException() {
     this.check = false;
     const exception = this.firstPending();
@@ -326,7 +352,12 @@ export class Core {
     return this.enter(exception, this.pc);
   }
 
-  /** Exception entry (ARMv6-M B1.5.6). @param {number} exception @param {number} returnAddress @returns {number} cycles */
+  /**
+   * Exception entry (ARMv6-M B1.5.6).
+   * @param {number} exception
+   * @param {number} returnAddress
+   * @returns {number} cycles
+   */
   enter(exception, returnAddress) {
     const r = this.r;
     const sp = r[13];
@@ -352,7 +383,11 @@ export class Core {
     return cycles;
   }
 
-  /** Exception return (ARMv6-M B1.5.8). @param {number} code EXC_RETURN @returns {number} cycles beyond the return instruction */
+  /**
+   * Exception return (ARMv6-M B1.5.8).
+   * @param {number} code EXC_RETURN
+   * @returns {number} cycles beyond the return instruction
+   */
   leave(code) {
     const returning = this.ipsr;
     const kind = code & 0xf;
@@ -391,7 +426,10 @@ export class Core {
 
   // ---- sleep ----
 
-  /** @param {1 | 2} how WFI or WFE; called by the instruction @returns {boolean} whether the core now sleeps */
+  /**
+   * @param {1 | 2} how WFI or WFE; called by the instruction
+   * @returns {boolean} whether the core now sleeps
+   */
   sleep(how) {
     if (how === WFE && this.event) {
       this.event = false;
@@ -448,7 +486,11 @@ export class Core {
     }
   }
 
-  /** HardFault, or lockup when one is already being handled (ARMv6-M B1.5.14). @param {string} why @returns {number} cycles */
+  /**
+   * HardFault, or lockup when one is already being handled (ARMv6-M B1.5.14).
+   * @param {string} why
+   * @returns {number} cycles
+   */
   fault(why) {
     const locked = this.ipsr === HARDFAULT || this.ipsr === NMI;
     this.onFault(this, why, locked);

@@ -1,14 +1,15 @@
 // @ts-check
 /**
- * gdb's remote protocol over TCP (gdb manual, appendix E): `weft-rp2040 gdb IMAGE`, then `target remote
- * :3333`.
+ * gdb's remote protocol over TCP (gdb manual, appendix E): `weft-rp2040 gdb IMAGE`, then `target
+ * remote :3333`.
  *
  * Invariants
  * - All-stop: a stop stops both cores, and while gdb looks no time passes at all.
- * - `Session.receive` answers every packet it is given with one reply, an empty one for what it does not know
- *   and E01 for what makes no
- *   sense; it throws at nothing that a client may send. A run answers later, through `send`.
- * - Only the loopback interface is listened on, for one client at a time; between clients time stands still.
+ * - `Session.receive` answers every packet it is given with one reply, an empty one for what it
+ *   does not know and E01 for what makes no sense; it throws at nothing that a client may send. A
+ *   run answers later, through `send`.
+ * - Only the loopback interface is listened on, for one client at a time; between clients time
+ *   stands still.
  *
  *   HALTED ── c, s, vCont ──▶ RUNNING ── breakpoint, step done, Ctrl-C, end ──▶ HALTED
  */
@@ -60,7 +61,10 @@ export class Session {
   constructor(target, send) {
     this.target = target;
     this.send = send;
-    /** @type {[import('./gdb_target.mjs').Order, import('./gdb_target.mjs').Order] | null} while running */
+    /**
+     * @type {[import('./gdb_target.mjs').Order, import('./gdb_target.mjs').Order] | null} while
+     *   running
+     */
     this.orders = null;
     /** The core that registers are read of, and the one that `c` and `s` mean. */
     this.looked = 0;
@@ -186,7 +190,11 @@ export class Session {
     return 'OK';
   }
 
-  /** The old way to resume: `c` and `s` with an optional address. @param {string} how @param {string} rest */
+  /**
+   * The old way to resume: `c` and `s` with an optional address.
+   * @param {string} how
+   * @param {string} rest
+   */
   resume(how, rest) {
     if (rest !== '') {
       const n = numbers(rest, /^([0-9a-f]{1,8})$/i);
@@ -203,7 +211,9 @@ export class Session {
    * @param {string} text
    */
   continueAs(text) {
-    /** @type {[import('./gdb_target.mjs').Order | null, import('./gdb_target.mjs').Order | null]} */
+    /**
+     * @type {[import('./gdb_target.mjs').Order | null, import('./gdb_target.mjs').Order | null]}
+     */
     const orders = [null, null];
     for (const part of text.split(';').slice(1)) {
       const match =
@@ -342,8 +352,8 @@ export class Session {
 /**
  * Serves a machine to gdb on the loopback interface until a client kills it or `signal` is aborted.
  * @param {import('./machine.mjs').Machine} machine
- * @param {{ port: number, signal?: AbortSignal, onListening?: (port: number) => void }} options port: 0 for
- * any that is free
+ * @param {{ port: number, signal?: AbortSignal, onListening?: (port: number) => void }} options
+ *   port: 0 for any that is free
  * @returns {Promise<'killed' | 'aborted'>} rejects if the port cannot be had
  */
 export function serve(machine, { port, signal, onListening }) {

@@ -3,9 +3,10 @@
  * Packets of gdb's remote serial protocol (gdb manual, appendix E): bytes in, packets out.
  *
  * Invariants
- * - Text is kept as one character a byte (latin1). What PacketReader gives is unescaped and has a right
- *   checksum.
- * - Any bytes at all may be pushed, in any pieces: nothing is thrown, and no more than LIMIT bytes are kept.
+ * - Text is kept as one character a byte (latin1). What PacketReader gives is unescaped and has a
+ *   right checksum.
+ * - Any bytes at all may be pushed, in any pieces: nothing is thrown, and no more than LIMIT bytes
+ *   are kept.
  *
  *   IDLE ── '$' ──▶ BODY ── '#' ──▶ FIRST ──▶ SECOND ──▶ IDLE (a packet, or 'bad': wrong checksum, or longer
  * than LIMIT)
@@ -22,7 +23,8 @@ const SECOND = 3;
 
 /**
  * 'ack' and 'nack' are gdb's '+' and '-', 'interrupt' is Ctrl-C.
- * @typedef {{ kind: 'packet', text: string } | { kind: 'bad' | 'ack' | 'nack' | 'interrupt' }} Event
+ * @typedef {{ kind: 'packet', text: string } | { kind: 'bad' | 'ack' | 'nack' | 'interrupt' }}
+ *   Event
  */
 
 /** @param {string} text @returns {number} */
@@ -36,7 +38,11 @@ function checksum(text) {
 const unescape = (text) =>
   text.replace(/\}([^])/g, (_, c) => String.fromCharCode(c.charCodeAt(0) ^ 0x20));
 
-/** A packet around a text, escaped where the protocol needs it. @param {string} text @returns {string} */
+/**
+ * A packet around a text, escaped where the protocol needs it.
+ * @param {string} text
+ * @returns {string}
+ */
 export function packet(text) {
   const body = text.replace(/[#$}*]/g, (c) => `}${String.fromCharCode(c.charCodeAt(0) ^ 0x20)}`);
   return `$${body}#${checksum(body).toString(16).padStart(2, '0')}`;

@@ -1,16 +1,14 @@
 // @ts-check
 /**
- * The machine as gdb sees it: each core a thread (1 and 2), registers by gdb's numbers, memory by address,
- * breakpoints, and how far to
- * run. No protocol here; see gdb.mjs.
+ * The machine as gdb sees it: each core a thread (1 and 2), registers by gdb's numbers, memory by
+ * address, breakpoints, and how far to run. No protocol here; see gdb.mjs.
  *
  * Invariants
  * - Time passes in `advance` alone. Looking and changing cost none.
- * - Memory (SRAM, flash, ROM) is read and written at once, flash too, as a debugger's loader would; registers
- *   of peripherals are
- *   accessed as by core 0, with all that such an access does.
- * - A breakpoint stops a core before the instruction. A core whose stop there has been told goes on; no other
- *   is let through.
+ * - Memory (SRAM, flash, ROM) is read and written at once, flash too, as a debugger's loader would;
+ *   registers of peripherals are accessed as by core 0, with all that such an access does.
+ * - A breakpoint stops a core before the instruction. A core whose stop there has been told goes
+ *   on; no other is let through.
  */
 import { BusFault, FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 import { ROM_SIZE } from './rom.mjs';
@@ -64,8 +62,8 @@ export const memoryMap = (flash) =>
  */
 
 /**
- * What one core is to do: run, stand still, or step while its pc is in [from, to). @typedef {'run' | 'hold' |
- * { from: number, to: number }} Order
+ * What one core is to do: run, stand still, or step while its pc is in [from, to). @typedef {'run'
+ * | 'hold' | { from: number, to: number }} Order
  */
 
 /** @typedef {{ pc: number, instructions: number }} Told */

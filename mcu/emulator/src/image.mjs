@@ -3,8 +3,10 @@
  * Firmware images: UF2, ELF32 and raw binaries become segments, symbols and a way to start.
  *
  * Invariants
- * - `segments` hold what a programmer would write: physical (load) addresses, in SRAM or flash, no overlaps checked, none empty.
- * - Every malformed input is an ImageError naming the file's fault and what to do; nothing else is thrown.
+ * - `segments` hold what a programmer would write: physical (load) addresses, in SRAM or flash, no
+ *   overlaps checked, none empty.
+ * - Every malformed input is an ImageError naming the file's fault and what to do; nothing else is
+ *   thrown.
  */
 import { FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 
@@ -13,8 +15,10 @@ export class ImageError extends Error {}
 
 /**
  * @typedef {{ address: number, bytes: Uint8Array }} Segment
- * @typedef {{ name: string, address: number, size: number, kind: 'function' | 'object' | 'other' }} Symbol
- * @typedef {{ format: 'uf2' | 'elf' | 'bin', segments: Segment[], symbols: Symbol[], entry: number | null }} Image
+ * @typedef {{ name: string, address: number, size: number, kind: 'function' | 'object' | 'other' }}
+ *   Symbol
+ * @typedef {{ format: 'uf2' | 'elf' | 'bin', segments: Segment[], symbols: Symbol[], entry: number
+ *   | null }} Image
  */
 
 const UF2_MAGIC0 = 0x0a324655;
@@ -152,7 +156,9 @@ export function parseElf(data) {
 }
 
 /**
- * @param {DataView} view @param {Uint8Array} data @param {(offset: number, size: number, what: string) => void} need
+ * @param {DataView} view
+ * @param {Uint8Array} data
+ * @param {(offset: number, size: number, what: string) => void} need
  * @returns {Symbol[]}
  */
 function elfSymbols(view, data, need) {
@@ -202,7 +208,9 @@ export function rawBinary(data, base) {
 }
 
 /**
- * Tells the format from the content. @param {Uint8Array} data @param {number} [base] address of a raw binary
+ * Tells the format from the content.
+ * @param {Uint8Array} data
+ * @param {number} [base] address of a raw binary
  * @param {string} [name] the file's name, for better errors
  * @returns {Image}
  */
@@ -217,7 +225,11 @@ export function parseImage(data, base = SRAM, name = '') {
   return rawBinary(data, base);
 }
 
-/** CRC-32 as the bootrom checks it over boot2 (polynomial 0x04c11db7, not reflected; datasheet 2.8.1.3.1). @param {Uint8Array} bytes */
+/**
+ * CRC-32 as the bootrom checks it over boot2 (polynomial 0x04c11db7, not reflected; datasheet
+ * 2.8.1.3.1).
+ * @param {Uint8Array} bytes
+ */
 export function boot2Crc(bytes) {
   let crc = 0xffffffff;
   for (const byte of bytes) {
@@ -229,7 +241,8 @@ export function boot2Crc(bytes) {
 
 /**
  * How the chip would start an image.
- * @typedef {{ how: 'vectors', vectors: number, boot2: boolean } | { how: 'entry', pc: number }} Start
+ * @typedef {{ how: 'vectors', vectors: number, boot2: boolean } | { how: 'entry', pc: number }}
+ *   Start
  */
 
 /** @param {Image} image @returns {Start} */

@@ -3,9 +3,10 @@
  * A whole RP2040: two cores, the package's peripherals around them, and one virtual clock.
  *
  * Invariants
- * - The core with the earlier local time runs next; on a tie they alternate, core 0 first. One instruction at a time, so a run is a
- *   function of the image and of the bench's inputs alone.
- * - Alarms of a cycle run before instructions that begin in it. An access takes effect in the cycle its instruction begins.
+ * - The core with the earlier local time runs next; on a tie they alternate, core 0 first. One
+ *   instruction at a time, so a run is a function of the image and of the bench's inputs alone.
+ * - Alarms of a cycle run before instructions that begin in it. An access takes effect in the cycle
+ *   its instruction begins.
  * - `clock.cycle` is the time of whatever acts now, and never decreases.
  *
  * start ── load() ──▶ ready ── run() ──▶ running ──▶ ready   (reason 'limit' or 'until')
@@ -74,9 +75,14 @@ export class Machine {
     this.start = null;
     /** @type {Profile | null} */
     this.profile = null;
-    /** What went wrong without stopping the run. @type {{ cycle: number, core: number, pc: number, why: string }[]} */
+    /**
+     * What went wrong without stopping the run.
+     * @type {{ cycle: number, core: number, pc: number, why: string }[]}
+     */
     this.warnings = [];
-    /** @type {((warning: { cycle: number, core: number, pc: number, why: string }) => void) | null} */
+    /**
+     * @type {((warning: { cycle: number, core: number, pc: number, why: string }) => void) | null}
+     */
     this.onWarning = null;
     /** @type {Stop | null} */
     this.stop = null;
@@ -203,8 +209,9 @@ export class Machine {
   }
 
   /**
-   * Why a breakpoint instruction ends the run as a failure, or null: its number is not 0; or it stands in an exception handler, as the
-   * pico-sdk's own for what a program does not handle do; or in `_exit`, called with a status that is not 0 (by panic, abort, assert).
+   * Why a breakpoint instruction ends the run as a failure, or null: its number is not 0; or it
+   * stands in an exception handler, as the pico-sdk's own for what a program does not handle do; or
+   * in `_exit`, called with a status that is not 0 (by panic, abort, assert).
    * @param {Core} core @param {number} code
    */
   failureOf(core, code) {
@@ -223,7 +230,11 @@ export class Machine {
       : null;
   }
 
-  /** Why the run up to a stop counts as failed, in one line, or null. @param {Stop} stop @returns {string | null} */
+  /**
+   * Why the run up to a stop counts as failed, in one line, or null.
+   * @param {Stop} stop
+   * @returns {string | null}
+   */
   failure(stop) {
     if (stop.failed) return stop.failed;
     const stuck = this.cores.find((core) => core.running && core.ipsr === HARDFAULT);
@@ -264,7 +275,10 @@ export class Machine {
     this.cores[0].signalEvent();
   }
 
-  /** One word of 0, 0, 1, vectors, sp, pc; each is echoed, a wrong one starts over. @param {number} word */
+  /**
+   * One word of 0, 0, 1, vectors, sp, pc; each is echoed, a wrong one starts over.
+   * @param {number} word
+   */
   bootWord(word) {
     const words = this.handshake;
     const expected = words.length < 2 ? 0 : words.length === 2 ? 1 : null;
@@ -291,7 +305,8 @@ export class Machine {
 
   /**
    * Loads a UF2, ELF or raw image and resets the chip to its start.
-   * @param {Uint8Array | import('./image.mjs').Image} image @param {{ base?: number, name?: string }} [options] base: of a raw binary
+   * @param {Uint8Array | import('./image.mjs').Image} image
+   * @param {{ base?: number, name?: string }} [options] base: of a raw binary
    */
   load(image, { base, name } = {}) {
     const parsed = image instanceof Uint8Array ? parseImage(image, base, name) : image;
@@ -313,7 +328,8 @@ export class Machine {
       core.pc = start.pc;
       core.r[13] = SRAM + SRAM_SIZE;
     } else if (start.boot2 && this.options.runBoot2) {
-      // The bootrom copies boot2 to the top of scratch Y and calls it there with LR 0, its stack below (datasheet 2.8.1.3).
+      // The bootrom copies boot2 to the top of scratch Y and calls it there with LR 0, its stack
+      // below (datasheet 2.8.1.3).
       this.write(0x20041f00, this.read(FLASH, 252));
       core.pc = 0x20041f00;
       core.r[13] = 0x20041f00;
@@ -338,7 +354,8 @@ export class Machine {
   }
 
   /**
-   * Runs until a cycle, a condition or a stop. The condition is looked at after every instruction: give it only when needed.
+   * Runs until a cycle, a condition or a stop. The condition is looked at after every instruction:
+   * give it only when needed.
    * @param {number} [limit] cycle at which to return, absolute
    * @param {() => boolean} [until]
    * @returns {Stop}
@@ -461,7 +478,8 @@ export class Machine {
   // ---- test benches ----
 
   /**
-   * Calls `action` in an exact cycle, before the instructions that begin in it; returns a function that cancels it.
+   * Calls `action` in an exact cycle, before the instructions that begin in it; returns a function
+   * that cancels it.
    * @param {number} cycle @param {() => void} action @returns {() => void}
    */
   at(cycle, action) {
@@ -475,7 +493,11 @@ export class Machine {
     return this.at(this.clock.cycleOf(this.clock.nanos + micros * 1000), action);
   }
 
-  /** Drives a pad from outside; null lets go of it. @param {number} pin @param {0 | 1 | null} level */
+  /**
+   * Drives a pad from outside; null lets go of it.
+   * @param {number} pin
+   * @param {0 | 1 | null} level
+   */
   drive(pin, level) {
     this.pins.drive(pin, level);
   }
@@ -500,7 +522,11 @@ export class Machine {
     };
   }
 
-  /** Stops run() before `place` executes; an action returning false lets it go on. @param {Place} place @param {(core: Core) => boolean | void} [action] */
+  /**
+   * Stops run() before `place` executes; an action returning false lets it go on.
+   * @param {Place} place
+   * @param {(core: Core) => boolean | void} [action]
+   */
   breakpoint(place, action = () => true) {
     const address = this.address(place);
     this.breakpoints.set(address, action);
@@ -508,14 +534,20 @@ export class Machine {
   }
 
   /**
-   * Pends an interrupt just before a core executes its instruction number `instruction` (counted from its start, 0 first).
+   * Pends an interrupt just before a core executes its instruction number `instruction` (counted
+   * from its start, 0 first).
    * @param {number} core @param {number} instruction @param {number} irq 0-31
    */
   injectInterrupt(core, instruction, irq) {
     this.inject(core, instruction, () => this.cores[core].pend(1 << irq));
   }
 
-  /** As injectInterrupt, with any action. @param {number} core @param {number} instruction @param {() => void} action */
+  /**
+   * As injectInterrupt, with any action.
+   * @param {number} core
+   * @param {number} instruction
+   * @param {() => void} action
+   */
   inject(core, instruction, action) {
     this.injections.push({ core, instruction, action });
   }
@@ -531,7 +563,12 @@ export class Machine {
     return symbol.address;
   }
 
-  /** Reads memory without side effects on timing. @param {Place} place @param {number} length @returns {Uint8Array} */
+  /**
+   * Reads memory without side effects on timing.
+   * @param {Place} place
+   * @param {number} length
+   * @returns {Uint8Array}
+   */
   read(place, length) {
     const [memory, offset] = this.storage(this.address(place), length);
     return memory.slice(offset, offset + length);
@@ -575,7 +612,11 @@ export class Machine {
       this.uarts[uart].receive(byte);
   }
 
-  /** Calls back with each byte a UART has sent. @param {(byte: number, cycle: number) => void} listener @param {number} [uart] */
+  /**
+   * Calls back with each byte a UART has sent.
+   * @param {(byte: number, cycle: number) => void} listener
+   * @param {number} [uart]
+   */
   onUart(listener, uart = 0) {
     this.uarts[uart].listeners.push(listener);
   }

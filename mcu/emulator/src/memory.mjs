@@ -3,9 +3,12 @@
  * The bus as a core sees it: which address is answered by what.
  *
  * Invariants
- * - SRAM banks 0-3 are one array in striped order; the non-striped aliases at 0x21000000 map onto it (RP2040 datasheet 2.6.2).
- * - Flash answers at its four XIP aliases (2.6.3); writes to it fault, as the XIP window is read-only.
- * - A misaligned access and an access to nothing throw BusFault; the core turns it into a HardFault (ARMv6-M B1.5.6).
+ * - SRAM banks 0-3 are one array in striped order; the non-striped aliases at 0x21000000 map onto
+ *   it (RP2040 datasheet 2.6.2).
+ * - Flash answers at its four XIP aliases (2.6.3); writes to it fault, as the XIP window is
+ *   read-only.
+ * - A misaligned access and an access to nothing throw BusFault; the core turns it into a HardFault
+ *   (ARMv6-M B1.5.6).
  * - SIO and PPB accesses carry the core that makes them; everything else does not depend on it.
  */
 
@@ -33,13 +36,15 @@ export function aliasOffset(address) {
 
 /**
  * What memory needs from a core.
- * @typedef {{ id: number, ppb: { read(offset: number): number, write(offset: number, value: number): void } }} BusMaster
+ * @typedef {{ id: number, ppb: { read(offset: number): number, write(offset: number, value:
+ *   number): void } }} BusMaster
  */
 
 export class Memory {
   /**
    * @param {import('rp2040js').RP2040} rp
-   * @param {{ read(core: number, offset: number): number, write(core: number, offset: number, value: number): void }} sio
+   * @param {{ read(core: number, offset: number): number, write(core: number, offset: number,
+   *   value: number): void }} sio
    */
   constructor(rp, sio) {
     this.rp = rp;
@@ -150,8 +155,8 @@ export class Memory {
   }
 
   /**
-   * A byte or halfword store outside memory: the bus replicates it over the word, and IO registers take the whole word
-   * (RP2040 datasheet 2.1.4).
+   * A byte or halfword store outside memory: the bus replicates it over the word, and IO registers
+   * take the whole word (RP2040 datasheet 2.1.4).
    * @param {number} a @param {number} value @param {1 | 2} size @param {BusMaster} core
    */
   narrow(a, value, size, core) {

@@ -1,12 +1,16 @@
 // @ts-check
 /**
- * The one door to rp2040js: what we take from it, and what its entry point does not export but an instance shows.
+ * The one door to rp2040js: what we take from it, and what its entry point does not export but an
+ * instance shows.
  */
 import { BasePeripheral, RP2040 } from 'rp2040js';
 
 export { BasePeripheral, RP2040 };
 
-/** A block of registers that keep what is written: start-up code configures them, nothing here depends on them. */
+/**
+ * A block of registers that keep what is written: start-up code configures them, nothing here
+ * depends on them.
+ */
 export class UnimplementedPeripheralLike extends BasePeripheral {
   /** @param {RP2040} rp @param {string} name */
   constructor(rp, name) {
@@ -25,7 +29,10 @@ export class UnimplementedPeripheralLike extends BasePeripheral {
   }
 }
 
-/** The ring oscillator: always on and stable; its random bits are the same in every run (datasheet 2.17). */
+/**
+ * The ring oscillator: always on and stable; its random bits are the same in every run (datasheet
+ * 2.17).
+ */
 export class Rosc extends UnimplementedPeripheralLike {
   /** @param {RP2040} rp */
   constructor(rp) {

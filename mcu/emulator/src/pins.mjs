@@ -1,12 +1,14 @@
 // @ts-check
 /**
- * The GPIO pads and IO_BANK0: what level a pad has, and each core's pin interrupts (RP2040 datasheet 2.19).
+ * The GPIO pads and IO_BANK0: what level a pad has, and each core's pin interrupts (RP2040
+ * datasheet 2.19).
  *
  * Invariants
- * - A pad's level is, in this order: the output driver if enabled, the test bench's drive, the pull, else its last level (2.19.4).
- *   A driven output that the bench drives to the other level is a short: it is recorded in `shorts`, the driver wins.
- * - An input's edge is latched when its level changes, never by a change of enable; each core has its own enable, force and status
- *   registers (2.19.5).
+ * - A pad's level is, in this order: the output driver if enabled, the test bench's drive, the
+ *   pull, else its last level (2.19.4). A driven output that the bench drives to the other level is
+ *   a short: it is recorded in `shorts`, the driver wins.
+ * - An input's edge is latched when its level changes, never by a change of enable; each core has
+ *   its own enable, force and status registers (2.19.5).
  * - `watch` callbacks see every change of a pad's level with the cycle of the access that made it.
  */
 import { GPIOPinState } from 'rp2040js';
@@ -48,7 +50,8 @@ export class Pins {
     rp.gpio.forEach((pin, n) => {
       pin.padValue = 0x56; // the reset value of the pad: input enabled, pulled down (datasheet 2.19.6.3)
       pin.addListener(() => this.settle(n));
-      // The package latches an edge at every call; here only a change is an edge. Its notice to PIO and PWM is kept.
+      // The package latches an edge at every call; here only a change is an edge. Its notice to PIO
+      // and PWM is kept.
       const notify = pin.setInputValue.bind(pin);
       pin.setInputValue = (value) => {
         notify(value);
@@ -111,7 +114,11 @@ export class Pins {
     this.updateLines();
   }
 
-  /** The raw status nibbles of eight pins: level low, level high, edge low, edge high. @param {number} group @returns {number} */
+  /**
+   * The raw status nibbles of eight pins: level low, level high, edge low, edge high.
+   * @param {number} group
+   * @returns {number}
+   */
   status(group) {
     let value = 0;
     for (let i = 0; i < 8; i++) {
@@ -151,7 +158,11 @@ export class Pins {
     }
   }
 
-  /** @param {number} offset @param {number} value after the atomic alias @param {number} raw as written */
+  /**
+   * @param {number} offset
+   * @param {number} value after the atomic alias
+   * @param {number} raw as written
+   */
   writeRegister(offset, value, raw) {
     const group = (offset >> 2) & 3;
     if (offset < 0x100) {

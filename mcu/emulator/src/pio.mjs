@@ -1,12 +1,15 @@
 // @ts-check
 /**
- * The package's PIO, driven by the system clock: each state machine executes on its own divided ticks (RP2040 datasheet 3.5.5).
+ * The package's PIO, driven by the system clock: each state machine executes on its own divided
+ * ticks (RP2040 datasheet 3.5.5).
  *
  * Invariants
- * - `next[n]` is machine n's next tick in 1/256 cycles; ticks lie `divider(n)` apart, so a fractional divider jitters by one cycle and
- *   never drifts. An instruction takes one tick and its delay.
- * - A stalled machine is parked: it costs nothing until something it may wait for changes, then looks at its next tick.
- *   WAIT on a pin sees the pad two cycles late, through the input synchroniser (3.5.6.3).
+ * - `next[n]` is machine n's next tick in 1/256 cycles; ticks lie `divider(n)` apart, so a
+ *   fractional divider jitters by one cycle and never drifts. An instruction takes one tick and its
+ *   delay.
+ * - A stalled machine is parked: it costs nothing until something it may wait for changes, then
+ *   looks at its next tick. WAIT on a pin sees the pad two cycles late, through the input
+ *   synchroniser (3.5.6.3).
  * - All machines that tick in one cycle execute before the pads change.
  */
 import { FIFO, RPPIO } from 'rp2040js';
@@ -19,7 +22,11 @@ const SHIFTCTRL = 0x0d0;
 const STRIDE = 0x18;
 
 export class LockstepPio extends RPPIO {
-  /** @param {import('rp2040js').RP2040} rp @param {import('./clock.mjs').Clock} clock @param {number} index */
+  /**
+   * @param {import('rp2040js').RP2040} rp
+   * @param {import('./clock.mjs').Clock} clock
+   * @param {number} index
+   */
   constructor(rp, clock, index) {
     super(rp, `PIO${index}`, 7 + 2 * index, index);
     this.clock = clock;
@@ -65,7 +72,11 @@ export class LockstepPio extends RPPIO {
     this.arm();
   }
 
-  /** Moves machine n's next tick to the first one of its lattice in or after a cycle. @param {number} n @param {number} cycle */
+  /**
+   * Moves machine n's next tick to the first one of its lattice in or after a cycle.
+   * @param {number} n
+   * @param {number} cycle
+   */
   notBefore(n, cycle) {
     const late = (cycle - 1) * 256 + 1 - this.next[n];
     if (late > 0) {
@@ -127,7 +138,8 @@ export class LockstepPio extends RPPIO {
     else if (offset >= 0xc8 && (offset - SHIFTCTRL) % STRIDE === 0 && offset < 0x128)
       this.joinFifos((offset - SHIFTCTRL) / STRIDE);
     else if (offset >= 0xc8 && offset < 0x128)
-      // An instruction written to SMn_INSTR may have begun or ended a stall, and moves pads at once.
+      // An instruction written to SMn_INSTR may have begun or ended a stall, and moves pads at
+      // once.
       this.parked = this.parked.map((parked, n) => parked && this.machines[n].waiting);
     if (offset < 0x48 || offset >= 0xc8) {
       this.checkChangedPins();
@@ -139,7 +151,10 @@ export class LockstepPio extends RPPIO {
     }
   }
 
-  /** FJOIN gives one direction both FIFOs' entries (3.5.4.1); joining empties them. @param {number} n */
+  /**
+   * FJOIN gives one direction both FIFOs' entries (3.5.4.1); joining empties them.
+   * @param {number} n
+   */
   joinFifos(n) {
     const machine = this.machines[n];
     const joinTx = (machine.shiftCtrl >>> 30) & 1;

@@ -3,9 +3,10 @@
  * The private peripherals of one core: NVIC and SCB registers, SysTick (ARMv6-M B3.2-B3.4).
  *
  * Invariants
- * - SysTick is never ticked: its value is computed from the cycle at which it last held a known value (`base`, `value`), and one
- *   alarm waits for the next 1 -> 0 transition.
- * - The period is RELOAD + 1 cycles; a write to CVR clears it, and the next tick loads RELOAD (ARMv6-M B3.3).
+ * - SysTick is never ticked: its value is computed from the cycle at which it last held a known
+ *   value (`base`, `value`), and one alarm waits for the next 1 -> 0 transition.
+ * - The period is RELOAD + 1 cycles; a write to CVR clears it, and the next tick loads RELOAD
+ *   (ARMv6-M B3.3).
  */
 import { Alarm } from './clock.mjs';
 
@@ -52,7 +53,10 @@ export class Ppb {
     return phase === 0 ? 0 : this.reload + 1 - phase;
   }
 
-  /** Makes now the known point of the counter and sets the alarm for the next zero. @param {number} value */
+  /**
+   * Makes now the known point of the counter and sets the alarm for the next zero.
+   * @param {number} value
+   */
   rebase(value) {
     this.value = value;
     this.base = this.clock.cycle;

@@ -3,9 +3,10 @@
  * Cycles by address, added up by function.
  *
  * Invariants
- * - Every cycle a core is awake is counted once, at the instruction that spent it; exception entry counts at the handler's first
- *   instruction, as "exceptions" of that function.
- * - A function owns the addresses from its symbol to its size, or to the next function when the symbol has no size.
+ * - Every cycle a core is awake is counted once, at the instruction that spent it; exception entry
+ *   counts at the handler's first instruction, as "exceptions" of that function.
+ * - A function owns the addresses from its symbol to its size, or to the next function when the
+ *   symbol has no size.
  */
 import { FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 
@@ -32,7 +33,12 @@ export class Profile {
     return -1;
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} pc @param {number} cycles @param {boolean} exception */
+  /**
+   * @param {import('./core.mjs').Core} core
+   * @param {number} pc
+   * @param {number} cycles
+   * @param {boolean} exception
+   */
   add(core, pc, cycles, exception) {
     const at = this.place(exception ? core.pc : pc);
     if (at < 0) {

@@ -3,13 +3,14 @@
  * The boot ROM: its image, and the functions behind its `udf` instructions (rom/rom.S).
  *
  * Invariants
- * - A native works when it is entered and writes its result when its cycles are over; until then the core
- *   stands on the `udf` and takes
- *   interrupts every CHUNK cycles. Calls under way are told apart by core and stack pointer; one that was
+ * - A native works when it is entered and writes its result when its cycles are over; until then
+ *   the core stands on the `udf` and takes interrupts every CHUNK cycles. Calls under way are told
+ *   apart by core and stack pointer; one that was
  * left for good (a longjmp, a
  *   reset) is forgotten as soon as a call with a higher stack pointer begins. One forgotten too early starts
  * again, to the same result.
- * - Only CODE … CODE_END may be executed: `guard` faults elsewhere, which finds null function pointers.
+ * - Only CODE … CODE_END may be executed: `guard` faults elsewhere, which finds null function
+ *   pointers.
  */
 import { CODE, CODE_END, IMAGE, STUBS } from './rom_image.mjs';
 import { DOUBLE, SINGLE } from './rom_float.mjs';
@@ -24,8 +25,8 @@ const DOUBLE_FIRST = 0x40;
 export const ROM_SIZE = 0x4000;
 
 /**
- * Typical times of a W25Q16 (its data sheet, 9.6), in microseconds: a sector of 4 KB erased, a page of 256
- * bytes programmed.
+ * Typical times of a W25Q16 (its data sheet, 9.6), in microseconds: a sector of 4 KB erased, a page
+ * of 256 bytes programmed.
  */
 export const ERASE_MICROS = 45000;
 export const PROGRAM_MICROS = 700;
@@ -79,7 +80,9 @@ export class Rom {
 
   /**
    * One step of the native that the core stands on.
-   * @param {import('./core.mjs').Core} core @param {number} n the number in `udf #n` @returns {number} cycles
+   * @param {import('./core.mjs').Core} core
+   * @param {number} n the number in `udf #n`
+   * @returns {number} cycles
    */
   step(core, n) {
     const calls = this.calls[core.id];
@@ -104,8 +107,9 @@ export class Rom {
   }
 
   /**
-   * @param {import('./core.mjs').Core} core @param {number} n @param {Int32Array} r r0-r3, to be replaced by
-   * the result
+   * @param {import('./core.mjs').Core} core
+   * @param {number} n
+   * @param {Int32Array} r r0-r3, to be replaced by the result
    * @returns {number | null} cycles with the return, or null if the core does not go on from here
    */
   begin(core, n, r) {

@@ -1,19 +1,22 @@
 // @ts-check
 /**
- * The arithmetic behind the boot ROM's tables of single and double precision (RP2040 datasheet 2.8.3.2): what
- * each entry takes from
- * the registers, what it gives back, and its cost.
+ * The arithmetic behind the boot ROM's tables of single and double precision (RP2040 datasheet
+ * 2.8.3.2): what each entry takes from the registers, what it gives back, and its cost.
  *
  * Invariants
- * - Operands and results that are denormal become zero of the same sign; a NaN operand counts as infinity of
- *   its sign, and no result
- *   is a NaN: where IEEE 754 has one, the result is infinite. Else results are the nearest, ties to even.
- * - Conversions to integers round towards minus infinity and are clamped to the range of their type.
- * - A cost is the same whatever the operands are. It is near the mean that the datasheet names, return
- *   included; README.md has the list.
+ * - Operands and results that are denormal become zero of the same sign; a NaN operand counts as
+ *   infinity of its sign, and no result is a NaN: where IEEE 754 has one, the result is infinite.
+ *   Else results are the nearest, ties to even.
+ * - Conversions to integers round towards minus infinity and are clamped to the range of their
+ *   type.
+ * - A cost is the same whatever the operands are. It is near the mean that the datasheet names,
+ *   return included; README.md has the list.
  */
 
-/** A function's registers in and out. @typedef {{ cycles: number, call: (r: Int32Array) => void }} Native */
+/**
+ * A function's registers in and out.
+ * @typedef {{ cycles: number, call: (r: Int32Array) => void }} Native
+ */
 
 const buffer = new DataView(new ArrayBuffer(8));
 
@@ -64,7 +67,11 @@ const signOf = (value) => (value < 0 || Object.is(value, -0) ? -1 : 1);
 /** @param {number} a @param {number} b */
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** 2^n without loss, also where 2 ** n alone would overflow. @param {number} value @param {number} n */
+/**
+ * 2^n without loss, also where 2 ** n alone would overflow.
+ * @param {number} value
+ * @param {number} n
+ */
 function scale(value, n) {
   for (; n > 1000; n -= 1000) value *= 2 ** 1000;
   for (; n < -1000; n += 1000) value *= 2 ** -1000;
@@ -99,8 +106,8 @@ function long(r, signed) {
 }
 
 /**
- * The nearest double of integer * 2^-n of at most 24 significant bits, ties to even: rounding to double first
- * would round twice.
+ * The nearest double of integer * 2^-n of at most 24 significant bits, ties to even: rounding to
+ * double first would round twice.
  * @param {bigint} integer @param {number} n
  */
 function nearestSingle(integer, n) {
@@ -142,8 +149,9 @@ const double = {
 
 /**
  * The 32 entries of a table, in its order.
- * @param {Precision} p @param {number[]} costs @param {(r: Int32Array) => void} other the entry that converts
- * to the other precision
+ * @param {Precision} p
+ * @param {number[]} costs
+ * @param {(r: Int32Array) => void} other the entry that converts to the other precision
  * @returns {Native[]}
  */
 function table(p, costs, other) {

@@ -1,12 +1,15 @@
 // @ts-check
 /**
- * The single-cycle IO block (RP2040 datasheet 2.3.1): CPUID, mailbox FIFOs, spinlocks, and each core's divider and interpolators.
- * GPIO registers and the interpolators' arithmetic are the package's.
+ * The single-cycle IO block (RP2040 datasheet 2.3.1): CPUID, mailbox FIFOs, spinlocks, and each
+ * core's divider and interpolators. GPIO registers and the interpolators' arithmetic are the
+ * package's.
  *
  * Invariants
- * - `words[n]` are waiting for core n, at most 8; the interrupt line SIO_IRQ_PROCn is VLD | WOF | ROE of core n (2.3.1.4).
+ * - `words[n]` are waiting for core n, at most 8; the interrupt line SIO_IRQ_PROCn is VLD | WOF |
+ *   ROE of core n (2.3.1.4).
  * - A spinlock is read by one core at a time: the run loop orders reads of one cycle (2.3.1.3).
- * - A quotient becomes readable 8 cycles after its operand was written; before that the old result is seen (2.3.1.5).
+ * - A quotient becomes readable 8 cycles after its operand was written; before that the old result
+ *   is seen (2.3.1.5).
  */
 
 const IRQ_PROC0 = 15;
@@ -103,7 +106,10 @@ export class Sio {
     this.clock = clock;
     this.gpio = rp.sio;
     const Block = /** @type {new (rp: any) => any} */ (rp.sio.constructor);
-    /** Interpolators: the package's own block for core 0, a second one, otherwise unused, for core 1. */
+    /**
+     * Interpolators: the package's own block for core 0, a second one, otherwise unused, for core
+     * 1.
+     */
     this.interpolators = [rp.sio, new Block({ gpio: [], qspi: [], core: { cycles: 0 } })];
     this.dividers = [new Divider(), new Divider()];
     /** @type {number[][]} */
@@ -112,11 +118,17 @@ export class Sio {
     this.underflow = [false, false];
     this.last = [0, 0];
     this.locks = 0;
-    /** Core 1 waits in the bootrom: words for it go here. @type {((word: number) => void) | null} */
+    /**
+     * Core 1 waits in the bootrom: words for it go here.
+     * @type {((word: number) => void) | null}
+     */
     this.bootrom = null;
     /** @type {(core: number, irq: number, level: boolean) => void} */
     this.onLine = () => {};
-    /** Called with each claim attempt and release. @type {((core: number, lock: number, taken: boolean | null) => void) | null} */
+    /**
+     * Called with each claim attempt and release.
+     * @type {((core: number, lock: number, taken: boolean | null) => void) | null}
+     */
     this.onSpinlock = null;
   }
 
@@ -129,7 +141,12 @@ export class Sio {
     );
   }
 
-  /** Puts a word where `core` will read it. @param {number} core @param {number} word @returns {boolean} false when full */
+  /**
+   * Puts a word where `core` will read it.
+   * @param {number} core
+   * @param {number} word
+   * @returns {boolean} false when full
+   */
   deliver(core, word) {
     if (this.words[core].length >= FIFO_DEPTH) return false;
     this.words[core].push(word | 0);

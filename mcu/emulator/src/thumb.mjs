@@ -3,10 +3,12 @@
  * The ARMv6-M instruction set with the Cortex-M0+'s timing (TRM table 3-1), one instruction a call.
  *
  * Invariants
- * - Nothing of the core but `t`-independent state changes before the last memory access of an instruction that may fault, except
- *   registers already loaded by LDM/POP; `pc` still names the instruction when it throws.
- * - The cycle counts assume memory without wait states; SIO answers in one cycle, APB registers add 2 cycles to a load and 3 to a
- *   store over SRAM (RP2040 datasheet 2.1.3). With a contention model every access also passes through it at its own cycle.
+ * - Nothing of the core but `t`-independent state changes before the last memory access of an
+ *   instruction that may fault, except registers already loaded by LDM/POP; `pc` still names the
+ *   instruction when it throws.
+ * - The cycle counts assume memory without wait states; SIO answers in one cycle, APB registers add
+ *   2 cycles to a load and 3 to a store over SRAM (RP2040 datasheet 2.1.3). With a contention model
+ *   every access also passes through it at its own cycle.
  * - `core.branched` tells the fetch model that the prefetch buffer is empty.
  */
 import { BusFault } from './memory.mjs';
@@ -88,7 +90,12 @@ function fetch(core, pc) {
   return core.load16(pc);
 }
 
-/** A write to the PC that may be an exception return. @param {Core} core @param {number} target @returns {number} extra cycles */
+/**
+ * A write to the PC that may be an exception return.
+ * @param {Core} core
+ * @param {number} target
+ * @returns {number} extra cycles
+ */
 function branchExchange(core, target) {
   if (core.ipsr !== 0 && target >>> 28 === 15) return core.leave(target >>> 0);
   if ((target & 1) === 0) throw new BusFault('branch to ARM state', target);
@@ -111,8 +118,8 @@ export function execute(core) {
   const t = core.t;
   let cycles = 1;
   if (bus !== null) {
-    // The prefetch buffer takes a word, two instructions: the word after this one is fetched when this one begins a word,
-    // or at once after a branch into the second half of a word.
+    // The prefetch buffer takes a word, two instructions: the word after this one is fetched when
+    // this one begins a word, or at once after a branch into the second half of a word.
     if ((pc & 2) === 0 || core.branched) cycles += bus.prefetch(core, t, pc);
     core.branched = false;
   }

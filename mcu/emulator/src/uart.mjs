@@ -1,10 +1,13 @@
 // @ts-check
 /**
- * A PL011 UART (RP2040 datasheet 4.2): FIFOs, interrupts, and, when asked, the time a character takes on the wire.
+ * A PL011 UART (RP2040 datasheet 4.2): FIFOs, interrupts, and, when asked, the time a character
+ * takes on the wire.
  *
  * Invariants
- * - Bytes leave in the order written. Without delay a byte is sent in the cycle it is written and TXFF is never seen.
- * - With delay one character is in the shifter, at most `depth` wait in the FIFO; a write to a full FIFO is lost and counted.
+ * - Bytes leave in the order written. Without delay a byte is sent in the cycle it is written and
+ *   TXFF is never seen.
+ * - With delay one character is in the shifter, at most `depth` wait in the FIFO; a write to a full
+ *   FIFO is lost and counted.
  * - A byte is reported to listeners in the cycle its stop bit ends.
  */
 import { BasePeripheral } from 'rp2040js';
@@ -22,7 +25,12 @@ const TIMEOUT_BITS = 32;
 const LEVELS = [4, 8, 16, 24, 28];
 
 export class Uart extends BasePeripheral {
-  /** @param {import('rp2040js').RP2040} rp @param {import('./clock.mjs').Clock} clock @param {number} index @param {boolean} delay */
+  /**
+   * @param {import('rp2040js').RP2040} rp
+   * @param {import('./clock.mjs').Clock} clock
+   * @param {number} index
+   * @param {boolean} delay
+   */
   constructor(rp, clock, index, delay) {
     super(rp, `UART${index}`);
     this.clock = clock;
@@ -111,7 +119,11 @@ export class Uart extends BasePeripheral {
 
   // ---- receiving ----
 
-  /** A byte from outside: at once if there is room and no delay is modelled, else when its stop bit has passed. @param {number} byte */
+  /**
+   * A byte from outside: at once if there is room and no delay is modelled, else when its stop bit
+   * has passed.
+   * @param {number} byte
+   */
   receive(byte) {
     this.incoming.push(byte & 0xff);
     if (!this.arrival.scheduled) this.expect();

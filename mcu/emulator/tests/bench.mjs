@@ -5,7 +5,8 @@ import { image } from './build.mjs';
 
 /**
  * Loads C source with fw.h included; functions and globals are found by name.
- * @param {string} source @param {import('../src/machine.mjs').MachineOptions & { memory?: 'ram' | 'flash' }} [options]
+ * @param {string} source
+ * @param {import('../src/machine.mjs').MachineOptions & { memory?: 'ram' | 'flash' }} [options]
  */
 export function boot(source, options = {}) {
   const machine = new Machine(options);
@@ -13,7 +14,12 @@ export function boot(source, options = {}) {
   return machine;
 }
 
-/** A naked function of assembler lines. @param {string} name @param {string} lines @returns {string} C text */
+/**
+ * A naked function of assembler lines.
+ * @param {string} name
+ * @param {string} lines
+ * @returns {string} C text
+ */
 export function assembler(name, lines) {
   const text = lines
     .split('\n')
@@ -24,7 +30,11 @@ export function assembler(name, lines) {
   return `__asm(".syntax unified\\n.thumb\\n.text\\n.balign 4\\n.global ${name}\\n.type ${name},%function\\n.thumb_func\\n${name}:\\n" ${text} ".balign 4\\n.ltorg\\n.size ${name},.-${name}\\n");\nvoid ${name}(void);\n`;
 }
 
-/** Runs to the firmware's bkpt and returns its code. @param {Machine} machine @param {number} [limit] */
+/**
+ * Runs to the firmware's bkpt and returns its code.
+ * @param {Machine} machine
+ * @param {number} [limit]
+ */
 export function finish(machine, limit = 50e6) {
   const stop = machine.run(limit);
   if (stop.reason !== 'break')
@@ -34,7 +44,12 @@ export function finish(machine, limit = 50e6) {
   return stop.code;
 }
 
-/** Cycles between two places, both on core 0. @param {Machine} machine @param {import('../src/machine.mjs').Place} from @param {import('../src/machine.mjs').Place} to */
+/**
+ * Cycles between two places, both on core 0.
+ * @param {Machine} machine
+ * @param {import('../src/machine.mjs').Place} from
+ * @param {import('../src/machine.mjs').Place} to
+ */
 export function between(machine, from, to) {
   reach(machine, from);
   const began = machine.cores[0].t;
@@ -42,7 +57,11 @@ export function between(machine, from, to) {
   return machine.cores[0].t - began;
 }
 
-/** @param {Machine} machine @param {import('../src/machine.mjs').Place} place @param {number} [core] */
+/**
+ * @param {Machine} machine
+ * @param {import('../src/machine.mjs').Place} place
+ * @param {number} [core]
+ */
 export function reach(machine, place, core) {
   const stop = machine.runTo(place, machine.cycle + 10e6, core);
   if (stop.reason !== 'stopped')

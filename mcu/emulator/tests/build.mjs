@@ -1,5 +1,8 @@
 // @ts-check
-/** Builds the firmware of the tests with the Arm cross compiler into .build/, once per content of its sources. */
+/**
+ * Builds the firmware of the tests with the Arm cross compiler into .build/, once per content of
+ * its sources.
+ */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';

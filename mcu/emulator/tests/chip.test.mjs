@@ -239,7 +239,11 @@ test('UART receive: FIFO, threshold and timeout interrupts (4.2.6)', () => {
 });
 
 const PIO = 0x50200000;
-/** SET PINDIRS 1; loop: SET PINS 1 [delay]; SET PINS 0 [delay], on GPIO 3. @param {string} divider @param {number} delay */
+/**
+ * SET PINDIRS 1; loop: SET PINS 1 [delay]; SET PINS 0 [delay], on GPIO 3.
+ * @param {string} divider
+ * @param {number} delay
+ */
 const squareWave = (divider, delay) => `int main(void) {
   REG(IO_BANK0 + 8 * 3 + 4) = 6;
   uint32_t program[] = {0xe081, 0xe001 | ${delay} << 8, 0xe000 | ${delay} << 8};

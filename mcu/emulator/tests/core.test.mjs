@@ -1,5 +1,8 @@
 // @ts-check
-/** The core against the ARMv6-M Architecture Reference Manual (ARM DDI 0419) and the Cortex-M0+ TRM (DDI 0484). */
+/**
+ * The core against the ARMv6-M Architecture Reference Manual (ARM DDI 0419) and the Cortex-M0+ TRM
+ * (DDI 0484).
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assembler, between, boot, finish, reach } from './bench.mjs';

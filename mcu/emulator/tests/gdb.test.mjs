@@ -1,5 +1,8 @@
 // @ts-check
-/** The gdb stub: its packets, its session, its socket, and a real gdb on it (gdb manual, appendix E). */
+/**
+ * The gdb stub: its packets, its session, its socket, and a real gdb on it (gdb manual, appendix
+ * E).
+ */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
@@ -35,7 +38,11 @@ function session(source, options) {
   /** @type {string[]} */
   const sent = [];
   const s = new Session(new Target(machine), (text) => sent.push(text));
-  /** A command that lets time pass, up to its stop reply. @param {string} text @param {number} [slices] */
+  /**
+   * A command that lets time pass, up to its stop reply.
+   * @param {string} text
+   * @param {number} [slices]
+   */
   const go = (text, slices = 1000) => {
     assert.equal(s.receive(text), null);
     for (let i = 0; s.running && i < slices; i++) s.slice();

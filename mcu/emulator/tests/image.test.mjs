@@ -6,7 +6,11 @@ import { ImageError, Machine, parseImage, startOf } from '../src/index.mjs';
 import { RP2040_FAMILY, boot2Crc, parseElf, parseUf2, rawBinary } from '../src/image.mjs';
 import { image } from './build.mjs';
 
-/** A UF2 of 256-byte payloads. @param {{ address: number, bytes: Uint8Array }[]} segments @param {number} [family] */
+/**
+ * A UF2 of 256-byte payloads.
+ * @param {{ address: number, bytes: Uint8Array }[]} segments
+ * @param {number} [family]
+ */
 function uf2(segments, family = RP2040_FAMILY) {
   const pieces = segments.flatMap(({ address, bytes }) =>
     Array.from({ length: Math.ceil(bytes.length / 256) }, (_, i) => ({

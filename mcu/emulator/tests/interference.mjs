@@ -17,9 +17,11 @@ export const STACKS = {
 };
 
 /**
- * @param {{ work: keyof typeof WORK, amount: number, runs?: number, core1: keyof typeof CORE1, stack?: keyof typeof STACKS,
+ * @param {{ work: keyof typeof WORK, amount: number, runs?: number, core1: keyof typeof CORE1,
+ *   stack?: keyof typeof STACKS,
  *   memory?: 'ram' | 'flash', conflicts?: boolean, gap?: number }} options
- * @returns {{ times: number[], times1: number[], mean: number, deviation: number, machine: Machine }} cycles of each run on core 0
+ * @returns {{ times: number[], times1: number[], mean: number, deviation: number, machine: Machine
+ *   }} cycles of each run on core 0
  */
 export function interference({
   work,

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The boot ROM against the datasheet's description of its interface (2.8.2, 2.8.3) and the costs that
- * README.md names.
+ * The boot ROM against the datasheet's description of its interface (2.8.2, 2.8.3) and the costs
+ * that README.md names.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -26,8 +26,8 @@ const back = machine.address('main');
 const half = (address) => machine.cores[0].load16(address);
 
 /**
- * Calls a function of the ROM on a core that has stood still; tells its cycles and that it kept what it must
- * keep.
+ * Calls a function of the ROM on a core that has stood still; tells its cycles and that it kept
+ * what it must keep.
  * @param {number} place with the Thumb bit @param {number[]} args
  */
 function call(place, ...args) {
@@ -243,7 +243,8 @@ test('from integers: the nearest, rounded once; fixed point; 64 bits; between th
   assert.equal(from(13, -1), Math.fround(4294967295));
   assert.equal(from(12, 3, 1), 1.5);
   assert.equal(from(14, -1, 32), 1);
-  // 2^24 + 1 is a tie (to even); one more bit far below breaks it, which rounding to double first would lose.
+  // 2^24 + 1 is a tie (to even); one more bit far below breaks it, which rounding to double first
+  // would lose.
   assert.equal(from(0x64 / 4, 1, 0x01000001 << 7), 2 ** 63 + 2 ** 40);
   assert.equal(from(0x5c / 4, -1, -1), -1);
   assert.equal(asDouble(call(double(0x5c / 4), -2, -1).r), -2);

@@ -1,5 +1,8 @@
 // @ts-check
-/** The instruction set against a second implementation, the package's own core, on random instructions; and where that one errs. */
+/**
+ * The instruction set against a second implementation, the package's own core, on random
+ * instructions; and where that one errs.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RP2040 } from 'rp2040js';
@@ -19,7 +22,12 @@ function random(seed) {
 const CODE = 0x20000000;
 const DATA = 0x20008000;
 
-/** A machine whose core 0 stands before one instruction. @param {number[]} ops @param {number[]} registers @param {number} apsr */
+/**
+ * A machine whose core 0 stands before one instruction.
+ * @param {number[]} ops
+ * @param {number[]} registers
+ * @param {number} apsr
+ */
 function ours(ops, registers, apsr) {
   const machine = shared;
   const core = machine.cores[0];
@@ -40,7 +48,8 @@ test('random instructions: registers, flags, memory and PC agree with the second
   const rp = new RP2040();
   rp.logger = { debug() {}, info() {}, warn() {}, error() {} };
   const theirs = /** @type {any} */ (rp.core);
-  // Data processing, moves, add/subtract, loads and stores, multiple transfers, stack, extends, reversals, branches, BL.
+  // Data processing, moves, add/subtract, loads and stores, multiple transfers, stack, extends,
+  // reversals, branches, BL.
   const groups = [
     () => next() & 0x1fff,
     () => 0x1800 | (next() & 0x7ff),
@@ -81,13 +90,16 @@ test('random instructions: registers, flags, memory and PC agree with the second
     if ((op & 0xfe00) === 0xbc00 && (op & 0xff) === 0) continue;
     if ((op & 0xfe00) === 0xb400 && (op & 0x1ff) === 0) continue;
     if (op >>> 12 === 12 && (op & 0xff) === 0) continue;
-    // STM with the base in the list but not lowest is UNPREDICTABLE in what it stores and keeps; the package keeps the base.
+    // STM with the base in the list but not lowest is UNPREDICTABLE in what it stores and keeps;
+    // the package keeps the base.
     if (op >>> 11 === 24 && op & (1 << ((op >>> 8) & 7))) continue;
-    // Halfword and byte accesses are aligned by construction of the registers, except by odd immediates of halfword size: none.
+    // Halfword and byte accesses are aligned by construction of the registers, except by odd
+    // immediates of halfword size: none.
     if (op >>> 10 === 16) {
       const kind = (op >>> 6) & 15;
       const amount = registers[(op >>> 3) & 7] & 0xff;
-      // The package's C is wrong for shifts by register of 0 to the right and beyond 31, and for every multiple of 32 of ROR.
+      // The package's C is wrong for shifts by register of 0 to the right and beyond 31, and for
+      // every multiple of 32 of ROR.
       if ((kind === 2 || kind === 3 || kind === 4 || kind === 7) && (amount === 0 || amount >= 32))
         continue;
       // Its V and C are computed from operand plus carry, which may itself overflow.

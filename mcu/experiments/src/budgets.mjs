@@ -1,5 +1,8 @@
 // @ts-check
-/** What the experiments must come to: our own budgets, and how near to the thesis's chapter 6 the conflict model must be. */
+/**
+ * What the experiments must come to: our own budgets, and how near to the thesis's chapter 6 the
+ * conflict model must be.
+ */
 
 /**
  * @typedef {{
@@ -8,7 +11,10 @@
  *   fibLoopLoss: number, fibOrder: number, fibBlocked: number, fibStriped: number, matrixStacks: number,
  * }} Figures
  */
-/** @type {{ [K in keyof Figures]: { name: string, atLeast?: number, atMost?: number, unit: string, scale?: number, digits?: number } }} */
+/**
+ * @type {{ [K in keyof Figures]: { name: string, atLeast?: number, atMost?: number, unit: string,
+ *   scale?: number, digits?: number } }}
+ */
 export const BUDGETS = {
   overheadReturns: {
     name: 'overhead of an event at saturation, at most, conflicts or not',

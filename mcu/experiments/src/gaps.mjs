@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The overhead of an event of any runtime, from its image: the times from one action's end to the next one's beginning, on pins 2 and 3,
- * while there is more work than time.
+ * The overhead of an event of any runtime, from its image: the times from one action's end to the
+ * next one's beginning, on pins 2 and 3, while there is more work than time.
  *
  *   node experiments/src/gaps.mjs IMAGE…     one line an image, with and without bus conflicts
  */

@@ -1,8 +1,10 @@
 // @ts-check
 /**
- * The experiments of the thesis's chapters 5 to 7 as functions: each runs firmware on the emulated RP2040 and gives its figures.
+ * The experiments of the thesis's chapters 5 to 7 as functions: each runs firmware on the emulated
+ * RP2040 and gives its figures.
  *
- * Times are cycles of 125 MHz unless a name says otherwise. Every figure is exact and the same each time.
+ * Times are cycles of 125 MHz unless a name says otherwise. Every figure is exact and the same each
+ * time.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -15,7 +17,11 @@ export const US = 125;
 
 /** @type {Map<string, Uint8Array>} */
 const images = new Map();
-/** A firmware of this folder, of bench/ or of examples/. @param {string} name @param {{ flash?: boolean }} [options] */
+/**
+ * A firmware of this folder, of bench/ or of examples/.
+ * @param {string} name
+ * @param {{ flash?: boolean }} [options]
+ */
 export function image(name, { flash = false } = {}) {
   const key = `${name}${flash ? '-flash' : ''}`;
   let bytes = images.get(key);
@@ -40,7 +46,12 @@ export function image(name, { flash = false } = {}) {
   }
   return bytes;
 }
-/** bench/periodic.c, whose tasks are fixed when it is compiled: nothing is looked up between them. @param {number} loops @param {boolean} shared @param {boolean} posts */
+/**
+ * bench/periodic.c, whose tasks are fixed when it is compiled: nothing is looked up between them.
+ * @param {number} loops
+ * @param {boolean} shared
+ * @param {boolean} posts
+ */
 function periodic(loops, shared, posts) {
   const name = `periodic-${loops}${shared ? '-shared' : ''}${posts ? '-posts' : ''}`;
   let bytes = images.get(name);
@@ -87,7 +98,10 @@ export function statistics(values) {
   };
 }
 
-/** @param {Machine} m @param {number[]} words written to the firmware's `setup` once its memory is initialised */
+/**
+ * @param {Machine} m
+ * @param {number[]} words written to the firmware's `setup` once its memory is initialised
+ */
 function setUp(m, words) {
   m.runTo('main');
   const at = m.address('setup');
@@ -96,9 +110,11 @@ function setUp(m, words) {
 
 /**
  * Chapter 7: two interleaved 10 kHz tasks.
- * @param {{ loops: number, shared?: boolean, posts?: boolean, conflicts?: boolean, flash?: boolean, ms?: number, fixed?: boolean }} options
+ * @param {{ loops: number, shared?: boolean, posts?: boolean, conflicts?: boolean, flash?: boolean,
+ *   ms?: number, fixed?: boolean }} options
  *   fixed: bench/periodic.c instead of loops.c, which looks its number of loops up and so adds to what is between tasks
- * @returns for each core: the task's own time, the time from start to start (their deviation is the start deviation), and between tasks
+ * @returns for each core: the task's own time, the time from start to start (their deviation is the
+ *   start deviation), and between tasks
  */
 export function tasks({
   loops,
@@ -133,7 +149,10 @@ export function tasks({
 export const holds = (cores) =>
   cores.every((core) => Math.abs(core.total.mean - 100 * US) < 1 && core.total.max <= 101 * US);
 
-/** Most loops at which 10 kHz are held, by bisection. @param {Omit<Parameters<typeof tasks>[0], 'loops'>} options */
+/**
+ * Most loops at which 10 kHz are held, by bisection.
+ * @param {Omit<Parameters<typeof tasks>[0], 'loops'>} options
+ */
 export function mostLoops(options) {
   let low = 100;
   let high = 300;
@@ -158,7 +177,8 @@ const CORE1 = { idle: 0, same: 1, loop: 2 };
 
 /**
  * Chapter 6.
- * @param {{ work: keyof typeof WORK, amount: number, core1: keyof typeof CORE1, stacks?: keyof typeof STACKS, runs?: number, conflicts?: boolean, flash?: boolean, seed?: number }} options
+ * @param {{ work: keyof typeof WORK, amount: number, core1: keyof typeof CORE1, stacks?: keyof
+ *   typeof STACKS, runs?: number, conflicts?: boolean, flash?: boolean, seed?: number }} options
  */
 export function interference({
   work,

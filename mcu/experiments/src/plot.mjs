@@ -22,7 +22,12 @@ function ticks(top) {
   return all;
 }
 
-/** @param {string} title @param {string} yName @param {number} top @param {(v: number) => number} y */
+/**
+ * @param {string} title
+ * @param {string} yName
+ * @param {number} top
+ * @param {(v: number) => number} y
+ */
 function frame(title, yName, top, y) {
   const parts = [
     `<rect width="${W}" height="${H}" fill="white"/>`,
@@ -47,7 +52,8 @@ const wrap = (/** @type {string[]} */ parts) =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${W}" height="${H}" viewBox="0 0 ${W} ${H}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif">\n${parts.join('\n')}\n</svg>\n`;
 
 /**
- * @param {{ title: string, x: string, y: string, top?: number, series: { name: string, points: [number, number][], dashed?: boolean }[] }} chart
+ * @param {{ title: string, x: string, y: string, top?: number, series: { name: string, points:
+ *   [number, number][], dashed?: boolean }[] }} chart
  *   top: of the y axis; what is above is cut off at it
  */
 export function lines({ title, x: xName, y: yName, top, series }) {
@@ -77,7 +83,10 @@ export function lines({ title, x: xName, y: yName, top, series }) {
   return wrap(parts);
 }
 
-/** @param {{ title: string, y: string, bars: { name: string, value: number, note?: string, group?: number }[] }} chart group: picks the colour */
+/**
+ * @param {{ title: string, y: string, bars: { name: string, value: number, note?: string, group?:
+ *   number }[] }} chart group: picks the colour
+ */
 export function bars({ title, y: yName, bars: all }) {
   const most = Math.max(...all.map((b) => b.value)) * 1.12;
   const right = BOX.right - 170;

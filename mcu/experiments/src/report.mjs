@@ -1,5 +1,8 @@
 // @ts-check
-/** ./run experiments: measures everything, checks the budgets, writes RESULTS.md and plots/. See --help. */
+/**
+ * ./run experiments: measures everything, checks the budgets, writes RESULTS.md and plots/. See
+ * --help.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -54,7 +57,7 @@ const plot = (/** @type {string} */ name, /** @type {string} */ svg) =>
   writeFileSync(join(here, 'plots', name), svg);
 const out = [];
 
-// ---- chapter 7 ------------------------------------------------------------------------------------------------------------------------
+// ---- chapter 7 ----------------------------------------------------------------------------------
 note('timing (chapter 7)');
 const kinds = /** @type {[string, Omit<Parameters<typeof tasks>[0], 'loops'>][]} */ ([
   ['a queue each', {}],
@@ -103,13 +106,13 @@ const held = [
 const alone = tasks({ loops: 250 });
 const contended = tasks({ loops: 250, conflicts: true, flash: true });
 
-// ---- chapter 5 ------------------------------------------------------------------------------------------------------------------------
+// ---- chapter 5 ----------------------------------------------------------------------------------
 note('memory and code (chapter 5)');
 const bytes = structures();
 const capacity = most();
 const code = codeSizes();
 
-// ---- chapter 6 ------------------------------------------------------------------------------------------------------------------------
+// ---- chapter 6 ----------------------------------------------------------------------------------
 const n = full ? 25 : 20;
 const products = full ? 100 : 10;
 note(`core interference (chapter 6): fib(${n}), ${products} matrix products, 100 runs each`);
@@ -121,7 +124,10 @@ const cases =
     ['the same, stacks on a striped heap', { core1: 'same', stacks: 'striped' }],
     ['the same, stacks on a heap that is not', { core1: 'same', stacks: 'blocked' }],
   ]);
-/** @type {({ work: 'fib' | 'matrices', inFlash: boolean, name: string } & ReturnType<typeof interference>)[]} */
+/**
+ * @type {({ work: 'fib' | 'matrices', inFlash: boolean, name: string } & ReturnType<typeof
+ *   interference>)[]}
+ */
 const measured = [];
 for (const work of /** @type {const} */ (['fib', 'matrices']))
   for (const inFlash of [true, false])
@@ -142,7 +148,7 @@ const of = (/** @type {string} */ work, /** @type {boolean} */ inFlash, /** @typ
     measured.filter((m) => m.work === work && m.inFlash === inFlash)[i]
   );
 
-// ---- budgets --------------------------------------------------------------------------------------------------------------------------
+// ---- budgets ------------------------------------------------------------------------------------
 const figures = {
   overheadReturns: Math.max(...overheads.slice(0, 4).map((o) => o.most)),
   overheadPosts: Math.max(
@@ -179,7 +185,7 @@ const figures = {
 };
 const checked = budgets(figures);
 
-// ---- the page -------------------------------------------------------------------------------------------------------------------------
+// ---- the page -----------------------------------------------------------------------------------
 out.push(`# The thesis's experiments, repeated
 
 Written by \`./run experiments${full ? ' --full' : ''}\`: firmware on the emulated RP2040 at 125 MHz, exact and the same each time. The thesis's figures are from a

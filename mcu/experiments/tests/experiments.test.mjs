@@ -1,5 +1,8 @@
 // @ts-check
-/** The thesis's experiments in little, each against its budget (src/budgets.mjs); ./run experiments has them whole. */
+/**
+ * The thesis's experiments in little, each against its budget (src/budgets.mjs); ./run experiments
+ * has them whole.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
 /**
- * What the firmware tests share: images loaded into the emulator, one line a check, and the closing line.
+ * What the firmware tests share: images loaded into the emulator, one line a check, and the closing
+ * line.
  *
  * X.mjs [--emulator DIR] IMAGES. IMAGES is the folder of the built firmware (tests/firmware/build).
  */

@@ -1,12 +1,16 @@
 /**
- * How long every call keeps interrupts off, at its worst, with 10, 100 and 10,000 events in the queue: counted from the instruction that
- * turns them off to the one that turns them on, in cycles, and asserted (mcu/README.md has the table).
+ * How long every call keeps interrupts off, at its worst, with 10, 100 and 10,000 events in the
+ * queue: counted from the instruction that turns them off to the one that turns them on, in cycles,
+ * and asserted (mcu/README.md has the table).
  *
  * masked.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
  */
 import { check, finish, load } from './harness.mjs';
 
-/** By call: cycles at 10, 100 and 10,000 events: list; heap; heap of equal times. The figures of README.md with a little room. */
+/**
+ * By call: cycles at 10, 100 and 10,000 events: list; heap; heap of equal times. The figures of
+ * README.md with a little room.
+ */
 const limits = {
   1: ['weft_post', [210, 1200, 110200], [122, 158, 245], [365, 570, 1040]],
   2: ['weft_cancel', [130, 850, 80100], [255, 366, 630], [552, 1010, 2060]],

@@ -1,5 +1,6 @@
 /**
- * Reactors on the emulated RP2040: what a tag and a reaction cost, in cycles, exactly; how many fit; and that they run when they should.
+ * Reactors on the emulated RP2040: what a tag and a reaction cost, in cycles, exactly; how many
+ * fit; and that they run when they should.
  *
  * reactors.mjs [--emulator DIR] IMAGES
  */
@@ -16,7 +17,9 @@ function gaps(name, cycles = 400000) {
     .flatMap((e, i) => (e.level && !steady[i].level ? [e.cycle - steady[i].cycle] : []));
 }
 const most = (list) => Math.max(...list);
-/** Of groups of n reactions a tag: the gaps between tags (the longest of each n), and those within. */
+/**
+ * Of groups of n reactions a tag: the gaps between tags (the longest of each n), and those within.
+ */
 function tags(name, n) {
   const g = gaps(name),
     between = [],
@@ -134,7 +137,8 @@ check('reactors: a tag with both cores, cycles', most(cores('reactors-cores-300'
   );
 }
 {
-  // from an interrupt: every edge becomes a tag of its own, in order, at every phase of the microsecond and near a timer's tags
+  // from an interrupt: every edge becomes a tag of its own, in order, at every phase of the
+  // microsecond and near a timer's tags
   const m = load('reactors-wake'),
     out = edges(m, 7),
     tick = edges(m, 8),

@@ -1,7 +1,9 @@
 /**
- * Firmware on the emulated RP2040: every budget of the runtime, asserted, and every example, used. Exact: the emulator is deterministic.
+ * Firmware on the emulated RP2040: every budget of the runtime, asserted, and every example, used.
+ * Exact: the emulator is deterministic.
  *
- * run.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`. IMAGES is the folder of the built firmware.
+ * run.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`. IMAGES is
+ * the folder of the built firmware.
  */
 import { check, edges, finish, load, text, US } from './harness.mjs';
 
@@ -23,7 +25,7 @@ function tasks(name, ms, options) {
   });
 }
 
-// ---- cost of an event -------------------------------------------------------------------------------------------------------------
+// ---- cost of an event ---------------------------------------------------------------------------
 for (const [name, label, limit] of [
   ['periodic-own-saturated', 'own queues, returning the period', 110],
   ['periodic-shared-saturated', 'shared queue, returning the period', 110],
@@ -67,7 +69,8 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   );
 }
 {
-  // entry after release: the first instruction of an action against the microsecond's beginning; over all phases of release and core start
+  // entry after release: the first instruction of an action against the microsecond's beginning;
+  // over all phases of release and core start
   let worst = 0,
     best = 1e9,
     n = 0;
@@ -151,7 +154,8 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('queue bench ends, breakpoint', stop.code, 0);
   check('each entry passed, cycles', q.entry_passed, 11);
   check('post behind the last inserted, cycles', q.post_behind_last, 68);
-  // 3 % above what they were (229, 480) before an event in the heap knew its place, by which cancel and move are logarithmic.
+  // 3 % above what they were (229, 480) before an event in the heap knew its place, by which cancel
+  // and move are logarithmic.
   check('heap push at 10,000, cycles', Math.max(q.heap_push_worst, q.heap_push_random_worst), 236);
   check('heap pop at 10,000, cycles', Math.max(q.heap_pop_worst, q.heap_pop_random_worst), 480);
   check('heap push at 10,000, mean of random times, cycles', q.heap_push_random_mean, 120);
@@ -188,7 +192,7 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('most actors in 256 KB', q.actors, 14000, q.actors >= 14000);
   check('of which fired twice', q.fired / 2, q.actors, q.fired === 2 * q.actors);
 }
-// ---- interrupt to action ------------------------------------------------------------------------------------------------------------
+// ---- interrupt to action ------------------------------------------------------------------------
 for (const [image, limits] of [
   ['wake', [180, 180]],
   ['wake-claimed', [280, 280]],
@@ -213,7 +217,7 @@ for (const [image, limits] of [
       out.length === 100 && Math.max(...took) <= limit,
     );
   }
-// ---- idle ----------------------------------------------------------------------------------------------------------------------------
+// ---- idle ---------------------------------------------------------------------------------------
 {
   const m = load('blink'),
     led = edges(m, 25);
@@ -248,7 +252,7 @@ for (const [image, limits] of [
   m.run(1.2e6 * US);
   check('blink from flash, through boot2: edges in 1.2 s', led.length, 2, led.length === 2);
 }
-// ---- examples ------------------------------------------------------------------------------------------------------------------------
+// ---- examples -----------------------------------------------------------------------------------
 {
   const m = load('button'),
     led = edges(m, 25);
@@ -303,7 +307,8 @@ for (const [what, uartDelay] of [
   );
 }
 {
-  // more than the ring holds, while a line is answered: told, and no line is made of the pieces of two
+  // more than the ring holds, while a line is answered: told, and no line is made of the pieces of
+  // two
   const m = load('console', { uartDelay: true }),
     out = text(m);
   m.at(10000 * US, () => m.feed('blink 12345\r'.repeat(300)));
@@ -349,7 +354,7 @@ for (const [what, uartDelay] of [
     JSON.stringify(a.statistics()) === JSON.stringify(b.statistics()),
   );
 }
-// ---- mistakes, named over the UART by a debug build ------------------------------------------------------------------------------------
+// ---- mistakes, named over the UART by a debug build ---------------------------------------------
 for (const [kind, word] of [
   ['twice', 'in the queue already'],
   ['horizon', 'horizon'],

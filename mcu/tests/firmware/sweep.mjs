@@ -1,11 +1,12 @@
 /**
- * The same firmware again and again, with something that happens one instruction, one cycle or one offset later each time.
+ * The same firmware again and again, with something that happens one instruction, one cycle or one
+ * offset later each time.
  *
  * sweep.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
  */
 import { check, edges, finish, load, US } from './harness.mjs';
 
-// ---- interrupts and the second core's start at every offset ------------------------------------------------------------------------------
+// ---- interrupts and the second core's start at every offset -------------------------------------
 {
   let bad = 0,
     n = 0;
@@ -26,8 +27,9 @@ import { check, edges, finish, load, US } from './harness.mjs';
   check(`core 1 started at ${n} offsets: runs with a late or missing task`, bad, 0);
 }
 {
-  // an interrupt that posts, before every instruction of a stretch that has scheduling, claiming, waiting and put-back in it; each at
-  // two phases of the alarms' microsecond, which all in all come to each of the 125
+  // an interrupt that posts, before every instruction of a stretch that has scheduling, claiming,
+  // waiting and put-back in it; each at two phases of the alarms' microsecond, which all in all
+  // come to each of the 125
   const probe = load('sweep');
   probe.run(1000 * US);
   const first = 400,
@@ -53,8 +55,8 @@ import { check, edges, finish, load, US } from './harness.mjs';
   );
 }
 {
-  // An event that is waited for, moved by a pin at each cycle of 8 us around its alarm: it runs within 2 us of its new time,
-  // which is what the interrupt's handler takes.
+  // An event that is waited for, moved by a pin at each cycle of 8 us around its alarm: it runs
+  // within 2 us of its new time, which is what the interrupt's handler takes.
   const lost = (name) => {
     let bad = 0,
       moved = 0;
