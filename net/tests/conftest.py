@@ -150,7 +150,7 @@ class Agent:
 def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
     started: list[Agent] = []
 
-    def start(name: str = "gpu1", *more: str, **where: Path) -> Agent:
+    def start(name: str = "gpu1", *more: str, **where: Any) -> Agent:
         started.append(Agent(server.url, keys, name, *more, **where))
         return started[-1]
 

@@ -51,6 +51,8 @@ def why_not() -> str:
 
 
 class Machines:
+    port = 4222  # where the tests' server listens
+
     def __init__(self, n: int, seed: int) -> None:
         self.holders = [
             subprocess.Popen(
@@ -99,6 +101,10 @@ class Machines:
     def inside(self, machine: int) -> list[str]:
         """What stands before a command that is to run there."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
+
+    def reached(self, url: str, machine: int) -> str:
+        """The URL by which that machine reaches a server."""
+        return url
 
     def __enter__(self) -> Machines:
         return self

@@ -3,10 +3,12 @@ of JSON."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
 import logging
+import os
 import random
 import sys
 import threading
@@ -14,9 +16,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import proxy
 from points import Place, Point, Unknown
 
-from weft import _net_relay, _net_server, net
+from weft import _net_link, _net_names, _net_relay, _net_server, net
 from weft import coroutines as co
 from weft import processes as ps
 from weft import threads as th
@@ -260,6 +263,26 @@ def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: s
             say([i, type(end).__name__])
 
 
+def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> None:
+    """Is the home; says when the first has come, and in the end how many did, and how many were
+    spoilt."""
+    with net.join(server, keys=keys) as network:
+        c = th.Channel(name, capacity=int(capacity))
+        r = c.reader()
+        network.offer(name, c, writers=True)
+        say("offered")
+        n = spoilt = 0
+        try:
+            while True:
+                data, checksum = r.read()
+                spoilt += zlib.crc32(data) != checksum
+                n += 1
+                if n == 1:
+                    say("the first")
+        except ChannelEnd as end:
+            say([n, spoilt, type(end).__name__])
+
+
 def many_writers(server: str, keys: str, name: str, n: str) -> None:
     """So many that come at once."""
     with net.join(server, keys=keys) as network:
@@ -352,7 +375,7 @@ def _until_it_ends(call: Any) -> Any:
 
 
 def is_cut(server: str, keys: str, address: str) -> None:
-    """The home of `never`, which nobody reads; of `ticks`, where it writes one; of `jobs`, which it
+    """The home of `never`, a read of which does not end before the session; of `ticks`, where it writes one; of `jobs`, which it
     reads; of `again`."""
     with net.join(server, keys=keys, address=address) as network:
         names = ("never", "ticks", "jobs", "again")
@@ -366,8 +389,10 @@ def is_cut(server: str, keys: str, address: str) -> None:
         say("offered")
         say(r.read())
         w.write(1)
-        say(_until_it_ends(r.read))
-        say(_until_it_ends(lambda: w.write(2)))
+        with held.extended():
+            say("has it")
+            say(_until_it_ends(r.read))
+            say(_until_it_ends(lambda: w.write(2)))
         say(comes.read())
         held.retire()
 
@@ -466,5 +491,13 @@ def offers_and_withdraws(server: str, keys: str, name: str) -> None:
         say(seen)
 
 
+async def _direct(tls: Any, address: str, *patience: float) -> Any:
+    there = await asyncio.get_running_loop().run_in_executor(None, proxy.through, address)
+    return await direct(tls, there, *patience)
+
+
 if __name__ == "__main__":
+    if proxy.TOLD in os.environ:
+        direct, _net_link.direct = _net_link.direct, _direct
+    _net_names.RENEW = float(os.environ.get("WEFT_TEST_RENEW", _net_names.RENEW))
     globals()[sys.argv[1]](*sys.argv[2:])

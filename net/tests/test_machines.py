@@ -1,5 +1,9 @@
 """Programs on machines of their own, over lines that lose, delay, disorder and are cut
-(machines.py). Where machines cannot be made these are skipped, and say why."""
+(machines.py); and on loopback through a proxy (proxy.py). Where machines cannot be made only the
+second are run, and pytest says why.
+
+WEFT_MESSAGES=n: so many go over the bad line. WEFT_RESTARTS=n: the server is restarted so often.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +18,43 @@ import machines
 import pytest
 from conftest import Agent
 from machines import Machines
+from proxy import Loopback
 
 from weft import _net_server, net
 from weft import threads as th
 
 WHY_NOT = machines.why_not()
-needs_machines = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-PORT = 4222
+MESSAGES = int(os.environ.get("WEFT_MESSAGES", "3000"))
+RESTARTS = int(os.environ.get("WEFT_RESTARTS", "5"))
+
+Lan = Machines | Loopback
 
 
-@pytest.fixture
-def lan() -> Iterator[Machines]:
+@pytest.fixture(
+    params=[
+        pytest.param(Machines, marks=pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)),
+        Loopback,
+    ],
+    ids=["machines", "proxy"],
+)
+def lan(request: pytest.FixtureRequest) -> Iterator[Lan]:
     """Three machines. The first has the server."""
     seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
     print("seed", seed)
-    with Machines(3, seed) as made:
+    with request.param(3, seed) as made:
         yield made
 
 
 @pytest.fixture
 def meeting(
-    lan: Machines, keys: Path, tmp_path: Path, program: Callable[..., Any]
-) -> Iterator[str]:
+    lan: Lan, keys: Path, tmp_path: Path, program: Callable[..., Any]
+) -> Iterator[Callable[[int], str]]:
+    """By which URL a machine reaches the server."""
     folder = net.make_keys(tmp_path / "server", by=keys)
-    address = f"{lan.address(1)}:{PORT}"
+    address = f"{lan.address(1)}:{lan.port}"
     server = program("is_server", folder, address, before=lan.inside(1))
-    yield server.heard()
+    url = server.heard()
+    yield lambda machine: lan.reached(url, machine)
     server.go()  # killed, it would leave the NATS server behind
     assert server.ended() == 0
 
@@ -47,19 +62,18 @@ def meeting(
 # --- lines that lose ------------------------------------------------------------------------------
 
 
-@needs_machines
 @pytest.mark.parametrize(
     ("capacity", "n", "most"),
-    [(0, 60, 4000), (64, 3000, 2000), (0, 3, 600_000)],
+    [(0, 60, 4000), (64, MESSAGES, 2000), (0, 3, 600_000)],
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
     """2 % of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all
     values arrive, in order, as they were."""
-    home = program("sums", meeting, keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
+    home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.heard() == "offered"
     before = lan.said(delay=0.02, jitter=0.005, loss=0.02)
-    p = program("sends", meeting, keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
+    p = program("sends", meeting(3), keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
     sent, came = p.heard(), home.heard()
     counts = lan.said()
     print(counts)
@@ -70,16 +84,16 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
 # --- a machine that is cut off --------------------------------------------------------------------
 
 
-@needs_machines
 def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not; what
     was held through the session stays dead when the line is back, and the same program is met
     anew."""
-    home = program("is_cut", meeting, keys, f"{lan.address(2)}:0", before=lan.inside(2))
+    home = program("is_cut", meeting(2), keys, f"{lan.address(2)}:0", before=lan.inside(2))
     assert home.heard() == "offered"
-    p = program("cuts_off", meeting, keys, f"{lan.address(3)}:0", before=lan.inside(3))
+    p = program("cuts_off", meeting(3), keys, f"{lan.address(3)}:0", before=lan.inside(3))
     assert home.heard() == "a job"
     assert p.heard() == 1
+    assert home.heard() == "has it"
     lan.said(cut=[2])
     p.go()
     assert p.heard() == {"write": ["PeerDied", True], "read": ["PeerDied", False]}
@@ -92,13 +106,12 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     assert home.heard() == "back"
 
 
-@needs_machines
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
     """With a job in hand, which is done anew on the other one: none is lost. Its death has no
     signal, for nobody knows how it ended, or whether."""
     agents = {
         i: Agent(
-            meeting,
+            meeting(i),
             keys,
             f"gpu{i}",
             *("--hosts", "1", "--address", f"{lan.address(i)}:0"),
@@ -109,7 +122,7 @@ def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
     }
     try:
         p = program(
-            "squares_on_two", meeting, keys, f"{lan.address(3)}:0", 60, before=lan.inside(3)
+            "squares_on_two", meeting(3), keys, f"{lan.address(3)}:0", 60, before=lan.inside(3)
         )
         holder = p.heard()
         at = next(i for i, agent in agents.items() if is_of(holder, agent.process.pid))
@@ -138,7 +151,7 @@ def is_of(pid: int, ancestor: int) -> bool:
 
 
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path):  # wire 17.8
-    """Five times, by SIGKILL, while names are offered and withdrawn. Sessions go on meanwhile, and
+    """By SIGKILL, again and again, while names are offered and withdrawn. Sessions go on meanwhile, and
     each time who comes next is met."""
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, "127.0.0.1:0")
@@ -155,7 +168,7 @@ def test_a_server_that_is_restarted_under_load(keys, program, tmp_path):  # wire
             program("counts_by_name", server.url, keys, "numbers")
             assert counts.read() == 0
             at = 1
-            for i in range(5):
+            for i in range(RESTARTS):
                 server.stop(signal.SIGKILL)
                 for _ in range(100):  # nobody needs the server for that
                     assert counts.read() == at

@@ -551,10 +551,18 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
+// queued(): bytes that the session has for the link and that the link has not taken yet.
+PyObject* wire_queued(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  const Space::Step step(*space);
+  return PyLong_FromSize_t(link->peer()->session.output().size());
+}
 PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"take", gated<wire_take>, METH_VARARGS, nullptr},
                               {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
+                              {"queued", gated<wire_queued>, METH_NOARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 

@@ -25,7 +25,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from weft import _net_calls, _net_link, _net_names
+from weft import _net_calls, _net_link, _net_names, _net_steps
 from weft._hosts import Hosts
 from weft.errors import BadUse, ProcessDied
 
@@ -143,6 +143,7 @@ class Agent:
             )
         if wrong := _net_calls.fault(self.name, run, said):
             raise _net_link.Refused(wrong)
+        _net_steps.at("agent.asked")
         self._fresh(_net_calls.parted_run(run)[0], said["digest"])
         call, token = secrets.token_hex(8), secrets.token_hex(16)
         loop = asyncio.get_running_loop()
@@ -166,9 +167,12 @@ class Agent:
         finally:
             self._coming.pop(token, None)
         child, pid = coming.result()
+        _net_steps.at("agent.process")
 
         async def then(streams: _net_link.Streams) -> None:
+            _net_steps.at("agent.passes")
             await _net_link.couple(child, streams)
+            _net_steps.at("agent.over")
 
         more = {"pid": pid, "call": call, "pass": self._pass}
         return self._welcome(more, then, child.close)

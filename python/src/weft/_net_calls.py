@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _child, _executor, _pickling, _rounds
+from weft import _child, _executor, _net_steps, _pickling, _rounds
 from weft._extension import native as _native
 from weft._net_values import module_of
 from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
@@ -255,6 +255,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
     own.sendall(f"{token} {os.getpid():>10}".encode())
+    _net_steps.at("call.here")
     _native._outside(True)
     link = _native._Link(
         own.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
@@ -274,9 +275,11 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:  # the caller has gone before
         return
+    _net_steps.at("call.ends")
     _import_for(run)
     with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
         said, wrong = _heard(orders)
+        _net_steps.at("call.runs")
 
         def load() -> _pickling.Call:
             if wrong is not None:
@@ -289,10 +292,12 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
             value, failure = _child.run_call(load, orders, run)
         finally:
             _rounds.at_work(-1)
+        _net_steps.at("call.result")
         try:
             _write(result, value, failure, trusted)
         except BadUse as error:  # what it returned cannot go
             _write(result, None, _pickling.Failure(error), trusted)
+        _net_steps.at("call.told")
         result.retire()
 
 

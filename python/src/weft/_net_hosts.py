@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-from weft import _host, _net_calls, _net_loop, _net_names
+from weft import _host, _net_calls, _net_link, _net_loop, _net_names
 from weft._extension import native as _native
 from weft._hosts import Elsewhere, whole
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
@@ -236,6 +236,7 @@ class FarHosts(_Far):
         until = time.monotonic() + self._patience
         fresh = False
         asked_before: set[str] = set()
+        closed: BadUse | None = None  # by the last that did so
         while True:
             there = self._look(fresh)
             able = [h for h in there if asked.run in h.allow]
@@ -268,7 +269,8 @@ class FarHosts(_Far):
                     if time.monotonic() > until:
                         raise
                     asked_before.add(host.home)
-                except ConnectionError:
+                except (ConnectionError, _net_link.Closed) as error:
+                    closed = error if isinstance(error, BadUse) else closed
                     self._over(host.name, host.home, died=False)
                     with self._lock:
                         self._lost.add(host.home)
@@ -276,7 +278,7 @@ class FarHosts(_Far):
                     self._over(host.name, host.home, died=False)
                     raise
             elif time.monotonic() > until:
-                raise BadUse(
+                raise closed or BadUse(
                     f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
                 )
             else:

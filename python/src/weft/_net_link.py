@@ -26,13 +26,14 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_loop
+from weft import _net_keys, _net_loop, _net_steps
 from weft._extension import native as _native
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
     "Again",
     "Came",
+    "Closed",
     "Refused",
     "Session",
     "Streams",
@@ -73,6 +74,10 @@ class Refused(Exception):
 
 class Again(BadUse):
     """The other side has refused what it may be asked for with another ticket."""
+
+
+class Closed(BadUse):
+    """The other side has closed the connection without a word: it was killed, or refuses us."""
 
 
 class Session:
@@ -359,14 +364,14 @@ async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server
 def why(error: Exception, address: str) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{address} shows a certificate that our authority has not signed: both need keys of one network (`weft net keys`)"
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return (
             f"{address} refuses our certificate, or speaks no TLS 1.3 ({error.reason or error}): "
             "both need keys of one network (`weft net keys`)"
         )
     return (
-        f"{address} closed the connection before it had answered: it refuses our certificate (both need keys of one network: "
-        "`weft net keys`), or is no Weft program"
+        f"{address} closed the connection before it had answered: it was killed, it refuses our certificate "
+        "(both need keys of one network: `weft net keys`), or is no Weft program"
     )
 
 
@@ -390,9 +395,9 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
             ),
             patience,
         )
+    except (ConnectionResetError, asyncio.IncompleteReadError, ssl.SSLEOFError) as error:
+        raise Closed(why(error, address)) from None
     except ssl.SSLError as error:
-        raise BadUse(why(error, address)) from None
-    except (ConnectionResetError, asyncio.IncompleteReadError) as error:
         raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
@@ -414,7 +419,9 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
                 f"{where} is not who was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
+        _net_steps.at("comer.reached")
         writer.write(_pack(said))
+        _net_steps.at("comer.said")
         try:
             answer = await asyncio.wait_for(_heard(reader), GREETING)
         except asyncio.TimeoutError:
@@ -422,10 +429,11 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None
         except (OSError, EOFError) as error:  # with TLS 1.3 our certificate is refused only now
-            raise BadUse(why(error, where)) from None
+            kind = BadUse if isinstance(error, ssl.SSLError) else Closed
+            raise kind(why(error, where)) from None
         if "refused" in answer:
-            kind = Again if answer.get("again") is True else BadUse
-            raise kind(f"{where} refuses: {answer['refused']}")
+            again = answer.get("again") is True
+            raise (Again if again else BadUse)(f"{where} refuses: {answer['refused']}")
         return answer
     except BaseException:
         writer.transport.abort()
@@ -448,6 +456,7 @@ async def begun(
         streams[1].transport.abort()
         raise
     session._said = answer
+    _net_steps.at("comer.begun")
     return session
 
 

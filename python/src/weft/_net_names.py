@@ -25,7 +25,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_link, _net_loop, _net_relay
+from weft import _net_keys, _net_link, _net_loop, _net_relay, _net_steps
 from weft.errors import BadUse, ChannelEnd
 
 try:
@@ -301,7 +301,9 @@ class Meeting:
         self._has(offer)
         try:
             await self._connected(BACK)
+            _net_steps.at("home.offer")
             await self._write(offer)
+            _net_steps.at("home.offered")
         except js_errors.KeyWrongLastSequenceError:
             self._had(offer)
             raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
@@ -372,6 +374,7 @@ class Meeting:
             await asyncio.gather(*map(self._renew, list(self._offers.values())))
 
     async def _renew(self, offer: _Offer) -> None:
+        _net_steps.at("home.renew")
         try:
             await self._write(offer)
         except js_errors.KeyWrongLastSequenceError:  # the name is another's now
@@ -395,8 +398,10 @@ class Meeting:
             while there := await self._there(names, offer.name):
                 if there[1].get("home") != self.home:
                     return
+                _net_steps.at("home.leave")
                 try:
                     await names.delete(offer.name, last=there[0])
+                    _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:
                     # It was written once more, perhaps by a renewal of ours that was cancelled
@@ -405,6 +410,7 @@ class Meeting:
                         raise
 
     async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+        _net_steps.at("home.heard")
         name, side = said.get("name"), said.get("side")
         offer = self._offers.get(name) if isinstance(name, str) else None
         if offer is None:
@@ -434,12 +440,15 @@ class Meeting:
 
         def begun(session: _net_link.Session) -> None:
             self.kept(session)
+            _net_steps.at("home.give")
             try:
                 session.give("end", end)
+                _net_steps.at("home.given")
             except BadUse as error:  # values wait there that cannot go
                 end.retire()
                 session._link.close(str(error))
 
+        _net_steps.at("home.answer")
         return _net_link.Welcome(self.host, self.trust, begun, end.retire)
 
     async def _welcome_of(self, offer: _Offer, said: dict[str, Any]) -> _net_link.Welcome:
@@ -571,6 +580,7 @@ class Meeting:
             if soon is not None:
                 until = min(until, loop.time() + soon)
             names = await self._names()
+            _net_steps.at("comer.look")
             watcher = await names.watch(name)
             try:
                 while True:
@@ -587,8 +597,10 @@ class Meeting:
                     if entry["ticket"] is None:
                         continue
                     without = json.dumps(entry | {"ticket": None}).encode()
+                    _net_steps.at("comer.take")
                     with contextlib.suppress(js_errors.KeyWrongLastSequenceError):
                         await names.update(name, without, last=update.revision)
+                        _net_steps.at("comer.taken")
                         return entry
             finally:
                 with contextlib.suppress(*_LOST):

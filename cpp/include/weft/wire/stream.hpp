@@ -13,13 +13,15 @@
 // Invariants (the space's lock)
 //  1 Only the thread reads; only one who is in a step sends.
 //  2 From the session's end on nothing is sent but what was queued before it, as far as the socket
-//    takes it at once.
+//    takes it at once; where it leads to a network, within kLast: it may be values whose writers
+//    were told success (WIRE.md 6.2, 17.13).
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
 #include "descriptors.hpp"
@@ -73,7 +75,7 @@ class StreamLink final : public Joint {
 
  private:
   StreamLink(std::shared_ptr<Peer> peer, int socket, bool passes)
-      : Joint(std::move(peer)), socket_(socket) {
+      : Joint(std::move(peer)), socket_(socket), lingers_(!passes) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
     if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
@@ -140,10 +142,31 @@ class StreamLink final : public Joint {
       else if (!nothing)
         peer_->session.lost(std::string("its socket failed: ") + std::strerror(error));
     }
+    if (lingers_) send_the_rest();
     ::shutdown(socket_, SHUT_RDWR);
     if (around_steps) around_steps->end();
   }
+  void send_the_rest() {
+    const auto until = std::chrono::steady_clock::now() + kLast;
+    for (;;) {
+      {
+        const Served served;
+        const Space::Step step(*peer_->space);
+        flush();
+        if (peer_->session.output().empty()) return;
+      }
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+      pollfd fd{socket_, POLLOUT, 0};
+      if (left.count() <= 0 || ::poll(&fd, 1, static_cast<int>(left.count())) == 0 ||
+          (fd.revents & (POLLERR | POLLHUP)) != 0)
+        return;
+    }
+  }
+
+  static constexpr std::chrono::seconds kLast{10};
   const int socket_;
+  const bool lingers_;
   int bell_[2] = {-1, -1};
   bool passes_ = false;
   detail::Descriptors descriptors_;  // the space's lock to send; the thread receives

@@ -1,0 +1,187 @@
+"""Programs, agents, their OS processes and the server, killed at each step of the protocol
+(`weft._net_steps`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every third.
+
+Each time: the step was reached; who waited for the killed one is told so by an error of Weft's, and
+goes on; who comes next is met.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import far_parts as parts
+import pytest
+
+from weft import _net_names, _net_server, _net_steps, net
+from weft import processes as ps
+from weft import threads as th
+from weft.errors import BadUse, ChannelEnd
+
+HERE = Path(__file__).resolve().parent
+EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 3)
+TOLD = (BadUse, ConnectionError, ChannelEnd)  # what who waited may be told
+
+
+def steps(*roles: str) -> list[str]:
+    return [f"{role}.{step}" for role in roles for step in _net_steps.STEPS[role][EVERY]]
+
+
+def killing(step: str, file: Path, pid: str = "") -> list[str]:
+    """What stands before a command that kills at that step."""
+    return ["env", f"WEFT_NET_KILL={step} {file} {pid}".rstrip(), "WEFT_TEST_RENEW=0.2"]
+
+
+@pytest.fixture(autouse=True)
+def _quick_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is free a second after its home was killed, not fifteen."""
+    monkeypatch.setattr(_net_names, "LIVES", 1.0)
+    monkeypatch.setattr(_net_names, "RENEW", 0.2)
+
+
+@pytest.fixture
+def network(server: Any, keys: Path) -> Iterator[net.Network]:
+    """It makes the bucket, before anybody else."""
+    with net.join(server.url, keys=keys, name="survivor") as joined:
+        joined.names()
+        yield joined
+
+
+class Attempt(threading.Thread):
+    """Writes to a channel by name until that fails: `error` is how."""
+
+    def __init__(self, network: net.Network, name: str) -> None:
+        super().__init__()
+        self.network, self.called = network, name
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            w = self.network.writer(self.called, patience=2.0)
+            while True:
+                w.write(1)
+        except TOLD as error:
+            self.error = error
+
+
+def offered_anew(network: net.Network, name: str, channel: Any) -> None:
+    """Once the name is free."""
+    while True:
+        try:
+            network.offer(name, channel, writers=True)
+            return
+        except BadUse as error:
+            assert "taken" in str(error)
+
+
+def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str) -> None:
+    """Another program comes by a name of ours, and is heard."""
+    c = th.Channel("next")
+    r = c.reader()
+    offered_anew(network, name, c)
+    p = program("names_writer", server.url, keys, name, 3)
+    assert [r.read() for _ in range(3)] == [0, 1, 2]
+    assert p.heard() == "written"
+    network.withdraw(name)
+
+
+# --- a program ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", steps("home"))
+def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
+    killed = tmp_path / "killed"
+    p = program("is_home", server.url, keys, "c", before=killing(step, killed))
+    if step not in ("home.offer", "home.offered"):
+        assert p.heard() == "offered"
+    attempt = Attempt(network, "c")
+    if step in ("home.leave", "home.left"):
+        p.go()
+    assert p.ended() == -signal.SIGKILL and killed.exists()
+    attempt.join()
+    assert isinstance(attempt.error, TOLD), attempt.error
+    meets(network, server, keys, program, "c")
+
+
+@pytest.mark.parametrize("step", steps("comer"))
+def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
+    """The channel goes on, for others who come and for the home."""
+    killed = tmp_path / "killed"
+    c = th.Channel("c")
+    r, keep = c.reader(), c.writer()
+    network.offer("c", c, writers=True)
+    p = program("names_writer", server.url, keys, "c", 3, before=killing(step, killed))
+    assert p.ended() == -signal.SIGKILL and killed.exists()
+    p = program("names_writer", server.url, keys, "c", 3)
+    assert [r.read() for _ in range(3)] == [0, 1, 2]
+    assert p.heard() == "written"
+    keep.retire()
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", steps("home", "comer"))
+def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.8, 17.22
+    """It is started again. Whoever was at that step is through, or is told; then all is as ever."""
+    killed = tmp_path / "killed"
+    address = server.url.removeprefix("tls://")
+    c = th.Channel("d")
+    r, keep = c.reader(), c.writer()
+    network.offer("d", c, writers=True)
+    before = killing(step, killed, str(server.pid))
+    if step.startswith("home."):
+        p = program("is_home", server.url, keys, "c", before=before)
+        attempt = Attempt(network, "c")
+        if step in ("home.leave", "home.left"):
+            p.go()
+    else:
+        p = program("names_writer", server.url, keys, "d", 0, before=before)
+    assert server.wait() == -signal.SIGKILL and killed.exists()
+    with _net_server.Server(tmp_path / "server", address):
+        p.process.communicate("\n")
+        assert p.process.returncode in (0, 1)  # 1: it was told
+        if step.startswith("home."):
+            attempt.join()
+            assert isinstance(attempt.error, TOLD), attempt.error
+        meets(network, server, keys, program, "next")
+        again = program("names_writer", server.url, keys, "d", 1)
+        assert r.read() == 0
+        assert again.heard() == "written"
+        keep.retire()
+
+
+# --- hosts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", steps("agent", "call"))
+def test_a_host(step, server, keys, agent, tmp_path):  # wire 17.12, 17.22
+    """Supervised, over that host and another one: each call has its result."""
+    killed = tmp_path / "killed"
+    one = agent("gpu1", "--hosts", "1", before=killing(step, killed))
+    agent("gpu2", "--hosts", "1")
+    with net.join(server.url, keys=keys, name="caller") as network:
+        workers = ps.Supervisor(network.hosts(2), backoff=0.01)
+        got = th.run(*(parts.add.on(workers)(i, i) for i in range(6)))
+    assert got == [2 * i for i in range(6)]
+    assert killed.exists()
+    if step.startswith("agent."):
+        assert one.process.wait() == -signal.SIGKILL
+
+
+def test_the_steps_have_all_been_named():
+    """Each that the code has stands in the list, and each of the list is in the code."""
+    import re
+
+    import weft
+
+    code = "".join(p.read_text() for p in Path(weft.__file__).parent.glob("*net*.py"))
+    found = re.findall(r'_net_steps\.at\("([a-z.]+)"\)', code)
+    assert sorted(found) == sorted(
+        f"{role}.{step}" for role, steps in _net_steps.STEPS.items() for step in steps
+    )

@@ -1,0 +1,107 @@
+"""A receiver that is stopped: what its sender keeps for it is bounded (WIRE.md 17.20).
+
+WEFT_STOPPED=n: it is stopped for so many seconds; else until the system takes no more of what the
+sender has for it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from weft import _net_link, net
+from weft.errors import PeerDied
+
+SECONDS = float(os.environ.get("WEFT_STOPPED", "0"))
+SIZE, CAPACITY, WRITERS, EACH = 1_000_000, 8, 8, 6
+SEED = 23
+
+
+class Writes(threading.Thread):
+    """Values with checksums, by an end of its own thread's."""
+
+    def __init__(self, end: Any, seed: int) -> None:
+        super().__init__()
+        self.end, self.dice = end, random.Random(seed)
+        self.done = 0
+        self.died = False
+        self.start()
+
+    def run(self) -> None:
+        try:
+            for _ in range(EACH):
+                data = self.dice.randbytes(SIZE)
+                self.end.write([data, zlib.crc32(data)])
+                self.done += 1
+        except PeerDied:
+            self.died = True
+
+
+@pytest.fixture
+def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Of the sessions that are made."""
+    found: list[Any] = []
+    couple = _net_link.couple
+
+    async def noted(link: Any, there: Any) -> None:
+        found.append(there[1].transport)
+        await couple(link, there)
+
+    monkeypatch.setattr(_net_link, "couple", noted)
+    return found
+
+
+@pytest.mark.parametrize("relay", ["never", "only"])
+def test_its_sender_keeps_no_more_than_was_under_way(
+    server, keys, program: Callable[..., Any], transports, relay
+):  # wire 14.3, 17.20
+    """Eight write to a buffer of eight. Between them and who is stopped there are at most the value
+    of each, those that the buffer has room for, and some pieces."""
+    p = program("reads_with_checksums", server.url, keys, "c", CAPACITY)
+    assert p.heard() == "offered"
+    with net.join(server.url, keys=keys, relay=relay) as network:
+        end = network.writer("c")
+        (session,) = network._sessions
+        (transport,) = transports
+        end.write([b"", zlib.crc32(b"")])
+        assert p.heard() == "the first"
+        p.process.send_signal(signal.SIGSTOP)
+        writers = [Writes(end, SEED + i) for i in range(WRITERS)]
+        queued = waits = 0
+
+        def look() -> None:
+            nonlocal queued, waits
+            queued = max(queued, session._link.queued())
+            waits = max(waits, transport.get_write_buffer_size())
+
+        try:
+            while not (queued > SIZE and waits > 0):  # nobody takes it any more
+                look()
+            over = threading.Event()
+            if SECONDS:
+                threading.Timer(SECONDS, over.set).start()
+                while not over.wait(0.1) and not session._carried.done():
+                    look()
+            done = sum(w.done for w in writers)
+        finally:
+            p.process.send_signal(signal.SIGCONT)
+        for w in writers:
+            w.join()
+        print(f"queued {queued}, in the connection {waits}, {done} written meanwhile")
+        assert done <= CAPACITY + 1
+        assert queued <= (CAPACITY + WRITERS + 1) * (SIZE + 1000)
+        assert waits <= 4 * _net_link.LARGEST
+        if not SECONDS:
+            assert not any(w.died for w in writers)
+        end.retire()
+    n, spoilt, how = p.heard()
+    assert spoilt == 0
+    if not SECONDS:  # after 20 s the session is over (17.7)
+        assert (n, how) == (1 + WRITERS * EACH, "Retired")
