@@ -242,7 +242,7 @@ async def parallel(processes, one=False):
 def task():
     t = getattr(aio, "cur_task", None)
     if t is None:
-        raise BadUse("an operation in ordinary code: start the network by run(...)")
+        raise _chan.bad("ORDINARY", "an operation")
     return t
 
 

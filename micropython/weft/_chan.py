@@ -36,6 +36,17 @@ def outsider():
     return None
 
 
+def bad(which, *what):
+    """A BadUse with the sentence of that name in _sentences. Where there is no memory to load it,
+    with the name itself."""
+    try:
+        from . import _sentences
+
+        return BadUse(getattr(_sentences, which) % what)
+    except MemoryError:
+        return BadUse(which, what)
+
+
 class Channel:
     count = 0
     # Defaults of the class, which most channels never change: each field of an instance costs
@@ -87,7 +98,7 @@ class Channel:
 
     def poison(self, strength=1):
         if not isinstance(strength, int) or strength < 1:
-            raise BadUse("the strength of poison is 1 or more, not %r" % (strength,))
+            raise bad("STRENGTH", strength)
         if strength <= self.pz or strength < self.imm:
             return
         was, self.pz = self.pz, strength
@@ -273,7 +284,7 @@ def keep(p, v):
 
 
 def closed(end, what):
-    return BadUse("%s: this end of channel %r is closed: %s" % (what, end.x[1].name, end.x[0]))
+    return bad("CLOSED", what, end.x[1].name, end.x[0])
 
 
 def where(p):
@@ -283,13 +294,13 @@ def where(p):
 def begin(p, what):
     """Every operation that the core does not do itself begins with this."""
     if p is None:
-        raise BadUse("%s in ordinary code: start the network by run(...)" % what)
+        raise bad("ORDINARY", what)
     if p.at is not None:
         if p.at is FLIGHT:
             p.at = None
             return
         if p.at is not REQ:
-            raise BadUse("%s: %s: the write before it was not awaited" % (p.x.path, what))
+            raise bad("UNAWAITED", p.x.path, what)
         raise cancelled(p)
 
 
@@ -411,15 +422,9 @@ class _Reader:
         return Ext(self)
 
 
-class _Writer:
-    retire = _End.retire
-    die = _End.die
-    poison = _End.poison
-
-
 def install(ended, failed):
     core.hooks(read, write, ended, failed)
-    core.methods(_Reader, _Writer)
+    core.methods(_Reader, _End)
 
 
 def retire(*ends):

@@ -10,11 +10,12 @@ try:
         from weft_native import ABI
 
         if ABI != 1:
-            print("weft: weft_native is of another version; going on in pure Python")
-            raise ImportError
+            raise ValueError
     else:
         raise ImportError
 except (ImportError, ValueError) as e:
-    if isinstance(e, ValueError):  # the file does not fit what sys.implementation._mpy says
-        print("weft: weft_native.mpy is for another processor or version; going on in pure Python")
+    if isinstance(e, ValueError):  # or the file does not fit what sys.implementation._mpy says
+        from ._sentences import MISFIT
+
+        print(MISFIT)
     from ._plain import *  # noqa: F403

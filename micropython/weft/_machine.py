@@ -15,7 +15,7 @@ Invariants
 from . import _alt, _beside, _proc, _time
 from . import _core as core
 from ._beside import allocate_lock, get_ident, pause
-from ._chan import FLIGHT, REQ
+from ._chan import FLIGHT, REQ, bad
 from .errors import BadUse, Cancelled, NoRoom
 
 lock = allocate_lock()
@@ -50,7 +50,7 @@ class Thread(_proc.Process):
         if not on:
             mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
         if self.done or self.k:
-            raise BadUse("process %s was started before: make another" % self.path)
+            raise bad("STARTED", self.path)
         try:
             self.sem = allocate_lock()
             self.sem.acquire()
@@ -198,7 +198,7 @@ def mine():
         lock.release()
         if core.cur() is not None and not on:
             mixed("an operation of weft.threads in a coroutine")
-        raise BadUse("an operation in ordinary code: start the network by run(...)")
+        raise bad("ORDINARY", "an operation")
     return p
 
 

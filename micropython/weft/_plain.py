@@ -127,14 +127,7 @@ class Wr:
                 return DONE
         return _write(self, v, None if p is _nobody else p)
 
-    @property
-    def closed(self):
-        return self.x is not None
-
-    @property
-    def channel(self):
-        return self.x[1] if self.x else self.c.x
-
+    closed, channel = Rd.closed, Rd.channel
     __call__ = write
 
 
@@ -161,17 +154,8 @@ try:
         pass
     ONCE = [None]  # yields itself: the loop looks for it before it looks for None
     ONCE[0] = ONCE
-except ImportError:  # CPython
-
-    class _Awaitable:
-        def __init__(self, steps):
-            self._steps = steps
-
-        def __await__(self):
-            return iter(self._steps)
-
-    DONE = _Awaitable(())
-    ONCE = _Awaitable((None,))
+except ImportError:
+    from ._awaitables import DONE, ONCE
 
 _nobody = Proc(None)
 _nobody.at = _nobody
@@ -303,7 +287,9 @@ def loop(limit):
                     elif y is None:
                         break
                     else:
-                        raise TypeError("a process yields a read or a write of Weft, or awaits")
+                        from ._sentences import YIELDS
+
+                        raise TypeError(YIELDS)
         except StopIteration as stop:
             _cur = _nobody
             _quiet(p, stop.value)

@@ -13,8 +13,8 @@ from builtins import hasattr, int, isinstance, len
 
 from . import _chan
 from . import _core as core
-from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
-from .errors import BadUse, Cancelled, NoRoom, Poisoned, Retired
+from ._chan import ENDS, FLIGHT, LATE, REQ, bad, begin, cancelled, resume, shut
+from .errors import Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
 _roomy = 0  # the core's queue has room for at least so many processes
@@ -75,12 +75,12 @@ class Process:
     def start(self, party):
         global _roomy
         if self.k or self.ends == ():  # or it is never to start: never()
-            raise BadUse("process %s was started before: make another" % self.path)
+            raise bad("STARTED", self.path)
         kw = self.kw
         try:
             g = self.fn(*self.args, **kw) if kw else self.fn(*self.args)
             if not hasattr(g, "send"):
-                raise BadUse("%s is no coroutine: write async def" % self.name)
+                raise bad("COROUTINE", self.name)
             k = core.Proc(self)
             k.start(shell(g) if shell else g)
             n = len(_all) + 4
@@ -267,7 +267,7 @@ def process(fn):
 def current_process():
     p = core.cur()
     if p is None:
-        raise BadUse("ordinary code is no process")
+        raise bad("NOBODY")
     return p.x
 
 
@@ -281,7 +281,7 @@ def flatten(things, out):
                 raise TypeError
             i = iter(x)
         except Exception:  # AttributeError, for a process of another kind
-            raise BadUse("what is no process cannot be started: %r (@process?)" % (x,))
+            raise bad("PROCESS", x)
         flatten(i, out)
     return out
 
@@ -419,7 +419,7 @@ def run(*processes, clock="steady", host="weft"):
 def open_run(processes, clock):
     global _run
     if _run is not None:
-        raise BadUse("a run within a run: await Parallel(...)")
+        raise bad("WITHIN")
     ps = flatten(processes, [])
     if core.time or clock != "steady":
         from . import _time

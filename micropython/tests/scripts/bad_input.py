@@ -1,4 +1,6 @@
 # Bad input: clear errors, nothing lost silently, the network still stoppable.
+import builtins
+
 from weft import _core
 from weft.coroutines import (
     BadUse,
@@ -34,6 +36,24 @@ async def reads(r):
 async def nothing():
     pass
 
+
+class Full:
+    """Stands for a heap that is full when it is called the n+1st time."""
+
+    def __init__(self, of, n):
+        self.of, self.n = of, n
+
+    def __call__(self, *args):
+        self.n -= 1
+        if self.n < 0:
+            raise MemoryError
+        return self.of(*args)
+
+
+# The first mistake loads the sentences: there may be no memory for that.
+loads, builtins.__import__ = builtins.__import__, Full(None, 0)
+refused(lambda: Channel("c").poison(0))
+builtins.__import__ = loads
 
 refused(lambda: run(nothing))
 refused(lambda: run(5))
@@ -92,19 +112,6 @@ async def overflowing():
 
 
 run(overflowing())
-
-
-class Full:
-    """Stands for a heap that is full when the third process is made."""
-
-    def __init__(self, of, n):
-        self.of, self.n = of, n
-
-    def __call__(self, *args):
-        self.n -= 1
-        if self.n < 0:
-            raise MemoryError
-        return self.of(*args)
 
 
 @process

@@ -1,0 +1,15 @@
+"""What the modules that every program loads say to mistakes, by name: `_chan.bad("STARTED", path)`.
+Loaded with the first mistake, for a plain program need not have room for it."""
+
+STRENGTH = "the strength of poison is 1 or more, not %r"
+CLOSED = "%s: this end of channel %r is closed: %s"
+ORDINARY = "%s in ordinary code: start the network by run(...)"
+UNAWAITED = "%s: %s: the write before it was not awaited"
+STARTED = "process %s was started before: make another"
+COROUTINE = "%s is no coroutine: write async def"
+NOBODY = "ordinary code is no process"
+PROCESS = "what is no process cannot be started: %r (@process?)"
+WITHIN = "a run within a run: await Parallel(...)"
+YIELDS = "a process yields a read or a write of Weft, or awaits"  # native: weft_native.c
+
+MISFIT = "weft: weft_native is for another processor or version; going on in pure Python"
