@@ -1,4 +1,5 @@
-"""Weft's C++ library as a Conan package: `weft::weft`, header-only, and `weft::compiled` for find_package(weft).
+"""Weft's C++ library as a Conan package: `weft::weft`, header-only, and `weft::compiled` for
+find_package(weft).
 
     conan create .                    makes the package and runs packaging/conan/test_package against it
     conan create . -tf ""             makes it only

@@ -1,4 +1,5 @@
-"""./run cppcsp: the experiments of the C++CSP paper over its whole grid; tables and plots to out/cppcsp.
+"""./run cppcsp: the experiments of the C++CSP paper over its whole grid; tables and plots to
+out/cppcsp.
 
     ./run cppcsp             Monte Carlo 2^24 iterations, Mandelbrot 2^8 to 2^11, StressedAlt 64 to 65,536, messages 8 B to 16 MB
     ./run cppcsp --full      the paper's sizes: 2^30 iterations, Mandelbrot to 2^13

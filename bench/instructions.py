@@ -1,4 +1,5 @@
-"""How many instructions an operation takes, before and after a change: instructions.py BEFORE AFTER [NAME…]
+"""How many instructions an operation takes, before and after a change: instructions.py BEFORE AFTER
+[NAME…]
 
 BEFORE and AFTER are two checkouts, each with its own .venv (`./run build` in each). For every case
 the program of the bench, as BEFORE has it, is run under callgrind at two sizes, first with the
@@ -7,8 +8,8 @@ divided by the difference in operations, is what one operation takes: start and 
 count does not depend on the load of the machine. It repeats to a tenth of a per cent; with threads
 to some per cent, since it is chance which of them sleeps.
 
-Prints one line of a table for every case as soon as it is counted. Needs valgrind and g++. Exit status: 0; 1 when a case is worse
-than before by more than 3 %, or does not run; 2 for bad usage.
+Prints one line of a table for every case as soon as it is counted. Needs valgrind and g++. Exit
+status: 0; 1 when a case is worse than before by more than 3 %, or does not run; 2 for bad usage.
 
 Callgrind runs one thread at a time and has no membarrier, so that biased locks fall back to plain
 ones: shared channels cost more here than in reality.

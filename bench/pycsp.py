@@ -1,4 +1,5 @@
-"""./run pycsp: the experiments of the paper on PyCSP's three kinds of processes, on Weft's four kinds.
+"""./run pycsp: the experiments of the paper on PyCSP's three kinds of processes, on Weft's four
+kinds.
 
     ./run pycsp              rings to 4,096 processes, four token rings, 200 primes, jobs for 1 to 4 workers
     ./run pycsp --full       rings until each kind's limit, 1,000 primes, ten workers, larger jobs

@@ -97,7 +97,8 @@ def cases(full: bool, quick: bool) -> list[Case]:
 
 
 def argv(who: str, case: Case, runs: int) -> list[str]:
-    """The command of a program; the workers of the design and of Weft are pinned, each to a CPU of its own."""
+    """The command of a program; the workers of the design and of Weft are pinned, each to a CPU of
+    its own."""
     words = [case.workload, str(case.messages), str(runs)]
     peers = BENCH / "peers" / "py"
     if who == "control":

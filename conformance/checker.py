@@ -98,7 +98,8 @@ def audit(history: list[Record]) -> Verdict:
 
 
 def matches(model: Record, seen: Record) -> bool:
-    """Is the recorded record what the model would record? Details that the runtime did not record are not compared."""
+    """Is the recorded record what the model would record? Details that the runtime did not record
+    are not compared."""
     if model.get("p") != seen.get("p") or model["e"] != seen["e"]:
         return False
     if "t" in seen and "t" in model and seen["t"] is not None and model["t"] != seen["t"]:

@@ -26,8 +26,8 @@ class Choosing:
     gone: frozenset[int]  # processes that have ended, and let go of their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
-        """Could guard i commit now, by itself? (A skip and an expired timer are asked for separately, 5.7; so is the end
-        of the whole select, `ended_by`.)
+        """Could guard i commit now, by itself? (A skip and an expired timer are asked for
+        separately, 5.7; so is the end of the whole select, `ended_by`.)
         """
         g = op.guards[i]
         if not g.pre:
@@ -47,7 +47,8 @@ class Choosing:
         return g.kind == "ended" and g.on in self.gone
 
     def retired(self, op: Op, i: int) -> bool:
-        """Has the channel of guard i retired for it? A guard that fell silent stays so for its operation (5.6)."""
+        """Has the channel of guard i retired for it? A guard that fell silent stays so for its
+        operation (5.6)."""
         g = op.guards[i]
         return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"
 
@@ -94,7 +95,8 @@ class Choosing:
         return g.made or g.raises
 
     def idle_guards(self, op: Op) -> Iterator[int]:
-        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have passed (5.7)."""
+        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have
+        passed (5.7)."""
         for i, g in enumerate(op.guards):
             if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
                 yield i
@@ -106,8 +108,8 @@ class Choosing:
         return skips[:1] or list(self.idle_guards(op))[:1]
 
     def choices(self, op: Op) -> list[int]:
-        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
-        must wait.
+        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7);
+        empty: it must wait.
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]

@@ -1,4 +1,5 @@
-"""Composition in a network in progress (rule 7): processes are made with their ends, started, cancelled, and leave.
+"""Composition in a network in progress (rule 7): processes are made with their ends, started,
+cancelled, and leave.
 
   make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
   a request: _doom ─▶ doomed ─(a step)▶ _request_cancel (limiting.py)

@@ -68,8 +68,8 @@ class ModelDriver:
 
 
 class ProgramDriver:
-    """A program that reads a network in the line format on its standard input and prints its history, a JSON
-    object a line.
+    """A program that reads a network in the line format on its standard input and prints its
+    history, a JSON object a line.
     """
 
     def __init__(
@@ -331,7 +331,8 @@ def driver_of(
     without: frozenset[str] = frozenset(),
     also: frozenset[str] = frozenset(),
 ) -> Driver:
-    """The driver for a name given on the command line, for networks with and without some features."""
+    """The driver for a name given on the command line, for networks with and without some
+    features."""
     if name == "model":
         driver: Driver = ModelDriver(grain or "atomic")
     elif name.startswith("program:"):

@@ -49,7 +49,8 @@ def frozen(x: Any) -> Any:
 def outcomes(
     net: dict[str, Any], grain: str = "atomic", limit: int = 200_000, check: bool = True
 ) -> set[tuple]:
-    """All outcomes of a small network: a set of tuples of (pid or "run", what its operations returned, in order).
+    """All outcomes of a small network: a set of tuples of (pid or "run", what its operations
+    returned, in order).
 
     RuntimeError beyond `limit` states.
     """

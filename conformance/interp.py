@@ -1,4 +1,5 @@
-"""Processes over `model.World`: runs a network given as data, one step at a time, under any scheduler.
+"""Processes over `model.World`: runs a network given as data, one step at a time, under any
+scheduler.
 
 A network is plain JSON (see README.md, "Networks as data").  `Sim.steps()` lists every step that
 could happen next, `Sim.apply(step)` does one and returns the record it makes, if any.  It is driven
@@ -234,7 +235,7 @@ class Sim(Composing):
             return str(p.frames[-1][0])
         return "read" if s[0] == "iter" else str(s[0])
 
-    # ------------------------------------------------------------------------------------------------ one step
+    # ------------------------------------------------------------------------------------ one step
 
     def apply(self, step: Step) -> Record | None:
         """Does one step of `steps()`; gives the record that it makes, if any."""

@@ -43,7 +43,8 @@ class Judge(World):
                 # A held writer (1.6) waits at its channel for all that hold the other side: which
                 # of them holds it up is not recorded.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
-                # A guard that is off takes no part (5.2); for one that is silent nobody can come (5.6).
+                # A guard that is off takes no part (5.2); for one that is silent nobody can come
+                # (5.6).
                 waits = [g for i, g in enumerate(op.guards) if g.pre and i not in op.silent]
                 for g in waits if op.state == "waiting" else held:
                     if g.kind in ("in", "out"):
@@ -123,7 +124,7 @@ class Judge(World):
         left = self.procs[0].exc  # 7.1: the run is of exactly one process, and raises what left it
         return [left[0]] if left else ["ok"]
 
-    # ------------------------------------------------------------------------------------------------ fairness (5.4)
+    # ------------------------------------------------------------------------------ fairness (5.4)
     #
     # Kept for the select at which a process is: for each guard, how many selects in a row it was
     # ready and not chosen; and, after those of the guards, the same for the end of the select as a
@@ -146,7 +147,8 @@ class Judge(World):
         return (0,) * (len(op.guards) + 1)
 
     def _starves(self, p: Proc, op: Op, i: int) -> bool:
-        """Would choosing guard i leave another guard, ready all the time, unchosen for N selects in a row?"""
+        """Would choosing guard i leave another guard, ready all the time, unchosen for N selects in
+        a row?"""
         last = self.ended_by(op)
         n = len(op.guards) - len(self._silent(op)) + bool(last)
         chosen = len(op.guards) if i in last else i

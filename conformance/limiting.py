@@ -67,7 +67,7 @@ class Limiting(Judge):
         self._become(p, ~i, "asked")
         self._pursue(p)
 
-    # ------------------------------------------------------------------------------------------------ the limits of a process
+    # --------------------------------------------------------------------- the limits of a process
 
     def _open(self, p: Proc, how: str, t: int) -> None:
         p.limits += ("open",)

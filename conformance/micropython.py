@@ -1,4 +1,5 @@
-"""Scenarios as plain MicroPython: `python -m conformance.micropython FOLDER` writes one file for each of scenarios/.
+"""Scenarios as plain MicroPython: `python -m conformance.micropython FOLDER` writes one file for
+each of scenarios/.
 
 What changes: annotations and `__future__` are removed; `pytest` becomes the `kit` of
 micropython/tests (`raises`, `approx`); the names of `weft` are taken from weft.coroutines; a

@@ -89,7 +89,7 @@ class World(Passing):
             self.gone,
         )
 
-    # ------------------------------------------------------------------------------------------------ ends (2, 3, 4)
+    # ------------------------------------------------------------------------------ ends (2, 3, 4)
 
     def make_end(self, chan: int, side: int) -> tuple[int, str]:
         """2.1: a new end → (its number, ""), or (-1, exception name) at a channel that has ended for this
@@ -141,10 +141,11 @@ class World(Passing):
         self._dirty.append(chan)
         self._settle()
 
-    # ------------------------------------------------------------------------------------------------ operations (1, 5)
+    # --------------------------------------------------------------------------- operations (1, 5)
 
     def begin(self, op: Op) -> None:
-        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing nothing (5.5, 11.2).
+        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing
+        nothing (5.5, 11.2).
 
         A guard that is off takes no part in what is checked (5.2).
         """
@@ -323,7 +324,7 @@ class World(Passing):
         assert self.timers and self.timers[0][0] > self.now
         self.now = self.timers[0][0]
 
-    # ------------------------------------------------------------------------------------------------ inner steps
+    # --------------------------------------------------------------------------------- inner steps
 
     def _decide(self, op: Op, out: Outcome) -> None:
         """The outcome is decided: leave every line (5.10) and look again at the channels that it
@@ -341,14 +342,15 @@ class World(Passing):
         self.timers = [t for t in self.timers if t[1] != op.pid or t[2] < 0]
 
     def _fail(self, op: Op, i: int, c: Chan) -> None:
-        """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps
-        its value (3.3, 4.2).
+        """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a
+        writer keeps its value (3.3, 4.2).
         """
         why = "Retired" if i in op.silent else c.ended(side_of(op.guards[i]))
         self._decide(op, (why, i, c.poison) if why == "Poisoned" else (why, i))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
-        """The channel of guard i, which waits there, has ended: it is silent (5.6), or the operation raises that."""
+        """The channel of guard i, which waits there, has ended: it is silent (5.6), or the
+        operation raises that."""
         op = self.ops[pid]
         side = side_of(op.guards[i])
         if c.ended(side) != "Retired":
@@ -368,7 +370,8 @@ class World(Passing):
                 self._decide(self.ops[pid], ("ok", i))
 
     def _settle(self) -> None:
-        """After a step: values move up into free slots, and whoever waits at a channel that has ended is told."""
+        """After a step: values move up into free slots, and whoever waits at a channel that has
+        ended is told."""
         while self._dirty or self._conclude_one():
             if not self._dirty:
                 continue
@@ -400,7 +403,7 @@ class World(Passing):
                 return True
         return False
 
-    # ------------------------------------------------------------------------------------------------ for tests
+    # ----------------------------------------------------------------------------------- for tests
 
     def check_invariants(self) -> None:
         """Assert the invariants at the head of this file."""

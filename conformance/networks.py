@@ -206,7 +206,8 @@ class Maker:
         return ["select", "priority" if self.has("priority", 0.3) else "fair", guards]
 
     def nested(self, sides: list[tuple[int, str]]) -> list[Any]:
-        """A group inside a process: its children get a private channel and some of the parent's ends."""
+        """A group inside a process: its children get a private channel and some of the parent's
+        ends."""
         private = self.channel()
         kids = []
         for side in ("w", "r"):
@@ -257,7 +258,8 @@ def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Ne
 
 
 def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
-    """Two processes: one sends its writer end of `target` to the other, which writes to it (2.4)."""
+    """Two processes: one sends its writer end of `target` to the other, which writes to it
+    (2.4)."""
     carrier = m.channel()
     a, b = m.next_id, m.next_id + 1
     m.next_id += 2

@@ -95,7 +95,8 @@ class Op:
 
 
 class End:
-    """One reader or writer end (2.1). `how` says how it was closed; `holders` are the processes that hold it (2.3)."""
+    """One reader or writer end (2.1). `how` says how it was closed; `holders` are the processes
+    that hold it (2.3)."""
 
     __slots__ = ("chan", "holders", "how", "side")
 

@@ -62,7 +62,8 @@ class Passing(Choosing):
             self.close(value[1], "dropped undelivered")
 
     def _take(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an input, takes what is there: the head of the buffer, else what the first writer holds."""
+        """Guard i, an input, takes what is there: the head of the buffer, else what the first
+        writer holds."""
         chan = op.guards[i].on
         if c.buf:
             value = c.buf.pop(0)

@@ -1,5 +1,6 @@
-"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`), in tasks of asyncio
-(task_driver.py), or on several of them at once ("tasks+threads"), and records their histories.
+"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`),
+in tasks of asyncio (task_driver.py), or on several of them at once ("tasks+threads"), and records
+their histories.
 
 All that the driver assumes about the package is in one place, the class `Names`; if the package
 changes, change that.  The player (python_player.py) is one generator for both kinds of process: it
@@ -160,7 +161,8 @@ class Names:
 
     @staticmethod
     def pid_of(path: str) -> int | None:
-        """The number of a process by its path (7.8), like main/p3; None for main, which is called p0."""
+        """The number of a process by its path (7.8), like main/p3; None for main, which is called
+        p0."""
         last = re.search(r"p(\d+)(\[\d+\])?$", path.split("/")[-1])
         return int(last.group(1)) if last else None
 
@@ -461,7 +463,7 @@ class _Play:
     def names_of(self, pid: int) -> Names:
         return self.each[pid % len(self.each)]
 
-    # ------------------------------------------------------------------------------------------------ the player
+    # ---------------------------------------------------------------------------------- the player
 
     def process(self, player: Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
         """A process as the network describes it. Its end is recorded too, and a failure carries its

@@ -226,7 +226,8 @@ class Player:
             yield from self.body(s[2])
 
     def extended(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """`with reader.extended() as value`; leaving the block is an operation of its own, "release"."""
+        """`with reader.extended() as value`; leaving the block is an operation of its own,
+        "release"."""
         names = self.names
         block: list[Any] = []
 
@@ -252,7 +253,8 @@ class Player:
         yield from self.operate("release", leave)
 
     def limited(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """A block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of its own, "leave"."""
+        """A block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of its
+        own, "leave"."""
         names = self.names
         error: BaseException | None = None
 
@@ -366,7 +368,7 @@ def _next(it: Any) -> Any:
         raise _Stop from None
 
 
-# ------------------------------------------------------------------------------------------------ who drives a player
+# ----------------------------------------------------------------------------- who drives a player
 
 
 def drive(play: _Play, proc: dict[str, Any], given: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Random networks in which guards retire while their select goes on (rule 5.6), as data for any runtime.
+"""Random networks in which guards retire while their select goes on (rule 5.6), as data for any
+runtime.
 
     sources ──▶ a few channels ──▶ selectors ──▶ a few channels ──▶ sinks
        └───────────────▶ stop channels ───▶┘
@@ -53,7 +54,8 @@ class _Retiring(Maker):
         return [["yield"]] if self.has("yield", 0.2) else []
 
     def leaving(self, sides: list[Side]) -> list[Any]:
-        """How a process leaves: mostly it just ends; or it retires or poisons an end first, and stays a while."""
+        """How a process leaves: mostly it just ends; or it retires or poisons an end first, and
+        stays a while."""
         slot = int(self.rng.random() * len(sides))
         if self.has("retire", 0.2):
             return [["retire", slot], *self.pause()]
@@ -111,7 +113,8 @@ class _Retiring(Maker):
         return self.numbered(sides, [*body, *self.leaving(sides)])
 
     def guards(self, sides: list[Side], slots: list[int]) -> list[Any]:
-        """A select over those slots, in any order, some of them off, some whose retirement raises."""
+        """A select over those slots, in any order, some of them off, some whose retirement
+        raises."""
         order = sorted(slots, key=lambda _: self.rng.random())
         out: list[dict[str, Any]] = []
         for k in order:

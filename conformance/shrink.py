@@ -1,4 +1,5 @@
-"""Shrinks a failing network to a minimal failing one, and a failing history to the shortest failing prefix.
+"""Shrinks a failing network to a minimal failing one, and a failing history to the shortest failing
+prefix.
 
 Delta debugging over the data: each candidate removes or simplifies one thing (a process, a
 statement, a guard, a channel's buffer, a body's repetitions); a candidate that still fails becomes
@@ -56,7 +57,8 @@ def candidates(net: Net) -> Iterator[Net]:
 
 
 def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
-    """The smallest network that was found for which `fails` holds. ValueError if it does not hold for `net` itself."""
+    """The smallest network that was found for which `fails` holds. ValueError if it does not hold
+    for `net` itself."""
     if not fails(net):
         raise ValueError("this network does not fail: nothing to shrink")
     while True:
@@ -99,7 +101,8 @@ def report(net: Net, history: list[Any], why: str) -> str:
 
 
 def valid(net: Net) -> bool:
-    """Does every slot that the network names exist? (A cut may have taken what another part needs.)"""
+    """Does every slot that the network names exist? (A cut may have taken what another part
+    needs.)"""
 
     def body_ok(body: list[Any], slots: int) -> bool:
         return all(stmt_ok(s, slots) for s in body)

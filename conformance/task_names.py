@@ -1,14 +1,17 @@
-"""The names of `weft`, for programs whose processes are tasks of asyncio: every operation in them is a foreign waiter's (rules
+"""The names of `weft`, for programs whose processes are tasks of asyncio: every operation in them
+is a foreign waiter's (rules
 6.6, 13.7), on a loop whose time is virtual.
 
-A task is no process: it holds no ends (2.3), spreads no poison (4.3), belongs to no group (7). So a process here is a
-coroutine process, a guest of the loop, that holds the ends and does nothing but to wait for the task that its body is.
+A task is no process: it holds no ends (2.3), spreads no poison (4.3), belongs to no group (7). So a
+process here is a coroutine process, a guest of the loop, that holds the ends and does nothing but
+to wait for the task that its body is.
 
     process:  waits for its task ──the task ends──► ends as the task did
        └──Cancelled (of its group)──► task.cancel() ──► waits on
 
 Invariants
-- One cancellation of the process is one of its task. What the program cancels (`process.cancel()`) is the task.
+- One cancellation of the process is one of its task. What the program cancels (`process.cancel()`)
+  is the task.
 - A process on another backend (`on`) is that backend's own, without a task.
 """
 
@@ -137,7 +140,8 @@ def watched(one: Any) -> Any:
 
 
 def run(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """In ordinary code: the network on a loop of its own, whose time is virtual whatever `clock` says."""
+    """In ordinary code: the network on a loop of its own, whose time is virtual whatever `clock`
+    says."""
 
     async def main() -> Any:
         results = await Parallel(first, *others)

@@ -1,4 +1,5 @@
-"""An asyncio loop whose time is virtual: it stands still while anything can run, else it jumps to the loop's earliest timer.
+"""An asyncio loop whose time is virtual: it stands still while anything can run, else it jumps to
+the loop's earliest timer.
 
     select(timeout):  something is ready ──► as ever
                       a thread is at work for the loop ──► wait for it; the time stands still
@@ -6,9 +7,11 @@
                       nothing ──► Stuck
 
 Invariants
-- The time is a whole number of ns, and `time()` is that number in seconds, so that what is computed from it comes to the same
-  number again. By `virtual_time` Weft knows that the timers of this loop's tasks are on it (rule 13.7).
-- `calls` are under way in the loop's threads, `processes` on threads of their own; while there is any, the time stands still.
+- The time is a whole number of ns, and `time()` is that number in seconds, so that what is computed
+  from it comes to the same number again. By `virtual_time` Weft knows that the timers of this
+  loop's tasks are on it (rule 13.7).
+- `calls` are under way in the loop's threads, `processes` on threads of their own; while there is
+  any, the time stands still.
 """
 
 from __future__ import annotations
@@ -78,7 +81,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    """The result of `main`, a task of a loop of its own, which is closed with all that is left on it.
+    """The result of `main`, a task of a loop of its own, which is closed with all that is left on
+    it.
 
     Raises:
         what `main` raises; Stuck.

@@ -1,11 +1,12 @@
-"""The main job, `./run demo`: word count and Mandelbrot on each backend, one table of times, one picture.
+"""The main job, `./run demo`: word count and Mandelbrot on each backend, one table of times, one
+picture.
 
-Each job is an example, run as a user would run it (`weft run --on BACKEND …`) in a process of its own; it reports
-by the line of JSON that it closes with.
+Each job is an example, run as a user would run it (`weft run --on BACKEND …`) in a process of its
+own; it reports by the line of JSON that it closes with.
 
 Invariants
-- Every backend must find the same: the same words as a plain counter, the same picture to the last bit. If not,
-  exit status 1.
+- Every backend must find the same: the same words as a plain counter, the same picture to the last
+  bit. If not, exit status 1.
 - stdout belongs to `--json`, if asked for: then everything a person reads goes to stderr.
 """
 
@@ -122,7 +123,8 @@ def table_of(
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
-    """Count the words of FILES (default: the licence texts here) and draw a Mandelbrot picture on each backend."""
+    """Count the words of FILES (default: the licence texts here) and draw a Mandelbrot picture on
+    each backend."""
     console = Console(stderr=as_json)
     began = time.perf_counter()
     words = run_everywhere(console, "Word count", "wordcount", "--check", *map(str, files))

@@ -12,8 +12,9 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
     ```text                       right after a block that ran: its output must be this; a line `...`
                                   stands for any number of lines
 
-All blocks of a file share one scratch folder, in which they run unless `in=root` is given. `timeout=SECONDS` replaces
-the default of 280. Blocks whose info string says neither `run` nor `save` are left alone.
+All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
+`timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
+`save` are left alone.
 
 Invariants
 - A file in which nothing is marked `run` fails: a tour that is not tested must not look tested.
@@ -61,7 +62,8 @@ class Block:
 
 
 def parse_info(info: str, line: int) -> Block | None:
-    """The block an info string describes, its code still empty; None if it asks for neither run nor save."""
+    """The block an info string describes, its code still empty; None if it asks for neither run nor
+    save."""
     words = info.split()
     flags = {word for word in words[1:] if "=" not in word}
     options = dict(word.split("=", 1) for word in words[1:] if "=" in word)
@@ -115,7 +117,8 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def matches(expected: str, actual: str) -> bool:
-    """Line by line, spaces at line ends aside; a line `...` in `expected` stands for any number of lines."""
+    """Line by line, spaces at line ends aside; a line `...` in `expected` stands for any number of
+    lines."""
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + r"[ \t]*\n"
         for line in expected.rstrip().splitlines()
@@ -124,7 +127,8 @@ def matches(expected: str, actual: str) -> bool:
 
 
 def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | None, str, str]:
-    """Exit status (None if out of time), stdout and stderr; nothing of the command's process group outlives this."""
+    """Exit status (None if out of time), stdout and stderr; nothing of the command's process group
+    outlives this."""
     python = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{python}:{os.environ.get('PATH', '')}", "WEFT_ROOT": str(ROOT)}
     process = subprocess.Popen(

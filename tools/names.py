@@ -1,10 +1,12 @@
-"""Writes what follows from names.toml: the modules of the backends, their stubs, and weft.plugnplay where operations are called.
+"""Writes what follows from names.toml: the modules of the backends, their stubs, and weft.plugnplay
+where operations are called.
 
     python3 tools/names.py            writes them
     python3 tools/names.py --check    exit status 1 if they are not what would be written
 
-What is written by hand: names.toml; in coroutines.pyi the types, below the imports; plugnplay/coroutines.py. The rest follows by rule:
-threads and greenlets call what coroutines await, and differ in nothing else.
+What is written by hand: names.toml; in coroutines.pyi the types, below the imports;
+plugnplay/coroutines.py. The rest follows by rule: threads and greenlets call what coroutines await,
+and differ in nothing else.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Signs of life: what a room's tests say while they run, and who listens.
 
-Whoever runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at once; with no such variable
-nothing is written:
+Whoever runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at once;
+with no such variable nothing is written:
 
     begin NAME          a test is under way; said again: it still gets on
     end P F NAME        it is over; P passed and F failed (0 0: its counts were told one by one, or it was skipped)
 
-A hang is a test that has been under way for STILL seconds without a word, or STILL seconds in which nothing at all was
-said, neither here nor on the output. Nothing else ends a test: budgets are compared, never enforced.
+A hang is a test that has been under way for STILL seconds without a word, or STILL seconds in which
+nothing at all was said, neither here nor on the output. Nothing else ends a test: budgets are
+compared, never enforced.
 
     listening --watch()--> the child ended                  -> None
         |        ^
@@ -16,10 +17,10 @@ said, neither here nor on the output. Nothing else ends a test: budgets are comp
 
 Invariants
 - Only the standard library, for the rooms' runners start before anything is installed.
-- The variable is taken out of the environment when this is imported: what a test starts, other runners too, does not
-  speak for us. Who is to speak is given it anew.
-- A child that watches its own children has a file of its own, and passes on what they say (`prefix`): a name is said
-  under way by one of them only.
+- The variable is taken out of the environment when this is imported: what a test starts, other
+  runners too, does not speak for us. Who is to speak is given it anew.
+- A child that watches its own children has a file of its own, and passes on what they say
+  (`prefix`): a name is said under way by one of them only.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class Listener:
     """What the tests have said so far in one progress file, which it makes empty."""
 
     def __init__(self, path: Path, prefix: str | None = None) -> None:
-        """`prefix`: pass on what is said, with this before each name, to whoever listens to us; None: keep it."""
+        """`prefix`: pass on what is said, with this before each name, to whoever listens to us;
+        None: keep it."""
         self.path = path
         self.prefix = prefix
         self.passed = 0
@@ -108,7 +110,8 @@ class Listener:
                 end(self.prefix + found[3], int(found[1]), int(found[2]))
 
     def silent(self, now: float, still: float) -> list[str]:
-        """The tests under way that have said nothing for `still` seconds, the longest silent first."""
+        """The tests under way that have said nothing for `still` seconds, the longest silent
+        first."""
         since = sorted((heard, name) for name, heard in self.under_way.items())
         return [name for heard, name in since if now - heard > still]
 
@@ -135,10 +138,12 @@ def watch(
     heard: Callable[[str], None],
     passing: Callable[[float], None] = lambda now: None,
 ) -> str | None:
-    """Listens to a child (its stdout is a pipe) and its progress until it ends: None; or hangs: what, in words.
+    """Listens to a child (its stdout is a pipe) and its progress until it ends: None; or hangs:
+    what, in words.
 
-    `heard` is given its output as it comes; `passing` is called now and then, with the time. `still` is in seconds;
-    None: never a hang. A child has ended when its first process has, even if another still holds the pipe.
+    `heard` is given its output as it comes; `passing` is called now and then, with the time.
+    `still` is in seconds; None: never a hang. A child has ended when its first process has, even if
+    another still holds the pipe.
     """
     assert process.stdout is not None
     pipe = process.stdout.fileno()
@@ -211,11 +216,12 @@ def run(
     env: Mapping[str, str] | None = None,
     own_group: bool = False,
 ) -> Ran:
-    """Runs a program of tests to its end, or until it hangs for `still` seconds and `end_it` has ended it.
+    """Runs a program of tests to its end, or until it hangs for `still` seconds and `end_it` has
+    ended it.
 
-    `name`: it is told as one test under way, alive with each sign that the program gives; counts are the caller's to
-    tell. `prefix`: what the program tells is passed on, with this before each name. `still=None` is for what is no test
-    (a compiler): it is alive as long as it is there.
+    `name`: it is told as one test under way, alive with each sign that the program gives; counts
+    are the caller's to tell. `prefix`: what the program tells is passed on, with this before each
+    name. `still=None` is for what is no test (a compiler): it is alive as long as it is there.
     """
     told_at = time.monotonic()
     signs = 0

@@ -1,10 +1,12 @@
-"""The public names and signatures, as lists that change only on purpose: python/public.txt and cpp/public.txt.
+"""The public names and signatures, as lists that change only on purpose: python/public.txt and
+cpp/public.txt.
 
     python3 tools/public.py            writes them
     python3 tools/public.py --check    exit status 1, and what differs, if they are not what would be written
 
-Python: what the stub of weft.coroutines declares (threads and greenlets follow from it: tools/names.py), and what `__all__` lists of the other
-modules that a program imports. C++: what ctags finds in namespace weft and csp, without what is private, in a namespace `detail`, or in the
+Python: what the stub of weft.coroutines declares (threads and greenlets follow from it:
+tools/names.py), and what `__all__` lists of the other modules that a program imports. C++: what
+ctags finds in namespace weft and csp, without what is private, in a namespace `detail`, or in the
 namespaces of the layers below (core, runtime, prim), which a program does not name.
 """
 
@@ -144,7 +146,8 @@ def tags(headers: Path) -> Iterator[dict[str, Any]]:
     if shutil.which("ctags") is None:
         raise Missing("universal-ctags is not installed: ./run setup cpp")
     with tempfile.TemporaryDirectory() as folder:
-        # An .ipp only defines what a header declares, and tells no access: what is private would be listed.
+        # An .ipp only defines what a header declares, and tells no access: what is private would be
+        # listed.
         for file in headers.rglob("*.hpp"):
             copy = Path(folder) / file.relative_to(headers)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -2,18 +2,21 @@
 
     .venv/bin/python tools/pytest_room.py python/tests [PYTEST ARGS…]
 
-A room's tests/run may end in `exec` of this. What counts: each test that passed; each that failed, and each error in
-setup, teardown or collection. Tests that were skipped, or failed as expected, count as neither; pytest names them.
+A room's tests/run may end in `exec` of this. What counts: each test that passed; each that failed,
+and each error in setup, teardown or collection. Tests that were skipped, or failed as expected,
+count as neither; pytest names them.
 
-A lane is a pytest process that collects everything and runs the bundles it claims: a few consecutive tests of one
-file, or all of a file marked `together` (pytestmark = pytest.mark.together), whose fixtures are dear. There are as many
-lanes as CPUs, at most 4; WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at
-the end. Each test is told as it begins and ends (progress.py). One that has been under way for five minutes hangs: its
-lane says where each thread is and ends; the test has failed, and what had passed in that lane counts.
+A lane is a pytest process that collects everything and runs the bundles it claims: a few
+consecutive tests of one file, or all of a file marked `together` (pytestmark =
+pytest.mark.together), whose fixtures are dear. There are as many lanes as CPUs, at most 4;
+WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at the
+end. Each test is told as it begins and ends (progress.py). One that has been under way for five
+minutes hangs: its lane says where each thread is and ends; the test has failed, and what had passed
+in that lane counts.
 
-Invariants
- 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
- 2 Each collected test is run by one lane. What a lane that died had claimed and not yet run is lost; so a lane that
+Invariants  1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing
+failed.  2 Each collected test is run by one lane. What a lane that died had claimed and not yet run
+is lost; so a lane that
    dies fails the room.
 """
 
@@ -39,7 +42,8 @@ ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s"
 
 
 class Lane:
-    """Runs the bundles it claims, and counts what pytest reports; a test counts once, however many of its phases fail."""
+    """Runs the bundles it claims, and counts what pytest reports; a test counts once, however many
+    of its phases fail."""
 
     def __init__(self, shared: Path | None, kept: Path | None = None) -> None:
         self.shared = shared  # where bundles are claimed; None: there is no other lane
@@ -95,7 +99,8 @@ class Lane:
 
 
 def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
-    """Of one file each; the whole file where it is marked `together`, those first, as they are long."""
+    """Of one file each; the whole file where it is marked `together`, those first, as they are
+    long."""
     files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
     whole = [file for file in files if any(item.get_closest_marker("together") for item in file)]
     parts = [
@@ -126,7 +131,8 @@ def run_lane(arguments: list[str], shared: Path | None, kept: Path | None = None
 
 
 def await_lanes(lanes: list[subprocess.Popen[bytes]], told: list[progress.Listener]) -> bool:
-    """Until all have ended; what each tells is passed on. Whether Ctrl-C came (the lanes have it too)."""
+    """Until all have ended; what each tells is passed on. Whether Ctrl-C came (the lanes have it
+    too)."""
     interrupted = False
     while True:
         try:

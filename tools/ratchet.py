@@ -1,10 +1,12 @@
-"""How large the house is, beside what it was: `./run test` prints it. Growth is reported, and enforced by nothing.
+"""How large the house is, beside what it was: `./run test` prints it. Growth is reported, and
+enforced by nothing.
 
     python3 tools/ratchet.py            prints the table
     python3 tools/ratchet.py --write    takes the present figures as those to compare with: tools/ratchet.json
 
-For each room: lines of its sources and of its tests, and its longest source. For the C++ library: what a file that includes
-<weft/weft.hpp> costs to parse, in lines after the preprocessor and in seconds of the CPU. Only the standard library is needed.
+For each room: lines of its sources and of its tests, and its longest source. For the C++ library:
+what a file that includes <weft/weft.hpp> costs to parse, in lines after the preprocessor and in
+seconds of the CPU. Only the standard library is needed.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def count(root: Path, files: list[Path]) -> Figures:
 
 
 def compile_cost(root: Path) -> dict[str, Any]:
-    """What parsing the library costs: preprocessed lines, and seconds of the CPU (the least of three). Nothing without g++."""
+    """What parsing the library costs: preprocessed lines, and seconds of the CPU (the least of
+    three). Nothing without g++."""
     if shutil.which("g++") is None:
         return {}
     command = ["g++", "-std=c++20", "-x", "c++", f"-I{root / 'cpp/include'}", "-"]

@@ -1,11 +1,12 @@
-"""Writes python/docs/reference.md: every public name of the Python package, its signature and what it says of itself.
+"""Writes python/docs/reference.md: every public name of the Python package, its signature and what
+it says of itself.
 
     .venv/bin/python tools/reference.py            writes the page
     .venv/bin/python tools/reference.py --check    exit status 1 if the page is not what would be written
 
-Signatures are those of the stubs (`coroutines.pyi`, so what is awaited says so), or of the module that defines the name;
-texts are the docstrings that `help()` shows in the installed package. So a page that is up to date says what is there, and a
-public name without a docstring is an error.
+Signatures are those of the stubs (`coroutines.pyi`, so what is awaited says so), or of the module
+that defines the name; texts are the docstrings that `help()` shows in the installed package. So a
+page that is up to date says what is there, and a public name without a docstring is an error.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def tree_of(module: str) -> ast.Module:
 
 
 def definitions(module: str, name: str, seen: frozenset[str] = frozenset()) -> list[ast.stmt]:
-    """The statements that define a name: one, or the overloads; followed through imports. Empty if there is none."""
+    """The statements that define a name: one, or the overloads; followed through imports. Empty if
+    there is none."""
     if module in seen:
         return []
     tree = tree_of(module)

@@ -3,10 +3,10 @@
 Invariants
 - Only the standard library (Python 3.11, for tomllib): this runs before anything is installed.
 - Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
-- A room runs in a process group of its own. When the room ends, hangs, or we are stopped, no process of that group
-  outlives it.
-- Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a room (progress.py says
-  what that is); what had passed until then counts.
+- A room runs in a process group of its own. When the room ends, hangs, or we are stopped, no
+  process of that group outlives it.
+- Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a
+  room (progress.py says what that is); what had passed until then counts.
 - The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
 
 What one room goes through:
@@ -101,7 +101,8 @@ class Stopped(Exception):
 
 
 class Stops:
-    """Turns the signals that stop us into Stopped; held back while a room is made, so that none is left behind."""
+    """Turns the signals that stop us into Stopped; held back while a room is made, so that none is
+    left behind."""
 
     def __init__(self) -> None:
         self.held = False
@@ -131,7 +132,8 @@ stops = Stops()
 
 
 def load_house(path: Path) -> House:
-    """Reads rooms.toml; raises BadHouse for a missing field, one that is unknown, or one of the wrong type."""
+    """Reads rooms.toml; raises BadHouse for a missing field, one that is unknown, or one of the
+    wrong type."""
     try:
         raw = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -298,7 +300,8 @@ def judge(result: Result, output: str, status: int) -> None:
 
 
 def salvage(result: Result, output: str, told: progress.Listener) -> None:
-    """Takes the counts of a room that was ended: what its tests told one by one, or a closing line it had written."""
+    """Takes the counts of a room that was ended: what its tests told one by one, or a closing line
+    it had written."""
     closing = [m for m in map(SUMMARY.fullmatch, COLOUR.sub("", output).splitlines()) if m]
     if told.passed + told.failed == 0 and closing:
         result.passed, result.failed = int(closing[-1][1]), int(closing[-1][2])
@@ -343,7 +346,8 @@ def run_room(room: Room, kind: str, still: float) -> Result:
 
 
 def set_up(rooms: list[Room]) -> tuple[list[str], float]:
-    """Installs what the rooms need, each part once; returns the parts that failed and the seconds it took."""
+    """Installs what the rooms need, each part once; returns the parts that failed and the seconds
+    it took."""
     parts = list(dict.fromkeys(part for room in rooms for part in room.setup))
     failed = []
     start = time.monotonic()

@@ -1,7 +1,8 @@
-"""Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL FOLDER
+"""Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL
+FOLDER
 
-First the core alone, then all extras. FOLDER is made anew, and everything runs in it, far from any checkout. Exit status 1, with what
-went wrong, if something does not work.
+First the core alone, then all extras. FOLDER is made anew, and everything runs in it, far from any
+checkout. Exit status 1, with what went wrong, if something does not work.
 """
 
 from __future__ import annotations

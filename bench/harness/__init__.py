@@ -1,1 +1,2 @@
-"""The bench harness: definitions (targets), programs (build), runs (runner), figures (result), display (show)."""
+"""The bench harness: definitions (targets), programs (build), runs (runner), figures (result),
+display (show)."""

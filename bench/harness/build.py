@@ -53,7 +53,8 @@ class Program:
 
 
 def need(what: str) -> None:
-    """Looks for `module:NAME`, `header:NAME` or a program. Raises Missing, which says what to install."""
+    """Looks for `module:NAME`, `header:NAME` or a program. Raises Missing, which says what to
+    install."""
     kind, _, name = what.rpartition(":")
     if kind == "module":
         if importlib.util.find_spec(name) is None:
@@ -66,7 +67,8 @@ def need(what: str) -> None:
 
 
 class Builder:
-    """Builds candidates of `bench` into `build`; configures each CMake folder and builds each target once."""
+    """Builds candidates of `bench` into `build`; configures each CMake folder and builds each
+    target once."""
 
     def __init__(self, bench: Path, build: Path, say: Callable[[str], None]) -> None:
         self._bench = bench
@@ -149,7 +151,8 @@ class Builder:
         return [str(self._built[key])]
 
     def _java(self, candidate: Candidate) -> list[str]:
-        """One source file, compiled against the libraries that the set-up put into .build/bench/java."""
+        """One source file, compiled against the libraries that the set-up put into
+        .build/bench/java."""
         need("javac")
         libraries = sorted((self._build / "java").glob("*.jar"))
         if not libraries:

@@ -41,7 +41,8 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
-    """The nearest-rank percentile: the smallest value that at least `percent` of them do not exceed."""
+    """The nearest-rank percentile: the smallest value that at least `percent` of them do not
+    exceed."""
     ordered = sorted(values)
     if not ordered:
         raise ValueError("no values")
@@ -56,8 +57,8 @@ def evaluate(
     milestone: str,
     frame: Mapping[str, Any],
 ) -> Result:
-    """The result object. `skipped` and `broken` say why candidates were not run at all; `frame` gives
-    command, machine, versions and quick."""
+    """The result object. `skipped` and `broken` say why candidates were not run at all; `frame`
+    gives command, machine, versions and quick."""
     result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
     for key in ("ns", "p50", "p99", "bytes", "create", "ratio", "reach"):
         result[key] = {}

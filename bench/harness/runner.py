@@ -6,7 +6,8 @@ Invariants
   However the run ends (by itself, by the time-out, by Ctrl-C), no process of that group is left.
 - A candidate that has failed once is not run again; the others go on.
 
-A program's output: lines "ns V V …", "bytes V V …" and "create V V …"; anything else on stdout is an error, stderr is for messages.
+A program's output: lines "ns V V …", "bytes V V …" and "create V V …"; anything else on stdout is
+an error, stderr is for messages.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def run_once(program: Program, cpus: Sequence[int], timeout: float) -> dict[str,
 
 
 def parse(output: str) -> dict[str, list[float]]:
-    """The samples in a program's output. Raises RunError if there are none or a line is something else."""
+    """The samples in a program's output. Raises RunError if there are none or a line is something
+    else."""
     values: dict[str, list[float]] = {}
     for line in output.splitlines():
         measure, *words = line.split() or [""]

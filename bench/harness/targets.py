@@ -1,7 +1,8 @@
 """Reads targets.toml: what is measured and what it must reach.
 
-Invariant: a bench that load() returned is consistent: names are unique, every target names candidates that exist, every
-argument can be filled in. A definition that is not gets a DefinitionError that says where.
+Invariant: a bench that load() returned is consistent: names are unique, every target names
+candidates that exist, every argument can be filled in. A definition that is not gets a
+DefinitionError that says where.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Bench:
     targets: tuple[Target, ...]
 
     def quick(self) -> Bench:
-        """The same with a fraction of the samples, to see that everything runs; its figures are not for comparing."""
+        """The same with a fraction of the samples, to see that everything runs; its figures are not
+        for comparing."""
         fewer = tuple(
             dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates
         )
@@ -163,7 +165,8 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _take(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """The entries of a table, checked: all required ones, none that is unknown, each of its type."""
+    """The entries of a table, checked: all required ones, none that is unknown, each of its
+    type."""
     for key in required:
         if key not in table:
             raise DefinitionError(f"{where}: {key} is missing")

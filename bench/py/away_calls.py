@@ -1,4 +1,5 @@
-"""PER calls of a function that takes 100 µs of CPU, over WORKERS processes of weft.processes.Executor: ns a call."""
+"""PER calls of a function that takes 100 µs of CPU, over WORKERS processes of
+weft.processes.Executor: ns a call."""
 
 import sys
 import time

@@ -1,4 +1,5 @@
-"""What the programs between two OS processes share, ours and peers: CPUs, the clock, and what is sent.
+"""What the programs between two OS processes share, ours and peers: CPUs, the clock, and what is
+sent.
 
 dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
 """
@@ -27,7 +28,8 @@ def payload(kind):
 
 
 def check(kind, value, expected):
-    """Whether what came is what was sent, at its size and both its ends: the whole of it would be read twice."""
+    """Whether what came is what was sent, at its size and both its ends: the whole of it would be
+    read twice."""
     if kind == "dict":
         return value == expected
     return len(value) == len(expected) and value[0] == expected[0] and value[-1] == expected[-1]

@@ -1,4 +1,5 @@
-"""N hosts are started, run a call each and are let go of: ns a host, all of it ÷ N. Each is a fresh interpreter."""
+"""N hosts are started, run a call each and are let go of: ns a host, all of it ÷ N. Each is a fresh
+interpreter."""
 
 from sampler import Sampler, numbers
 

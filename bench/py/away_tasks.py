@@ -1,7 +1,9 @@
-"""Work for several CPUs, the same for ours and for the yardstick: KIND is cut into tasks, whose results are added up.
+"""Work for several CPUs, the same for ours and for the yardstick: KIND is cut into tasks, whose
+results are added up.
 
-mandelbrot: PER lines of PER points, 200 steps, numpy; the result is the sum of the steps. montecarlo: PER million points for π, numpy.
-wordcount: PER megabytes of text, of 20,000 words; the result says how often each word is there.
+mandelbrot: PER lines of PER points, 200 steps, numpy; the result is the sum of the steps.
+montecarlo: PER million points for π, numpy. wordcount: PER megabytes of text, of 20,000 words; the
+result says how often each word is there.
 """
 
 import random
@@ -34,7 +36,8 @@ class Work:
             import numpy
 
             self.numpy = numpy
-            # once: what is allocated anew is the kernel's work, and how much depends on the thread's arena
+            # once: what is allocated anew is the kernel's work, and how much depends on the
+            # thread's arena
             self.points, self.inside = numpy.empty((2, POINTS)), numpy.empty(POINTS, dtype=bool)
 
     def mandelbrot(self, first):

@@ -1,7 +1,9 @@
-"""A value there and back, or one way, between two OS processes over channels of weft.processes. KIND: see away_shared.
+"""A value there and back, or one way, between two OS processes over channels of weft.processes.
+KIND: see away_shared.
 
-int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is one for the whole system. read: an
-array, until its sum is known; here: the same from thread to thread in one process.
+int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is one
+for the whole system. read: an array, until its sum is known; here: the same from thread to thread
+in one process.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""KIND of away_tasks by WORKERS processes on hosts that are warm; they take tasks from one channel. ns a whole run."""
+"""KIND of away_tasks by WORKERS processes on hosts that are warm; they take tasks from one channel.
+ns a whole run."""
 
 import sys
 

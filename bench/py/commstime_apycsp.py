@@ -1,5 +1,5 @@
-"""CommsTime in aPyCSP's names, sequential delta, inside asyncio. WEFT_BENCH_MODULE names the module:
-weft.compat.apycsp or apycsp."""
+"""CommsTime in aPyCSP's names, sequential delta, inside asyncio. WEFT_BENCH_MODULE names the
+module: weft.compat.apycsp or apycsp."""
 
 import asyncio
 import importlib

@@ -1,8 +1,10 @@
-"""How long g++ takes for a small program: the user time of each compilation, and the memory that it needs.
+"""How long g++ takes for a small program: the user time of each compilation, and the memory that it
+needs.
 
     compiling.py headers|compiled|fiber [FLAGS…] SAMPLES        FLAGS: -O2 and nothing else unless some are given
 
-With the flag `object` what is told as bytes is the size of the object file's code and data, not the compiler's memory.
+With the flag `object` what is told as bytes is the size of the object file's code and data, not the
+compiler's memory.
 """
 
 from __future__ import annotations

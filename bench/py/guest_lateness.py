@@ -1,4 +1,5 @@
-"""How late a 1 ms timer of asyncio is, in ns, while CommsTime runs as a guest of its loop or while nothing does.
+"""How late a 1 ms timer of asyncio is, in ns, while CommsTime runs as a guest of its loop or while
+nothing does.
 
 A sample is a percentile over a stretch of PER timers.
 """

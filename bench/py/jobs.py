@@ -1,4 +1,5 @@
-"""Jobs for WORKERS workers, as in the PyCSP paper's listing 7. By on.py, or by `weft run --on BACKEND`.
+"""Jobs for WORKERS workers, as in the PyCSP paper's listing 7. By on.py, or by `weft run --on
+BACKEND`.
 
 KIND: numpy or compiled (the Mandelbrot set of the paper's figure 7, PER × PER points, in 100 jobs),
 or montecarlo (table 1: PER random points in pure Python, in 20 jobs). ns a run: from when all

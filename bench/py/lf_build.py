@@ -1,4 +1,5 @@
-"""`weft lf build` of a minimal program, as a process of its own: with the C build, or without (`c` or `text`)."""
+"""`weft lf build` of a minimal program, as a process of its own: with the C build, or without (`c`
+or `text`)."""
 
 import os
 import subprocess

@@ -1,4 +1,5 @@
-"""N processes of two lines are made, each with its channel and both ends, and not run: for instructions.py. By on.py."""
+"""N processes of two lines are made, each with its channel and both ends, and not run: for
+instructions.py. By on.py."""
 
 import os
 

@@ -1,4 +1,5 @@
-"""Integers from a C++ process to a Python one, in blocks of SIZE: ns an item. By on.py; a sample is PER items and more, whole blocks."""
+"""Integers from a C++ process to a Python one, in blocks of SIZE: ns an item. By on.py; a sample is
+PER items and more, whole blocks."""
 
 from pathlib import Path
 

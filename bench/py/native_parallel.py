@@ -1,6 +1,8 @@
-"""C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one of them, 2 two in a program, 3 two programs with one each.
+"""C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one of them, 2 two in a
+program, 3 two programs with one each.
 
-Each is on a CPU of its own, and every result is compared. By on.py; a sample is PER thousand rounds of each worker.
+Each is on a CPU of its own, and every result is compared. By on.py; a sample is PER thousand rounds
+of each worker.
 """
 
 import subprocess

@@ -1,4 +1,5 @@
-"""The workloads of the thesis on compiled components: a Python process and two C++ ones on channels. ns a pair of messages. By on.py.
+"""The workloads of the thesis on compiled components: a Python process and two C++ ones on
+channels. ns a pair of messages. By on.py.
 
 native_thesis WORKLOAD MESSAGES SAMPLES BLOCK [pinned]
 """

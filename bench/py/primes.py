@@ -1,4 +1,5 @@
-"""The first N primes by a sieve that has a process for each. By on.py, or by `weft run --on BACKEND`.
+"""The first N primes by a sieve that has a process for each. By on.py, or by `weft run --on
+BACKEND`.
 
 The PyCSP paper's figures 5 and 6. ns a prime, from the first process to the last answer.
 """

@@ -1,4 +1,5 @@
-"""A ring of N processes of two lines; a token goes round. By on.py, or by `weft run --on BACKEND`."""
+"""A ring of N processes of two lines; a token goes round. By on.py, or by `weft run --on
+BACKEND`."""
 
 import time
 

@@ -1,8 +1,8 @@
 """What every Python bench program shares, ours and peers: arguments in, samples out.
 
-Output on stdout: one line ``ns V V …``, a figure a sample, and where memory is measured one line ``bytes V``.
-A program that finds a wrong value calls :func:`fail`: a bench that computes nonsense has no time.
-The harness puts this folder on ``PYTHONPATH``.
+Output on stdout: one line ``ns V V …``, a figure a sample, and where memory is measured one line
+``bytes V``. A program that finds a wrong value calls :func:`fail`: a bench that computes nonsense
+has no time. The harness puts this folder on ``PYTHONPATH``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def fail(message: str) -> NoReturn:
 
 
 def numbers(usage: str, words: int = 0) -> list[int]:
-    """The program's arguments after `words` others, each a whole number of at least 1; as many as `usage` says."""
+    """The program's arguments after `words` others, each a whole number of at least 1; as many as
+    `usage` says."""
     names = usage.split()[words:]
     try:
         values = [int(text) for text in sys.argv[1 + words :]]

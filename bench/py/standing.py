@@ -1,4 +1,5 @@
-"""A standing alternative over N channels that blocks each time: a writer writes to a pseudo-random one once it has. By on.py."""
+"""A standing alternative over N channels that blocks each time: a writer writes to a pseudo-random
+one once it has. By on.py."""
 
 from sampler import Sampler, fail, numbers
 

@@ -38,7 +38,8 @@ def candidate(name: str, source: str | None = None, more: str = "") -> str:
 
 
 class Folder(unittest.TestCase):
-    """A test with a checkout of its own: bench/targets.toml and programs are written by the test."""
+    """A test with a checkout of its own: bench/targets.toml and programs are written by the
+    test."""
 
     def setUp(self) -> None:
         place = tempfile.TemporaryDirectory()

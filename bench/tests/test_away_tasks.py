@@ -1,4 +1,5 @@
-"""The work that OS processes share in the benches: the same whoever does it, and what is missing is noticed."""
+"""The work that OS processes share in the benches: the same whoever does it, and what is missing is
+noticed."""
 
 import sys
 import unittest

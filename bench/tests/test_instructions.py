@@ -1,4 +1,5 @@
-"""Counting instructions, over a valgrind made up on the spot: what is run, and what is made of the counts."""
+"""Counting instructions, over a valgrind made up on the spot: what is run, and what is made of the
+counts."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from unittest import mock
 
 import instructions
 
-# Says a count: what the checkout's program begins with, and so much for every operation of the size.
+# Says a count: what the checkout's program begins with, and so much for every operation of the
+# size.
 VALGRIND = """\
     #!/bin/sh
     for last; do :; done
@@ -51,7 +53,8 @@ class Counting(unittest.TestCase):
         return str(root)
 
     def count(self, *names: str, slower: int, cases: list[instructions.Case]) -> tuple[int, str]:
-        """The exit status and what was printed, with `slower` instructions a step of the size after the change, 100 before."""
+        """The exit status and what was printed, with `slower` instructions a step of the size after
+        the change, 100 before."""
         valgrind = self.tools / "valgrind"
         text = VALGRIND.format(after=self.roots[1] + "/.venv", slower=slower)
         valgrind.write_text(textwrap.dedent(text), encoding="ascii")

@@ -1,4 +1,5 @@
-"""The PyCSP paper's experiments: the grid that measures them, and their programs on every kind of process."""
+"""The PyCSP paper's experiments: the grid that measures them, and their programs on every kind of
+process."""
 
 import os
 import subprocess

@@ -13,7 +13,8 @@ from harness import targets
 BENCH = Path(__file__).resolve().parent.parent
 
 # Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target is loosened only together with this table,
-# and then says in targets.toml what was agreed before (`was`) and why; those are in LOOSENED, with the value of before.
+# and then says in targets.toml what was agreed before (`was`) and why; those are in LOOSENED, with
+# the value of before.
 AGREED = {
     "net-int": [("TCP", "raw TCP", "ns", "p50", 1.5), ("TLS", "raw TCP", "ns", "p50", 2.5)],
     "net-choice": [
@@ -358,7 +359,8 @@ class Ours(unittest.TestCase):
                     self.assertEqual((ours.args, ours.per), (other.args, other.per))
 
     def test_peers_are_like_ours(self):
-        """Coroutines with what runs many in a thread, threads with threads; all of them over channels that threads may share."""
+        """Coroutines with what runs many in a thread, threads with threads; all of them over
+        channels that threads may share."""
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]
         for t in peers.targets:
@@ -547,7 +549,8 @@ class Refused(Folder):
 
 
 class OneEach(Folder):
-    """An entry whose n is a list stands for one entry a number; a bench's kind and source are its candidates'."""
+    """An entry whose n is a list stands for one entry a number; a bench's kind and source are its
+    candidates'."""
 
     PROGRAM = 'name = "ready {n}"\nargs = ["{samples}", "{n}"]\nabout = "{n} channels"\n'
     TARGET = 'name = "{n} ÷ a"\ntop = "ready {n}"\nbottom = "a"\nby = "min"\nreach = {}\n'

@@ -1,4 +1,5 @@
-"""The thesis's tables: what is measured, in which order, what is made of it, and where it is written."""
+"""The thesis's tables: what is measured, in which order, what is made of it, and where it is
+written."""
 
 import subprocess
 import sys

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs spin over the Promela models: the originals must pass, searched whole; each mutant must fail.
+"""Runs spin over the Promela models: the originals must pass, searched whole; each mutant must
+fail.
 
     check.py [--only NAME] [--list]
 
 Prints a line for each case with its count of states, and last `N passed, N failed`. Each case is
-bounded in memory, and ended if it hangs; a case that reaches a bound has not been searched whole, which is a
-failure for an original and no kill for a mutant. Needs the package `spin` and a C compiler.
+bounded in memory, and ended if it hangs; a case that reaches a bound has not been searched whole,
+which is a failure for an original and no kill for a mutant. Needs the package `spin` and a C
+compiler.
 """
 
 from __future__ import annotations

@@ -1,14 +1,18 @@
 """Scenarios: what every runtime must do, written once, run on every backend.
 
-A scenario is an `async` function that stands for the rules it names; it asserts what they say. `load` compiles a
-file of scenarios for one backend: for threads and greenlets the `await`s are left out (weft.styles), so that each backend runs
-in its own style. On "tasks" the scenario, and the body of each process in it, is a task of asyncio (task_names.py).
+A scenario is an `async` function that stands for the rules it names; it asserts what they say.
+`load` compiles a file of scenarios for one backend: for threads and greenlets the `await`s are left
+out (weft.styles), so that each backend runs in its own style. On "tasks" the scenario, and the body
+of each process in it, is a task of asyncio (task_names.py).
 
 Invariants
-- A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when nobody else can go on: it is how
-  a scenario makes sure that somebody waits, and nothing here ever sleeps in real time.
-- A scenario does not know its backend, and does not depend on the order in which runnable processes run.
-- What a scenario asks for that not every backend has, it names (`needs`); LACKS says who has it not, and why.
+- A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when nobody else can
+  go on: it is how a scenario makes sure that somebody waits, and nothing here ever sleeps in real
+  time.
+- A scenario does not know its backend, and does not depend on the order in which runnable processes
+  run.
+- What a scenario asks for that not every backend has, it names (`needs`); LACKS says who has it
+  not, and why.
 """
 
 from __future__ import annotations
@@ -51,7 +55,8 @@ def scenario(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
 
 
 def outermost(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Marks a plain function that starts the run itself, because the rules speak of what the run raises."""
+    """Marks a plain function that starts the run itself, because the rules speak of what the run
+    raises."""
     return _mark(rules, needs, outermost=True)
 
 
@@ -82,8 +87,8 @@ def load(name: str, backend: str) -> ModuleType:
 
 
 def collect(backend: str, block: bool = False) -> dict[str, Callable[[], None]]:
-    """All scenarios of a backend by name (`file.function`); calling one runs it. `block`: in ordinary code, the block of
-    a Group (rule 7.5), in place of a process."""
+    """All scenarios of a backend by name (`file.function`); calling one runs it. `block`: in
+    ordinary code, the block of a Group (rule 7.5), in place of a process."""
     found: dict[str, Callable[[], None]] = {}
     for name in FILES:
         module = load(name, backend)

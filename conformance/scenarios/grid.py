@@ -1,8 +1,9 @@
-"""Producer/consumer networks: one or many at each side, plain or choosing at each side, with or without delays.
+"""Producer/consumer networks: one or many at each side, plain or choosing at each side, with or
+without delays.
 
-A choosing side has an input and an output guard in every select (the other guard's channel has nobody at its far
-side), so choice meets plain operations and other choices. `load("grid", backend)` compiles it; `network(...)` runs
-one.
+A choosing side has an input and an output guard in every select (the other guard's channel has
+nobody at its far side), so choice meets plain operations and other choices. `load("grid", backend)`
+compiles it; `network(...)` runs one.
 """
 
 from __future__ import annotations

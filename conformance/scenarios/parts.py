@@ -1,4 +1,5 @@
-"""What the files of scenarios share: a pause in which everybody goes as far as he can, and the plainest processes.
+"""What the files of scenarios share: a pause in which everybody goes as far as he can, and the
+plainest processes.
 
 Compiled for each backend as the scenarios are (`load`); the scenarios import it by its plain name.
 """

@@ -1,9 +1,9 @@
-"""Cancellations racing with commits (rule 6.4): writers and readers, plain and choosing, that somebody cancels all
-the time.
+"""Cancellations racing with commits (rule 6.4): writers and readers, plain and choosing, that
+somebody cancels all the time.
 
-A writer that is cancelled tries again with the same value, a reader that is cancelled reads again; so if a cancelled
-operation had moved its value after all it would be doubled, and if a committed one had been withdrawn it would be
-lost. `load("races", backend)` compiles it; `race(...)` runs one.
+A writer that is cancelled tries again with the same value, a reader that is cancelled reads again;
+so if a cancelled operation had moved its value after all it would be doubled, and if a committed
+one had been withdrawn it would be lost. `load("races", backend)` compiles it; `race(...)` runs one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from weft import (
 
 @process
 async def writer(out, idle, number, requests, choosing, cancelled):
-    """Writes 0, 1, 2, … until there were `requests` cancellations; returns how many values it wrote."""
+    """Writes 0, 1, 2, … until there were `requests` cancellations; returns how many values it
+    wrote."""
     value = 0
     while cancelled[0] < requests:
         while True:
@@ -58,7 +59,8 @@ async def reader(into, idle, choosing, seen, cancelled):
 
 @process
 async def canceller(victims, seed, requests, cancelled):
-    """Cancels one of the victims again and again until `requests` operations have raised `Cancelled`."""
+    """Cancels one of the victims again and again until `requests` operations have raised
+    `Cancelled`."""
     dice = random.Random(seed)
     while cancelled[0] < requests:
         dice.choice(victims).cancel()
@@ -86,8 +88,8 @@ async def whole(seed, capacity, requests, seen, cancelled):
 
 
 def race(seed, capacity, requests):
-    """Runs one; returns how many values each of four writers wrote, what each of four readers saw, and how many
-    operations raised `Cancelled` (a few that come at the end are never raised).
+    """Runs one; returns how many values each of four writers wrote, what each of four readers saw,
+    and how many operations raised `Cancelled` (a few that come at the end are never raised).
     """
     seen, cancelled = [[] for _ in range(4)], [0]
     written = run(whole(seed, capacity, requests, seen, cancelled))

@@ -147,8 +147,9 @@ async def buffer(into, out, capacity, mode):
 
 # --- who decides ----------------------------------------------------------------------------------
 
-# Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` is loud (ended="raise"). Then which of them retire (those
-# that are off before the select begins), and what follows: the guards that may be named, WAITS, or what is chosen.
+# Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` is loud (ended="raise"). Then
+# which of them retire (those that are off before the select begins), and what follows: the guards
+# that may be named, WAITS, or what is chosen.
 WAITS = "waits"
 CASES = (
     ("in in", {0}, WAITS),  # a merge has a source left

@@ -24,7 +24,8 @@ BACKENDS = ("coroutines", "greenlets", "threads")
 
 
 def everywhere(function):
-    """The process function as it is, and on each backend that takes it: all of them if it is a `def`, else two."""
+    """The process function as it is, and on each backend that takes it: all of them if it is a
+    `def`, else two."""
     made = [function]
     for backend in BACKENDS:
         try:

@@ -27,8 +27,8 @@ def net(
     barriers: list[int] | None = None,
     before: list[Any] | None = None,
 ) -> dict[str, Any]:
-    """A network whose main is one Parallel; `channels` is a number of rendezvous channels or a list of their
-    arguments.
+    """A network whose main is one Parallel; `channels` is a number of rendezvous channels or a list
+    of their arguments.
     """
     chans = [{} for _ in range(channels)] if isinstance(channels, int) else channels
     return {
@@ -39,8 +39,8 @@ def net(
 
 
 def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
-    """The driver does what the model says in that many random networks, and at least so many of their processes were
-    away: else it would show nothing. `how`: of conform().
+    """The driver does what the model says in that many random networks, and at least so many of
+    their processes were away: else it would show nothing. `how`: of conform().
     """
     said: list[str] = []
     before = on.away
@@ -58,7 +58,8 @@ def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]
 
 
 def both(network: dict[str, Any], pid: Any) -> set[tuple]:
-    """The same in both grains, which must agree; for networks whose outcome does not hang on fairness or priority."""
+    """The same in both grains, which must agree; for networks whose outcome does not hang on
+    fairness or priority."""
     one = logs(network, pid, "atomic")
     assert one <= logs(network, pid, "cores")
     return one
@@ -79,8 +80,8 @@ def values(log: tuple) -> list[Any]:
 
 
 class Table(World):
-    """A world with channels, and processes played by hand: `read(pid, chan)` and so on start operations;
-    `out(pid)` tells their outcome.
+    """A world with channels, and processes played by hand: `read(pid, chan)` and so on start
+    operations; `out(pid)` tells their outcome.
     """
 
     def __init__(self, *channels: dict[str, Any]):

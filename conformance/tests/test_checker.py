@@ -97,7 +97,8 @@ def test_a_fifo_violation(capacity):
 
 
 def test_a_line_violation():
-    # two writers wait, in the order 1 then 2 on one scheduler; the reader, coming later, gets the second one's value
+    # two writers wait, in the order 1 then 2 on one scheduler; the reader, coming later, gets the
+    # second one's value
     n = net(
         1,
         proc(1, ["0w"], ["write", 0]),

@@ -1,6 +1,8 @@
-"""Networks on the real backends, compared with the model: random ones from printed seeds, and some that once disagreed.
+"""Networks on the real backends, compared with the model: random ones from printed seeds, and some
+that once disagreed.
 
-The seeds are here to be quick; `soak` runs thousands. One seed: python -m conformance.driver --on BACKEND --seed N
+The seeds are here to be quick; `soak` runs thousands. One seed: python -m conformance.driver --on
+BACKEND --seed N
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
 
 
 def test_in_those_networks_selects_go_on_without_a_guard() -> None:
-    """Rule 5.6: else they would show nothing. Counted: selects of which a guard had retired, by what they came to."""
+    """Rule 5.6: else they would show nothing. Counted: selects of which a guard had retired, by
+    what they came to."""
     came_to: Counter[str] = Counter()
     for seed in range(60):
         sim = Sim(retiring(seed))
@@ -84,13 +87,15 @@ def test_in_those_networks_selects_go_on_without_a_guard() -> None:
 
 @pytest.mark.parametrize("first", range(0, 50, EACH))
 def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
-    """Rules 6.3, 6.6, 13.7: the tasks are cancelled when a process fails, by number, and at a deadlock."""
+    """Rules 6.3, 6.6, 13.7: the tasks are cancelled when a process fails, by number, and at a
+    deadlock."""
     conforms(tasks, first)
 
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets", "mixed", "guest"])
 def test_networks_whose_processes_watch_one_another(backend: str) -> None:
-    """Rules 5.6, 7.11: ends of processes among guards that retire, and failures that are their watchers'."""
+    """Rules 5.6, 7.11: ends of processes among guards that retire, and failures that are their
+    watchers'."""
     on = ApartDriver(backend, DEFAULT | {"ended", "watched"})
     try:
         conforms(on, 0, "retiring")
@@ -100,7 +105,8 @@ def test_networks_whose_processes_watch_one_another(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_random_networks_with_limits(backend: str) -> None:
-    """Rules 6.1 to 6.3, 7.12, with ends of processes, and processes that cancel one another, beside them."""
+    """Rules 6.1 to 6.3, 7.12, with ends of processes, and processes that cancel one another, beside
+    them."""
     on = ApartDriver(backend, DEFAULT | {"limit", "cancel", "ended", "watched"})
     try:
         conforms(on, 0)
@@ -143,7 +149,8 @@ def within(end: int, **more: Any) -> dict[str, Any]:
 
 SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
 
-# Each of them, shrunk, is one on which a runtime and the model disagreed, or that decided how a rule is to be read.
+# Each of them, shrunk, is one on which a runtime and the model disagreed, or that decided how a
+# rule is to be read.
 FOUND = {
     "rule 4.1: poison at a closed end": net(
         1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK
@@ -238,7 +245,8 @@ def agrees(driver: ApartDriver, name: str) -> None:
 
 
 def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver of tasks can fail: its own cancellation, where it takes back what had committed (6.3), has no explanation."""
+    """The driver of tasks can fail: its own cancellation, where it takes back what had committed
+    (6.3), has no explanation."""
     given = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["read", 0]))
 
     async def forgets(start: Any) -> Any:
@@ -274,7 +282,8 @@ def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPat
 def test_a_network_that_hangs_is_a_history_that_breaks_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A server that dies and a runtime that never answers: both are said, and the driver goes on."""
+    """A server that dies and a runtime that never answers: both are said, and the driver goes
+    on."""
     broken = ApartDriver("no_such_backend", seconds=0.5)
     assert broken.run(generate(0), 0) == []
     assert broken.server is None

@@ -1,7 +1,9 @@
-"""Random networks whose processes run in other OS processes, alone and beside the other kinds, compared with the model.
+"""Random networks whose processes run in other OS processes, alone and beside the other kinds,
+compared with the model.
 
-Rules 1 to 7 and 10 across OS processes (WIRE.md 15). What a process cannot do from there, and why: STAYS in host_driver.py.
-One seed: python -m conformance.driver --on processes --with cancel,ended,watched --seed N
+Rules 1 to 7 and 10 across OS processes (WIRE.md 15). What a process cannot do from there, and why:
+STAYS in host_driver.py. One seed: python -m conformance.driver --on processes --with
+cancel,ended,watched --seed N
 """
 
 from __future__ import annotations
@@ -122,7 +124,8 @@ def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
 
 
 def test_what_stays_is_named_and_met() -> None:
-    """Each reason keeps some process of the networks here; and most processes of one kind may go."""
+    """Each reason keeps some process of the networks here; and most processes of one kind may
+    go."""
     found: Counter[str] = Counter()
     free = 0
     for seed in range(600):

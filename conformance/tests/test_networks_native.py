@@ -1,7 +1,9 @@
-"""Random networks whose processes are those of a component, alone and beside the other kinds, compared with the model.
+"""Random networks whose processes are those of a component, alone and beside the other kinds,
+compared with the model.
 
-Rules 1 to 8 and 10 of what <weft/component.hpp> does (rule 16.1). What a component cannot do, and why: STAYS in native_driver.py.
-One seed: python -m conformance.driver --on native --without mobile --seed N
+Rules 1 to 8 and 10 of what <weft/component.hpp> does (rule 16.1). What a component cannot do, and
+why: STAYS in native_driver.py. One seed: python -m conformance.driver --on native --without mobile
+--seed N
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ pytestmark = pytest.mark.skipif(
 )
 FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
 EACH = 50
-# Processes of the networks of each test that were a component's, at least: else it would show nothing.
+# Processes of the networks of each test that were a component's, at least: else it would show
+# nothing.
 WERE = {"native": 100, "native+coroutines": 40, "native+coroutines+greenlets+threads": 20}
 
 
@@ -45,7 +48,8 @@ def test_random_networks_of_components(native: ApartDriver, shape: str) -> None:
 
 
 def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
-    """Rules 6.1 to 6.5, 7.11, 7.12: by Python's processes; the component's are asked to end, and failures have watchers."""
+    """Rules 6.1 to 6.5, 7.11, 7.12: by Python's processes; the component's are asked to end, and
+    failures have watchers."""
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:
         agrees(on, EACH, 20, budget=BUDGET)
@@ -53,7 +57,8 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
         on.close()
 
 
-# On the first of them components and the model disagreed. The others are of what is random there too, each by itself.
+# On the first of them components and the model disagreed. The others are of what is random there
+# too, each by itself.
 FOUND = {
     "rule 5.7: a timeout of 0 is a skip in its place": net(
         1, proc(1, ["0w"], select("priority", out(0, pre=False), within(0), {"g": "skip"}))

@@ -7,7 +7,7 @@ import pytest
 from conformance.objects import READ, WRITE, BadUse, Chan
 from conformance.tests.kit import Table, both, drops, logs, net, outcomes, proc, runs, values
 
-# ------------------------------------------------------------------------------------------------ 1 channels
+# -------------------------------------------------------------------------------------- 1 channels
 
 
 def test_rule_1_1_a_write_completes_when_its_value_is_taken():
@@ -179,7 +179,7 @@ def test_rule_1_6_a_held_writer_cannot_be_cancelled():
     assert t.out(1) == ("ok", 0)
 
 
-# ------------------------------------------------------------------------------------------------ 2 ends
+# ------------------------------------------------------------------------------------------ 2 ends
 
 
 def test_rule_2_1_ends_are_counted_when_made():
@@ -212,7 +212,8 @@ def test_rule_2_3_a_shared_end_goes_with_the_last_holder():
 
 
 def test_rule_2_3_held_from_the_making_of_the_process():
-    # process 2 of the sequence has not started, but it holds the writer end: the reader waits for it
+    # process 2 of the sequence has not started, but it holds the writer end: the reader waits for
+    # it
     n = net(
         1,
         proc(9, [], ["seq", [proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["write", 0])]]),
@@ -262,7 +263,7 @@ def test_rule_2_5_a_side_that_never_had_an_end_is_not_ended():
     assert why == "" and t.chans[0].ended(READ) == ""
 
 
-# ------------------------------------------------------------------------------------------------ 3 retire
+# ---------------------------------------------------------------------------------------- 3 retire
 
 
 def test_rule_3_1_readers_drain_the_buffer_then_retired():
@@ -356,7 +357,7 @@ def test_rule_7_1_the_run_of_exactly_one_process_raises_what_left_it():
     assert runs(asks) == {"Retired"}
 
 
-# ------------------------------------------------------------------------------------------------ 4 poison
+# ---------------------------------------------------------------------------------------- 4 poison
 
 
 def test_rule_4_1_idempotent_and_monotone():

@@ -196,11 +196,12 @@ def test_rule_5_10_no_trace_at_the_others():
     t.check_invariants()
 
 
-# ------------------------------------------------------------------------------------------------ 6 cancellation
+# ---------------------------------------------------------------------------------- 6 cancellation
 
 
 def cancelling(*sibling, ends=("0r",), chans=1, peer=()):
-    """A group in which process 3 fails and so cancels process 2; the peer, process 4, stands outside."""
+    """A group in which process 3 fails and so cancels process 2; the peer, process 4, stands
+    outside."""
     return net(
         chans,
         proc(
@@ -248,7 +249,8 @@ def test_rule_6_3_after_the_commit_the_operation_completes():
 
 
 def test_rule_6_4_nothing_lost_or_doubled():
-    # the cancelled reader either took the value or it is still with the writer, for the other reader
+    # the cancelled reader either took the value or it is still with the writer, for the other
+    # reader
     n = cancelling(["read", 0], peer=[proc(4, ["0w"], ["write", 0]), proc(5, ["0r"], ["read", 0])])
     for grain in ("atomic", "cores"):
         for o in map(dict, outcomes(n, grain)):

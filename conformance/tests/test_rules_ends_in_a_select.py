@@ -1,6 +1,7 @@
 """Rules 5.2, 5.5 and 5.6 of SEMANTICS.md: guards that are off, and guards whose channel has ended.
 
-`T` is a table of six rendezvous channels. What is off has `pre=False`; what is loud has `ends=True`.
+`T` is a table of six rendezvous channels. What is off has `pre=False`; what is loud has
+`ends=True`.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ def gout(k, **more):
     return {"g": "out", "end": k, **more}
 
 
-# ------------------------------------------------------------------------------------------------ who decides
+# ------------------------------------------------------------------------------------- who decides
 
 
-# (name, guards, those that retire, what follows: the guards that may be named, or "waits", or what is chosen).
-# Those that are off retire before the select begins: it is then that they are asked.
+# (name, guards, those that retire, what follows: the guards that may be named, or "waits", or what
+# is chosen). Those that are off retire before the select begins: it is then that they are asked.
 def cases():
     t = table()
     a, b = t.g_in(0), t.g_in(1)
@@ -145,7 +146,8 @@ def test_rule_5_6_what_is_off_is_asked_when_the_select_begins():
 
 @pytest.mark.parametrize("case", [c for c in CASES if BARRIER not in c[1]], ids=lambda c: c[0])
 def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
-    """The same guards in a network, whose other ends go before, after and between the enrolments."""
+    """The same guards in a network, whose other ends go before, after and between the
+    enrolments."""
     _, guards, gone, expected = case
     ends, data = [], []
     for g in guards:
@@ -182,7 +184,7 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
             assert out == expected, log
 
 
-# ------------------------------------------------------------------------------------------------ what competes
+# ----------------------------------------------------------------------------------- what competes
 
 
 def test_rule_5_6_a_merge_in_a_network_gets_all_values_and_ends_with_its_last_source():
@@ -217,7 +219,8 @@ def test_rule_5_6_by_priority_it_competes_in_the_place_of_any_that_decides():
 
 
 def test_rule_5_6_fair_lets_the_end_of_all_wait_for_n_selects_at_most():
-    """A full source, two outputs whose readers have gone: the select raises at the latest at the second time."""
+    """A full source, two outputs whose readers have gone: the select raises at the latest at the
+    second time."""
     n = net(
         [{"capacity": 9}, {}, {}],
         proc(1, ["0w"], ["loop", 6, [["write", 0]]], ["sleep", 9]),
@@ -264,7 +267,7 @@ def test_rule_5_6_poison_and_death_compete_in_their_place(mode):
         assert t.out(2) == ("ok", 0, "v")
 
 
-# ------------------------------------------------------------------------------------------------ silent for good
+# --------------------------------------------------------------------------------- silent for good
 
 
 def test_rule_5_6_a_silent_guard_that_is_poisoned_is_heard_by_the_next_select():
@@ -322,7 +325,7 @@ def test_rule_5_6_a_select_that_waits_for_ever_is_a_deadlock():
     assert runs(n) == runs(n, "cores") == {"Deadlock"}
 
 
-# ------------------------------------------------------------------------------------------------ off
+# --------------------------------------------------------------------------------------------- off
 
 
 def test_rule_5_2_a_guard_that_is_off_takes_no_part_in_any_check():
@@ -353,7 +356,7 @@ def test_rule_5_5_one_barrier_twice_among_the_guards_that_are_on_is_bad_use():
     assert t.waits(2)
 
 
-# ------------------------------------------------------------------------------------------------ the checker
+# ------------------------------------------------------------------------------------- the checker
 
 
 def test_the_checker_flags_a_select_that_ends_with_its_first_source():

@@ -1,4 +1,5 @@
-"""Rule 7.11 in the model: the end of a process as a guard, awaited, and watched. Each test enumerates every outcome."""
+"""Rule 7.11 in the model: the end of a process as a guard, awaited, and watched. Each test
+enumerates every outcome."""
 
 from __future__ import annotations
 

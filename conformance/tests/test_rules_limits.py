@@ -1,5 +1,5 @@
-"""Rules 6.1, 7.12 in the model: limits as scopes, and who asked whom. Each test enumerates every outcome; each mutant of the
-model at the end is noticed by the test that is named for it.
+"""Rules 6.1, 7.12 in the model: limits as scopes, and who asked whom. Each test enumerates every
+outcome; each mutant of the model at the end is noticed by the test that is named for it.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def test_bad_use_by_one_who_is_asked() -> None:
     assert {log[2] for log in both(given, 1)} == {CANCELLED, ("BadUse",)}
 
 
-# ------------------------------------------------------------------------------------------------ the checker, the generator
+# ---------------------------------------------------------------------- the checker, the generator
 
 HISTORY = alone(within("move_on", 2, ["sleep", 9]), ["sleep", 1])
 
@@ -315,7 +315,7 @@ def test_random_networks_have_limits_that_end_blocks(make: Callable[..., dict[st
     assert "within move_on" in " ".join(readable(make(s, features=FEATURES)) for s in range(20))
 
 
-# ------------------------------------------------------------------------------------------------ mutants of the model
+# ---------------------------------------------------------------------------- mutants of the model
 
 
 def meet_innermost(self: Limiting, p: Proc) -> None:

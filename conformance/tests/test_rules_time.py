@@ -15,7 +15,7 @@ def times(history, pid):
     return [r["t"] for r in history if r.get("p") == pid and r["e"] == "ret"]
 
 
-# ------------------------------------------------------------------------------------------------ 7 composition
+# ----------------------------------------------------------------------------------- 7 composition
 
 
 def test_rule_7_1_results_in_order():
@@ -99,7 +99,7 @@ def test_rule_7_7_ends_are_let_go_before_the_group_is_told():
     assert history[0]["out"] == ["Retired"] and history[0]["t"] == 0
 
 
-# ------------------------------------------------------------------------------------------------ 8 barriers and time
+# ----------------------------------------------------------------------------- 8 barriers and time
 
 
 def test_rule_8_1_all_go_on_when_all_have_arrived():
@@ -183,7 +183,7 @@ def test_rule_8_6_then_it_jumps():
     assert times(run(net(0, proc(1, [], ["sleep", 1_000_000]))), 1) == [1_000_000]
 
 
-# ------------------------------------------------------------------------------------------------ 10 deadlock
+# ------------------------------------------------------------------------------------- 10 deadlock
 
 
 def deadlock(n):
@@ -224,7 +224,7 @@ def test_rule_10_3_armed_timers_are_outside():
     assert runs(n) == {"ok"}
 
 
-# ------------------------------------------------------------------------------------------------ 11 bad use
+# -------------------------------------------------------------------------------------- 11 bad use
 
 
 def test_rule_11_1_bad_use_changes_nothing():
@@ -243,7 +243,8 @@ def test_rule_11_2_a_process_exists_once():
 
 
 def test_rule_12_2_dropped_values_are_released_after_the_step():
-    # an end among dropped values is retired, and whoever waits at its channel is told in the same step
+    # an end among dropped values is retired, and whoever waits at its channel is told in the same
+    # step
     t = Table({"capacity": 1, "overflow": "drop_newest"}, {})
     t.write(1, "x")
     t.read(2, 1)

@@ -23,7 +23,8 @@ CASES = [
 ]
 LACKING = {"tasks": 19, "a block of greenlets": 3, "a block of threads": 3}  # not run, by LACKS
 
-# Files of scenarios that C++ has once more, by their names, in cpp/tests/hosted_scenarios.cpp; those that it has not, and why.
+# Files of scenarios that C++ has once more, by their names, in cpp/tests/hosted_scenarios.cpp;
+# those that it has not, and why.
 IN_CPP = ("rules_07_11_the_end_of_a_process", "rules_07_12_limits")
 NOT_IN_CPP = {
     "rules_07_12_limits.it_is_entered_once": "a weft::Timeout is entered where it is made, and can be neither copied nor moved",
@@ -62,7 +63,8 @@ def test_scenario(backend: str, name: str) -> None:
 
 
 def test_a_limit_may_be_the_first_that_a_loop_hears_of_weft() -> None:
-    """Rules 7.12, 8.6: in a fresh program, where nothing else has told Weft that the loop's time is virtual."""
+    """Rules 7.12, 8.6: in a fresh program, where nothing else has told Weft that the loop's time is
+    virtual."""
     name = "rules_07_12_limits.to_move_on_raises_nothing"
     code = f"from conformance.scenarios import collect; collect('tasks')[{name!r}]()"
     done = subprocess.run(

@@ -1,4 +1,5 @@
-"""Networks of both backends at once: thread processes and coroutine processes meet on one `Channel()` (rules 1.1,
+"""Networks of both backends at once: thread processes and coroutine processes meet on one
+`Channel()` (rules 1.1,
 5.3, 3, 10).
 
 These are written out in both styles, since both stand in one network.

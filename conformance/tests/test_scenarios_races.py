@@ -1,6 +1,8 @@
-"""A slice of the million cancellations racing with commits (rules 6.2–6.4): nothing is lost or doubled.
+"""A slice of the million cancellations racing with commits (rules 6.2–6.4): nothing is lost or
+doubled.
 
-`CANCELLATIONS=1000000 pytest conformance/tests/test_scenarios_races.py` runs them all (tests/soak does).
+`CANCELLATIONS=1000000 pytest conformance/tests/test_scenarios_races.py` runs them all (tests/soak
+does).
 """
 
 from __future__ import annotations

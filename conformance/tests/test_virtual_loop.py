@@ -1,4 +1,5 @@
-"""The loop with virtual time on which scenarios run as tasks: when it jumps, when it waits, when it gives up."""
+"""The loop with virtual time on which scenarios run as tasks: when it jumps, when it waits, when it
+gives up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A toy package with weft's names, over the model: it lets the tests run the Python driver without any runtime.
+"""A toy package with weft's names, over the model: it lets the tests run the Python driver without
+any runtime.
 
 One scheduler, first come first served. A process is a coroutine, or a thread that runs only while
 it holds the baton; both hand the scheduler a function that starts their operation and get its

@@ -1,12 +1,15 @@
-"""The numbered mutants: each breaks an algorithm on purpose, and exploration must notice (cpp/tests/MUTANTS.md).
+"""The numbered mutants: each breaks an algorithm on purpose, and exploration must notice
+(cpp/tests/MUTANTS.md).
 
-They are no part of the headers. This writes a copy of them for the explorer alone, in which every mutant can be switched on by its
-number (WEFT_MUTANT, a variable of the explorer's): one program has them all.
+They are no part of the headers. This writes a copy of them for the explorer alone, in which every
+mutant can be switched on by its number (WEFT_MUTANT, a variable of the explorer's): one program has
+them all.
 
     mutated.py OUT      write the copy; what has not changed is not written again
     mutated.py --check  only say whether every edit still applies
 
-An edit names the text that it replaces, which must stand once in its file, line breaks and spaces apart: one that no longer applies is an error.
+An edit names the text that it replaces, which must stand once in its file, line breaks and spaces
+apart: one that no longer applies is an error.
 """
 
 from __future__ import annotations
@@ -510,7 +513,8 @@ def pattern(old: str) -> re.Pattern[str]:
 
 
 def mutated() -> dict[str, str]:
-    """The files that have mutants, as they are then. Every edit is of the text as it is committed."""
+    """The files that have mutants, as they are then. Every edit is of the text as it is
+    committed."""
     found: dict[str, str] = {}
     places: dict[str, list[tuple[int, int, str]]] = {}
     for file, old, new in EDITS:

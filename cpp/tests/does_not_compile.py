@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Bad use that the compiler finds says what to do: each case below must fail to compile with its message, under g++ and clang++.
+"""Bad use that the compiler finds says what to do: each case below must fail to compile with its
+message, under g++ and clang++.
 
-Every case is a function of one source, on a line of its own, which is compiled once (-fsyntax-only, no limit on errors): a case has passed
-if its message is in an error that names its line. Forgotten co_awaits are only warned of: they are a second source, with
+Every case is a function of one source, on a line of its own, which is compiled once (-fsyntax-only,
+no limit on errors): a case has passed if its message is in an error that names its line. Forgotten
+co_awaits are only warned of: they are a second source, with
 -Werror for those warnings. One function of each is correct, and no error may name it. Last line: `N passed, N failed`.
 """
 
@@ -203,7 +205,8 @@ BEFORE = re.compile(
 
 
 def diagnostics(text: str) -> list[str]:
-    """Each error with all that is said of it: g++ puts "required from" before it, clang++ notes after it."""
+    """Each error with all that is said of it: g++ puts "required from" before it, clang++ notes
+    after it."""
     found: list[list[str]] = []
     before: list[str] = []
     for line in text.splitlines():
@@ -238,7 +241,8 @@ def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) 
 
 def main() -> int:
     passed = failed = 0
-    # Static assertions in what a case instantiates are reported once for each instantiation: no two cases may instantiate the same.
+    # Static assertions in what a case instantiates are reported once for each instantiation: no two
+    # cases may instantiate the same.
     wrong = [
         f"void case_{i}([[maybe_unused]] C a, [[maybe_unused]] C b, [[maybe_unused]] S s) {{ {code} }}"
         for i, (_, code, _) in enumerate(CASES)

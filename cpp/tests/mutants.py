@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Break the core on purpose, one line at a time: exploration must notice every time.
 
-Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and that text must stand there once (line
-breaks and spaces apart). The numbered ones (the same numbers as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n
-chooses: explorer/mutated.py.
+Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and
+that text must stand there once (line breaks and spaces apart). The numbered ones (the same numbers
+as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n chooses:
+explorer/mutated.py.
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
     mutants.py --check               whether every mutant's text still stands in the headers, those of the other two programs too
@@ -573,7 +574,8 @@ def header(t: Text, include: pathlib.Path) -> pathlib.Path:
 
 
 def mutated(t: Text, text: str) -> str:
-    """The file's text with the mutant in it. Raises SystemExit if what it replaces does not stand there once."""
+    """The file's text with the mutant in it. Raises SystemExit if what it replaces does not stand
+    there once."""
     found = list(pattern(t.old).finditer(text))
     if len(found) != 1:
         raise SystemExit(
@@ -618,7 +620,8 @@ def work_directory(usage: str | None) -> pathlib.Path:
 def each_dies(
     usage: str | None, mutants: list[Text], killed_by: Callable[[Text, pathlib.Path], str]
 ) -> int:
-    """The program of a list of mutants, or of those that are named: a table of what killed each, then the counts."""
+    """The program of a list of mutants, or of those that are named: a table of what killed each,
+    then the counts."""
     work = work_directory(usage)
     todo = [m for m in mutants if not sys.argv[2:] or m.name in sys.argv[2:]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -1,9 +1,10 @@
-"""Mutants of what stands on the hosted layer (skeletons, blocks): each breaks one line; its tests must notice.
+"""Mutants of what stands on the hosted layer (skeletons, blocks): each breaks one line; its tests
+must notice.
 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the headers, with the tests of its header alone, and run: a mutant
-that hangs is noticed too. A table of what noticed is printed. `soak` runs them.
+Each is built by g++ -O0 from a copy of the headers, with the tests of its header alone, and run: a
+mutant that hangs is noticed too. A table of what noticed is printed. `soak` runs them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Mutants of rule 5.6, guards that retire while their select goes on: random networks must notice each.
+"""Mutants of rule 5.6, guards that retire while their select goes on: random networks must notice
+each.
 
     python3 cpp/tests/mutants_networks.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the headers, as the program that is to notice it: the twin, whose
-networks of the shape `retiring` the model judges, or `networks`, whose relays check what they are told.
-A table of what noticed is printed. `soak` runs them.
+Each is built by g++ -O0 from a copy of the headers, as the program that is to notice it: the twin,
+whose networks of the shape `retiring` the model judges, or `networks`, whose relays check what they
+are told. A table of what noticed is printed. `soak` runs them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Every public name of the headers stands in the documents: in cpp/docs/*.md or cpp/README.md, as code. Last line `N passed, N failed`.
+"""Every public name of the headers stands in the documents: in cpp/docs/*.md or cpp/README.md, as
+code. Last line `N passed, N failed`.
 
-Public is what include/weft/*.hpp declares in namespace weft, and in its classes under `public:`, outside namespaces detail, runtime and core
-and outside what is the machinery of co_await (OPERATIONS below). Names are found by the house's layout (clang-format): one indentation a
-nesting, no indentation for a namespace's body.
+Public is what include/weft/*.hpp declares in namespace weft, and in its classes under `public:`,
+outside namespaces detail, runtime and core and outside what is the machinery of co_await
+(OPERATIONS below). Names are found by the house's layout (clang-format): one indentation a nesting,
+no indentation for a namespace's body.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import sys
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [CPP / "README.md", *sorted((CPP / "docs").glob("*.md"))]
-# Headers whose names other pages of their own describe, by pattern; machinery that every program sees only through co_await or a call.
+# Headers whose names other pages of their own describe, by pattern; machinery that every program
+# sees only through co_await or a call.
 NOT_HERE = {"prim.hpp"}
 OPERATIONS = re.compile(
     r".*Op$|Operation|Startable|Awaiter|Wait|Sync|Iterator|State"

@@ -8,7 +8,8 @@
            c               b
            └── successor ◄─┘
 
-A round is four communications. The benchmark is Peter Welch's, from occam; CSP systems have reported it ever since.
+A round is four communications. The benchmark is Peter Welch's, from occam; CSP systems have
+reported it ever since.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ async def delta_in_parallel(before, left, right):
 
 @process
 async def consumer(before, rounds):
-    """Reads `rounds` numbers after one that warms up; returns the seconds they took and the last number."""
+    """Reads `rounds` numbers after one that warms up; returns the seconds they took and the last
+    number."""
     await before.read()
     began = time.perf_counter()
     for _ in range(rounds):

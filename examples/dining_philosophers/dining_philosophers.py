@@ -4,8 +4,8 @@
     weft run examples/dining_philosophers/dining_philosophers.py --table greedy
     weft run examples/dining_philosophers/dining_philosophers.py --table ordered --on threads
 
-A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is out cannot be
-taken.
+A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is
+out cannot be taken.
 
     butler   a butler lets all but one sit down, by a choice with preconditions (Hoare, "Communicating Sequential
              Processes", section 2.5)
@@ -13,8 +13,8 @@ taken.
     greedy   everybody takes the left fork first. In the end all hold one fork and wait for the other: the run raises
              Deadlock, which names the knot (exit status 3 under `weft run`)
 
-A philosopher's fork is the pair (take, put) of ends; it stands in a tuple, so that the process holds the ends
-(rule 2.3).
+A philosopher's fork is the pair (take, put) of ends; it stands in a tuple, so that the process
+holds the ends (rule 2.3).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 @process
 async def fork(take, put):
-    """On the table it offers itself; taken, it waits to be put back. It ends with the philosophers who know it."""
+    """On the table it offers itself; taken, it waits to be put back. It ends with the philosophers
+    who know it."""
     while True:
         await take.write("fork")
         await put.read()

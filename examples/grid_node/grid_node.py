@@ -8,7 +8,8 @@
                                         ask ▲▼ │      ▲ └─ settings ─► node
                                            model     rms ◄── record (COMTRADE)
 
-`frames`, `pmu`, `node` and `rms` are processes in C++ (node.cpp): they run beside Python, on threads without its lock.
+`frames`, `pmu`, `node` and `rms` are processes in C++ (node.cpp): they run beside Python, on
+threads without its lock.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ LOW, HIGH = 0.9, 0.95
 
 @process
 async def model(ask, answers, slow_every):
-    """What it expects the voltage to be: a slow mean. Some answers take longer than a handler's deadline."""
+    """What it expects the voltage to be: a slow mean. Some answers take longer than a handler's
+    deadline."""
     expected, asked = 1.0, 0
     async for volts in ask:
         asked += 1
@@ -55,7 +57,8 @@ async def record(path, samples, levels_of):
 
 @process
 async def decide(averages, alarms, recorded, settings, orders):
-    """Opens a breaker after three bad averages, closes it after ten good ones; during a sag it is content with less."""
+    """Opens a breaker after three bad averages, closes it after ten good ones; during a sag it is
+    content with less."""
     began = now()
     seen, heard, decisions = [], [], []
     bad, good, is_open = dict.fromkeys(STATIONS, 0), dict.fromkeys(STATIONS, 0), set()

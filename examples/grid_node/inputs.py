@@ -1,7 +1,9 @@
-"""The input files: frames of two phasor measurement units, and a recorded disturbance, of the sizes that real ones have.
+"""The input files: frames of two phasor measurement units, and a recorded disturbance, of the sizes
+that real ones have.
 
-A line is hit at `FAULT`: the voltage of both stations sags for `LASTS` seconds, that of station 50 far more; the frequency swings.
-What is written can be computed again from the same functions, and so can what a node makes of it.
+A line is hit at `FAULT`: the voltage of both stations sags for `LASTS` seconds, that of station 50
+far more; the frequency swings. What is written can be computed again from the same functions, and
+so can what a node makes of it.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ def wave(seconds: float, seed: int) -> np.ndarray:
 
 
 def write_record(path: Path, seconds: float, seed: int) -> int:
-    """A disturbance as a COMTRADE record of 1999 (`path` without suffix: .cfg and .dat, binary); returns how many samples."""
+    """A disturbance as a COMTRADE record of 1999 (`path` without suffix: .cfg and .dat, binary);
+    returns how many samples."""
     scale = 1.5 * NOMINAL / PEAK
     voltage = wave(seconds, seed)
     n = len(voltage)

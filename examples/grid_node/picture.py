@@ -1,4 +1,5 @@
-"""The picture: voltages and frequency as the node saw them, what was decided, and the recorded disturbance."""
+"""The picture: voltages and frequency as the node saw them, what was decided, and the recorded
+disturbance."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""The Mandelbrot set in numpy: what a worker computes and how the picture is coloured. It knows nothing of processes.
+"""The Mandelbrot set in numpy: what a worker computes and how the picture is coloured. It knows
+nothing of processes.
 
-A pixel's *height* is its escape time made smooth, ν = n + 1 − log₂(ln|z| / ln B), with n the first iteration at
-which |z| > B (the "normalised iteration count" of Peitgen and Richter); NaN if it has not escaped after the last
-iteration.
+A pixel's *height* is its escape time made smooth, ν = n + 1 − log₂(ln|z| / ln B), with n the first
+iteration at which |z| > B (the "normalised iteration count" of Peitgen and Richter); NaN if it has
+not escaped after the last iteration.
 
 Invariants of `heights`
 - Points that have escaped leave the arrays, so the work is what the living points need.
-- The live arrays are contiguous complex128 and every operation on them is in place: two numpy calls an iteration,
-  each of which lets go of the GIL while it runs.
-- Whether points escaped is asked once in STRIDE iterations only. Those that did are run again from where the
-  stride began, each step on record, so that their escape time is exact.
+- The live arrays are contiguous complex128 and every operation on them is in place: two numpy calls
+  an iteration, each of which lets go of the GIL while it runs.
+- Whether points escaped is asked once in STRIDE iterations only. Those that did are run again from
+  where the stride began, each step on record, so that their escape time is exact.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ BAILOUT = 256.0  # |z| beyond which a point counts as escaped; large, so that th
 
 @dataclass(frozen=True)
 class View:
-    """A rectangle of the complex plane at a resolution, and how many iterations a pixel may take."""
+    """A rectangle of the complex plane at a resolution, and how many iterations a pixel may
+    take."""
 
     width: int
     height: int
@@ -40,14 +42,16 @@ class View:
     ymax: float = 0.000047167062611931696
 
     def band(self, top: int, bottom: int) -> NDArray[np.complex128]:
-        """The points of the rows top … bottom − 1, row by row; row 0 is at ymax, as pictures are."""
+        """The points of the rows top … bottom − 1, row by row; row 0 is at ymax, as pictures
+        are."""
         x = np.linspace(self.xmin, self.xmax, self.width)
         y = np.linspace(self.ymax, self.ymin, self.height)[top:bottom]
         return (x[np.newaxis, :] + 1j * y[:, np.newaxis]).ravel()
 
 
 def bands(rows: int, jobs: int) -> list[tuple[int, int]]:
-    """Splits `rows` rows into at most `jobs` bands (top, bottom), whose heights differ by one row at most."""
+    """Splits `rows` rows into at most `jobs` bands (top, bottom), whose heights differ by one row
+    at most."""
     jobs = min(jobs, rows)
     edges = [rows * i // jobs for i in range(jobs + 1)]
     return list(itertools.pairwise(edges))
@@ -59,7 +63,8 @@ def compute(view: View, top: int, bottom: int) -> NDArray[np.float32]:
 
 
 def heights(points: NDArray[np.complex128], iterations: int) -> NDArray[np.float32]:
-    """The smooth escape time of each point; NaN for those that stay within BAILOUT for all iterations."""
+    """The smooth escape time of each point; NaN for those that stay within BAILOUT for all
+    iterations."""
     result = np.full(points.size, np.nan, np.float32)
     alive = np.arange(points.size)  # which point the live arrays' entries belong to
     c = points.astype(np.complex128)
@@ -101,8 +106,9 @@ def _escape(
 def colour(height: NDArray[np.float32]) -> NDArray[np.uint8]:
     """An RGB picture of the heights, shape (rows, columns, 3). Points that never escaped are black.
 
-    Colour follows the rank of a height rather than the height, mixed with its logarithm: most of this view's
-    heights lie within a few iterations of each other and the rest reach a hundred times further.
+    Colour follows the rank of a height rather than the height, mixed with its logarithm: most of
+    this view's heights lie within a few iterations of each other and the rest reach a hundred times
+    further.
     """
     inside = np.isnan(height)
     outside = height[~inside].astype(np.float64)

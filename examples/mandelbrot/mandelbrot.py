@@ -3,7 +3,8 @@
     weft run examples/mandelbrot/mandelbrot.py
     weft run examples/mandelbrot/mandelbrot.py --on threads --workers 4 --out picture.png
 
-The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen, Vinter; CPA
+The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen,
+Vinter; CPA
 2009), section 5.3: the producer-consumer hands out jobs and takes results by one choice that has an input and an
 output guard, so workers ask for jobs and deliver results in any order they like.
 
@@ -41,7 +42,8 @@ async def worker(jobs, results, view):
 
 @process
 async def producer_consumer(jobs, results, view, bands, progress):
-    """Hands out every band and collects every result; when it returns, its ends close and the workers end."""
+    """Hands out every band and collects every result; when it returns, its ends close and the
+    workers end."""
     picture = np.empty((view.height, view.width), np.float32)
     waiting = list(reversed(bands))
     missing = len(bands)

@@ -8,7 +8,8 @@
                         jobs                        results
            hand_out     ════►   worker × N, there   ════►   collect
 
-A worker holds its job until the result has gone (an extended read), so a job whose host dies is done elsewhere.
+A worker holds its job until the result has gone (an extended read), so a job whose host dies is
+done elsewhere.
 """
 
 from __future__ import annotations

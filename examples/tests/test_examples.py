@@ -1,4 +1,5 @@
-"""Every example at a small size, on every backend, as a user runs it; and what is in them beside processes."""
+"""Every example at a small size, on every backend, as a user runs it; and what is in them beside
+processes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ import fractal  # noqa: E402
 import words  # noqa: E402
 
 each_backend = pytest.mark.parametrize("backend", BACKENDS)
-# Greenlets run the text that threads run, `await` left out: for what an example computes one of the two is enough.
+# Greenlets run the text that threads run, `await` left out: for what an example computes one of the
+# two is enough.
 each_style = pytest.mark.parametrize("backend", ("coroutines", "threads"))
 each_example = pytest.mark.parametrize("name", NAMES)
 

@@ -1,4 +1,5 @@
-"""The grid node: what comes out is what numpy makes of the inputs, the same on every backend; what blocks, is late or broken."""
+"""The grid node: what comes out is what numpy makes of the inputs, the same on every backend; what
+blocks, is late or broken."""
 
 from __future__ import annotations
 
@@ -157,7 +158,8 @@ async def every(reader: Any) -> list[Any]:
 
 
 def test_a_device_that_blocks_holds_nobody_up(node: Any, tmp_path: Path) -> None:
-    """`frames` waits in read(2) at a pipe; others go on, and a frame that comes in pieces is one."""
+    """`frames` waits in read(2) at a pipe; others go on, and a frame that comes in pieces is
+    one."""
     inputs.write_frames(tmp_path / "pmu.bin", 50, 1.0, SEED)
     whole = (tmp_path / "pmu.bin").read_bytes()[20:]
     r, w = os.pipe()

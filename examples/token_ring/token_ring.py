@@ -26,7 +26,8 @@ async def relay(before, after):
 
 @process
 async def start(before, after, rounds):
-    """Sends the token round once to warm up, then `rounds` times; returns the token and the seconds those took."""
+    """Sends the token round once to warm up, then `rounds` times; returns the token and the seconds
+    those took."""
     await after.write(1)
     token = await before.read()
     began = time.perf_counter()

@@ -1,6 +1,7 @@
 """Counting words, without processes: how text becomes words, and how a file is cut into pieces.
 
-Invariant: a piece ends where a line ends, so no word is cut in two, and the pieces of a file joined are the file.
+Invariant: a piece ends where a line ends, so no word is cut in two, and the pieces of a file joined
+are the file.
 """
 
 from __future__ import annotations

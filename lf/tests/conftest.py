@@ -1,4 +1,5 @@
-"""What the tests of this room share: the package from the checkout, and programs built into folders of their own."""
+"""What the tests of this room share: the package from the checkout, and programs built into folders
+of their own."""
 
 from __future__ import annotations
 

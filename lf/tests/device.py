@@ -1,4 +1,5 @@
-"""Programs on the emulated RP2040: build for it, run so many microseconds, and see what its pins did and its UART said."""
+"""Programs on the emulated RP2040: build for it, run so many microseconds, and see what its pins
+did and its UART said."""
 
 from __future__ import annotations
 

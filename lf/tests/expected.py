@@ -1,9 +1,11 @@
-"""The traces that the programs in programs/ must have: the lines `//= TIME MICROSTEP NAME` at the end of each.
+"""The traces that the programs in programs/ must have: the lines `//= TIME MICROSTEP NAME` at the
+end of each.
 
     .venv/bin/python lf/tests/expected.py [--write] [--compiled] [WORDS…]
 
-shows what the oracle (or the compiled program) says of each; with --write, puts it into those that have no trace
-yet. A trace is read by a person before it is committed: it says what the program must do, not what it does.
+shows what the oracle (or the compiled program) says of each; with --write, puts it into those that
+have no trace yet. A trace is read by a person before it is committed: it says what the program must
+do, not what it does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The thesis's experiments (chapters 4 to 8) as Lingua Franca programs on the emulated RP2040: the programs, and the figures they give.
+"""The thesis's experiments (chapters 4 to 8) as Lingua Franca programs on the emulated RP2040: the
+programs, and the figures they give.
 
-test_thesis.py asserts the figures in little; report.py writes all of them, beside the thesis's, to lf/RESULTS.md. Times are from the
-pads, exact and the same each time; a cycle is 8 ns. `conflicts` is the emulator's model of bus conflicts.
+test_thesis.py asserts the figures in little; report.py writes all of them, beside the thesis's, to
+lf/RESULTS.md. Times are from the pads, exact and the same each time; a cycle is 8 ns. `conflicts`
+is the emulator's model of bus conflicts.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from device import Ran, on_the_board
 
 from weft_lf.build import Wanted, build
 
-# The unit of work is mcu/experiments', in assembler with its inner loop at the beginning of a word: 45 cycles alone.
+# The unit of work is mcu/experiments', in assembler with its inner loop at the beginning of a word:
+# 45 cycles alone.
 LOOPS = r"""preamble {=
   #include "board.h"
   uint32_t thesis_loops(uint32_t count);
@@ -87,14 +90,16 @@ def tasks(
     one_core: bool = False,
     us: int = 20_000,
 ) -> list[Task]:
-    """Chapter 7: two interleaved 10 kHz tasks of so many loops, an enclave and so a core each, unless `one_core`."""
+    """Chapter 7: two interleaved 10 kHz tasks of so many loops, an enclave and so a core each,
+    unless `one_core`."""
     text = TASKS.format(loops=LOOPS, count=loops, target=", workers: 1" if one_core else "")
     ran = run(built(place, f"Tasks{loops}", text, flash), us, "2,3", conflicts)
     return [task(ran, 2), task(ran, 3)]
 
 
 def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
-    """Most loops at which both tasks start every 100 us, by bisection; `low` is known to, `high` not to."""
+    """Most loops at which both tasks start every 100 us, by bisection; `low` is known to, `high`
+    not to."""
     while high - low > 1:
         middle = (low + high) // 2
         if all(t.holds for t in tasks(place, middle, **how)):  # type: ignore[arg-type]
@@ -116,7 +121,8 @@ main reactor {{ all = new[{count}] Minimal()
 
 
 def bank(count: int, apart: bool) -> str:
-    """Minimal reactors, each with a timer and a reaction; `apart`: no two of them at one time, as many timers as reactors."""
+    """Minimal reactors, each with a timer and a reaction; `apart`: no two of them at one time, as
+    many timers as reactors."""
     offset = "{= USEC(1 + bank_index) =}" if apart else "1 msec"
     parameter = "(bank_index: int = 0)" if apart else ""
     return BANK.format(count=count, offset=offset, parameter=parameter)
@@ -199,7 +205,8 @@ def interference(
 
 
 def lateral_error() -> tuple[float, float]:
-    """Figure 8.5: the angle (radians) and the wobble room (mm), from t / tan a + d + 2 e / sin a = w as the thesis solves it."""
+    """Figure 8.5: the angle (radians) and the wobble room (mm), from t / tan a + d + 2 e / sin a =
+    w as the thesis solves it."""
     angle = math.atan(2.45 / 1.26)
     return angle, (18 - 3.5 / math.tan(angle) - 11 / math.sin(angle)) / 2
 
@@ -210,8 +217,8 @@ def integral(of: Callable[[float], float], low: float, high: float, steps: int) 
 
 
 def step_error(steps: int, count: int = 20_000) -> tuple[float, float]:
-    """Table 8.1: the absolute and the total error of a sine in 1 / `steps` steps over a quarter, by the thesis's own formula; a motor
-    in full steps (1) stands at the peak all the while."""
+    """Table 8.1: the absolute and the total error of a sine in 1 / `steps` steps over a quarter, by
+    the thesis's own formula; a motor in full steps (1) stands at the peak all the while."""
 
     def error(t: float) -> float:
         made = math.floor(steps * t / math.pi + 0.5) * math.pi / steps

@@ -1,11 +1,15 @@
-"""Random programs: text of Lingua Franca whose bodies both the compiler and the interpreter understand.
+"""Random programs: text of Lingua Franca whose bodies both the compiler and the interpreter
+understand.
 
-A program is one main reactor with a number of *components*, which know nothing of each other: so many random programs share one C
-build, and also each other's tags. Choices come from a `Pick`: random.Random for a given seed, or hypothesis, which shrinks.
+A program is one main reactor with a number of *components*, which know nothing of each other: so
+many random programs share one C build, and also each other's tags. Choices come from a `Pick`:
+random.Random for a given seed, or hypothesis, which shrinks.
 
 Invariants
-- Every program is legal: direct connections lead from earlier to later instances, all others are delayed; an input has one source.
-- Every program ends: it has a timeout, and what schedules without delay does so a limited number of times.
+- Every program is legal: direct connections lead from earlier to later instances, all others are
+  delayed; an input has one source.
+- Every program ends: it has a timeout, and what schedules without delay does so a limited number of
+  times.
 - What is printed begins with the instance's own number, and holds what the reaction saw.
 """
 

@@ -1,6 +1,8 @@
-"""Writes lf/RESULTS.md: the thesis's experiments as Lingua Franca programs (experiments.py), beside its figures. Some minutes.
+"""Writes lf/RESULTS.md: the thesis's experiments as Lingua Franca programs (experiments.py), beside
+its figures. Some minutes.
 
-`.venv/bin/python lf/tests/report.py`; the figures are the same each time. The drawings go to lf/plots/.
+`.venv/bin/python lf/tests/report.py`; the figures are the same each time. The drawings go to
+lf/plots/.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def analyser(name: str, title: str, ran: ex.Ran, us: tuple[int, int]) -> str:
 
 
 def figure_8_5() -> str:
-    """The ball's path in the disc's frame and the hole, to scale, with what is left on each side."""
+    """The ball's path in the disc's frame and the hole, to scale, with what is left on each
+    side."""
     angle, room = ex.lateral_error()
     scale, left, top = 22, 60, 70
     thick, hole = 3.5 * scale, 18 * scale

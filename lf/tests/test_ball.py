@@ -1,5 +1,6 @@
-"""The thesis's device (chapter 8) with its controllers in Lingua Franca: examples/Ball.lf, whose reactions make every step, and
-examples/BallPio.lf, whose steps the RP2040's PIO makes. The plant, mcu/device, knows neither.
+"""The thesis's device (chapter 8) with its controllers in Lingua Franca: examples/Ball.lf, whose
+reactions make every step, and examples/BallPio.lf, whose steps the RP2040's PIO makes. The plant,
+mcu/device, knows neither.
 
 The thesis's second version reached a third of the speed, its third, with PIO, all of it.
 """
@@ -23,7 +24,8 @@ SEED = os.environ.get("WEFT_LF_BALL_SEED", "11")
 
 
 def test_the_reactors_of_figure_8_7(examples: Path) -> None:
-    """Motor, Central, Button and Sensors; what the sensors say goes through Central to the motor. Our console is one more."""
+    """Motor, Central, Button and Sensors; what the sensors say goes through Central to the motor.
+    Our console is one more."""
     drawn = dot(model(examples / "Ball.lf"))
     ends = re.findall(r'"Ball\.(\w+)\.\w+" -> "Ball\.(\w+)\.\w+" \[style=solid', drawn)
     assert set(ends) == {

@@ -1,4 +1,5 @@
-"""What is built: files, lines, options of programs, large banks, bodies of their own, the device, the drawing."""
+"""What is built: files, lines, options of programs, large banks, bodies of their own, the device,
+the drawing."""
 
 from __future__ import annotations
 
@@ -165,7 +166,8 @@ main reactor { a = new[2500] Source()  b = new[2500] Sink()  a.out -> b.in }
 
 
 def test_loops_say_what_the_fills_say() -> None:
-    """The loops of large programs, run in Python, give the contents that static initialisers have."""
+    """The loops of large programs, run in Python, give the contents that static initialisers
+    have."""
     fills = Fills()
     fills.array("a", "int", 40)
     rows = (

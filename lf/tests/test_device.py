@@ -37,7 +37,8 @@ def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
 
 
 def test_a_delay_by_table_takes_fewer_cycles_than_by_queue(write: Write) -> None:
-    """R23, late all the time: from the end of what sends to the beginning of what gets it, 10 us later."""
+    """R23, late all the time: from the end of what sends to the beginning of what gets it, 10 us
+    later."""
     path = write("""target C { platform: rp2040, workers: 1 }
 preamble {= #include "board.h" =}
 reactor Source { output out: int  timer t(0, 20 usec)  state n: int = 0
@@ -57,7 +58,8 @@ main reactor { a = new Source()  b = new Sink()  a.out -> b.in after 10 usec }
 
 
 def test_a_period_of_a_fraction_of_a_tick_does_not_drift(write: Write) -> None:
-    """R5, R22: 62.5 us, 16 times a millisecond: 62 and 63 us in turn, and the 320th edge where it belongs."""
+    """R5, R22: 62.5 us, 16 times a millisecond: 62 and 63 us in turn, and the 320th edge where it
+    belongs."""
     for action in ("", "  logical action later\n  reaction(startup) -> later {= =}\n"):
         path = write(f"""target C {{ platform: rp2040 }}
 preamble {{= #include "board.h" =}}
@@ -95,7 +97,8 @@ main reactor {{ a = new Task()  b = new Task(pin = 3, first = 50 usec) }}
 
 
 def test_a_pipeline_over_both_cores(write: Write) -> None:
-    """A delayed connection between the cores: every value comes, in order, at its time; the pins say which."""
+    """A delayed connection between the cores: every value comes, in order, at its time; the pins
+    say which."""
     path = write("""target C { platform: rp2040 }
 preamble {= #include "board.h" =}
 reactor Source { output out: int  timer t(0, 100 usec)  state n: int = 0
@@ -208,7 +211,8 @@ main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
     ],
 )
 def test_a_full_pool_stops_with_its_name(write: Write, kind: str, call: str, pool: str) -> None:
-    """What is lost silently would be found late: an action that goes on by scheduling itself just stops."""
+    """What is lost silently would be found late: an action that goes on by scheduling itself just
+    stops."""
     path = write(f"""target C {{ platform: an521 }}
 preamble {{= extern void an521_puts(const char *); =}}
 main reactor {{ timer t(0, 10 usec)  logical action a(1 sec): {kind}  state n: int = 0

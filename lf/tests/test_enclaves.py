@@ -1,4 +1,5 @@
-"""R20: which parts of a program are enclaves; and that it does the same as one, whatever the number of threads."""
+"""R20: which parts of a program are enclaves; and that it does the same as one, whatever the number
+of threads."""
 
 from __future__ import annotations
 
@@ -207,7 +208,8 @@ PROGRAMS: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_same_as_one(write: Write, name: str) -> None:
-    """R19: in one enclave, in two, in four, in the interpreter; five times each, for threads differ."""
+    """R19: in one enclave, in two, in four, in the interpreter; five times each, for threads
+    differ."""
     for workers in (1, 2, 4):
         text = (
             f"target C {{ timeout: 40 msec, fast: true, workers: {workers} }}\n{PROGRAMS[name]()}\n"

@@ -1,4 +1,5 @@
-"""Bad programs: each mistake has its message, its place and a hint; nothing but an LfError ever comes out."""
+"""Bad programs: each mistake has its message, its place and a hint; nothing but an LfError ever
+comes out."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from weft_lf.errors import rendered
 
 A = "reactor A { output out: int }\nreactor B { input in: int }\n"
 CASES = {
-    # a name: the program after `target C`, the line and column (of the program with its target line), part of the message
+    # a name: the program after `target C`, the line and column (of the program with its target
+    # line), part of the message
     "no main": ("reactor A {}", 1, 1, "no main reactor"),
     "two mains": ("main reactor A {}\nmain reactor B {}", 3, 14, "a second main reactor"),
     "syntax": ("main reactor { timer (0) }", 2, 22, "'(' cannot stand here"),

@@ -1,4 +1,5 @@
-"""Text at random never crashes the parser or the elaborator: what comes out is a model or an LfError with a place."""
+"""Text at random never crashes the parser or the elaborator: what comes out is a model or an
+LfError with a place."""
 
 from __future__ import annotations
 

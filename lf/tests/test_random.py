@@ -1,4 +1,5 @@
-"""Random programs: the compiled program and the interpreter give one trace and print the same, reactor by reactor."""
+"""Random programs: the compiled program and the interpreter give one trace and print the same,
+reactor by reactor."""
 
 from __future__ import annotations
 

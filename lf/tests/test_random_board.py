@@ -1,7 +1,8 @@
-"""Random programs on the emulated RP2040, bare, on one core and on both: the interpreter's trace, and what it prints.
+"""Random programs on the emulated RP2040, bare, on one core and on both: the interpreter's trace,
+and what it prints.
 
-A slice of what test_random.py does on the host. The emulator's UART needs no set-up; lines go to it whole, under a spin lock
-that the runtime does not use.
+A slice of what test_random.py does on the host. The emulator's UART needs no set-up; lines go to it
+whole, under a spin lock that the runtime does not use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""R23: a program whose timing is known has a table in place of its timers, and the same trace; any other keeps its timers."""
+"""R23: a program whose timing is known has a table in place of its timers, and the same trace; any
+other keeps its timers."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ def test_workers_keep_the_timers(write: Write) -> None:
 
 
 def random_delays(seed: int) -> str:
-    """Reactors with a timer or none, joined by fixed delays in any direction, loops included; what a body sets it decides by itself."""
+    """Reactors with a timer or none, joined by fixed delays in any direction, loops included; what
+    a body sets it decides by itself."""
     pick = random.Random(seed)
     count = 3 + pick.randrange(3)
     lines = ["target C { fast: true, timeout: 60 msec }"]
@@ -216,7 +218,8 @@ main reactor {{ a = new A()  b = new B()  a.out {1} }}
 
 
 def test_how_much_is_on_its_way(write: Write) -> None:
-    """A ring has room for what is sent within its delay, no more: what arrives leaves before what is sent at its tag comes."""
+    """A ring has room for what is sent within its delay, no more: what arrives leaves before what
+    is sent at its tag comes."""
     for delay, most in (("500 usec", 1), ("1 msec", 1), ("2500 usec", 3), ("4 msec", 4)):
         table = planned(write(PIPE.format("int", f"-> b.in after {delay}")))
         assert table is not None and list(table.rings.values()) == [most], delay
@@ -234,7 +237,8 @@ def test_which_delays_keep_the_queue(write: Write, kind: str, connection: str) -
 
 
 def test_a_loop_that_never_repeats_in_the_table_keeps_the_queue(write: Write) -> None:
-    """Started once, it goes round in 7.001 ms beside a timer of 1 ms: too long until the same is on its way again."""
+    """Started once, it goes round in 7.001 ms beside a timer of 1 ms: too long until the same is on
+    its way again."""
     path = write("""target C
 reactor A { input in: int  output out: int  timer t(0, 1 msec)
   reaction(startup) -> out {= lf_set(out, 1); =}

@@ -1,7 +1,9 @@
-"""The thesis's experiments that a Lingua Franca program can repeat, compiled by `weft lf` and run on the emulated RP2040.
+"""The thesis's experiments that a Lingua Franca program can repeat, compiled by `weft lf` and run
+on the emulated RP2040.
 
-The thesis (chapters 4, 5 and 7, on a board, with upstream's compiler): 32 us from the end of a reaction to the next one's start at
-saturation, a start deviation of 4.3 us at light load, one core for two staggered timers, 96.1 kB for blink.
+The thesis (chapters 4, 5 and 7, on a board, with upstream's compiler): 32 us from the end of a
+reaction to the next one's start at saturation, a start deviation of 4.3 us at light load, one core
+for two staggered timers, 96.1 kB for blink.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ main reactor { timer t(0, 500 msec)
 
 @pytest.mark.parametrize("after", ["", " after 3 msec"])
 def test_the_race_of_listing_4_1_is_none(write: Write, after: str) -> None:
-    """Listing 4.2 with the loops of 4.1: always printed before it is incremented, on one core and over both."""
+    """Listing 4.2 with the loops of 4.1: always printed before it is incremented, on one core and
+    over both."""
     path = write(f"""target C {{ platform: rp2040, timeout: 22500 usec }}
 preamble {{= #include "board.h" =}}
 reactor Printer {{ input print: bool  input increment: int  state x: int = 0

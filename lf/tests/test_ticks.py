@@ -1,4 +1,5 @@
-"""R22: what a device's tick makes of times: told at the place, with the value that they have there; too far ones are refused."""
+"""R22: what a device's tick makes of times: told at the place, with the value that they have there;
+too far ones are refused."""
 
 from __future__ import annotations
 

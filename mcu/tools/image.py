@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Turn a linked image into what a Pico takes: `image.py IN.elf OUT.uf2 [OUT.bin]`.
 
-Reads the loadable segments of a 32-bit little-endian ELF file, fills in the checksum of the second-stage boot code of a flash image
-(CRC-32 with polynomial 0x04c11db7, start 0xffffffff, not reflected, over the first 252 bytes), and writes UF2 blocks of 256 bytes for
-the RP2040 (family 0xe48bff56). The optional .bin is the same memory as one block from the lowest address.
+Reads the loadable segments of a 32-bit little-endian ELF file, fills in the checksum of the
+second-stage boot code of a flash image (CRC-32 with polynomial 0x04c11db7, start 0xffffffff, not
+reflected, over the first 252 bytes), and writes UF2 blocks of 256 bytes for the RP2040 (family
+0xe48bff56). The optional .bin is the same memory as one block from the lowest address.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """Runs a program on the emulated Cortex-M3 (QEMU's mps2-an385), which counts instructions exactly.
 
-The program and what it imports are put on the board's disk, compiled, as its main.py; it runs without arguments, and the
-emulator ends with it. Two runs of the same program count the same.
+The program and what it imports are put on the board's disk, compiled, as its main.py; it runs
+without arguments, and the emulator ends with it. Two runs of the same program count the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def package() -> dict[str, bytes]:
 
 
 def run(board: str, program: Path, folder: Path, *more: Path, heap: int = 0) -> str:
-    """What the program prints; `more` are modules that it imports. An error if it does not come to its end.
+    """What the program prints; `more` are modules that it imports. An error if it does not come to
+    its end.
 
     heap: its bytes, if not the 140 KB that the firmware has (firmware/port/main.c).
     """

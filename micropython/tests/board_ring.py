@@ -1,4 +1,5 @@
-"""A ring that a timer's hard interrupt fills, on the emulated Cortex-M3; the interrupt runs with the heap locked. Run by test_ring.py."""
+"""A ring that a timer's hard interrupt fills, on the emulated Cortex-M3; the interrupt runs with
+the heap locked. Run by test_ring.py."""
 
 import weft_board
 

@@ -1,5 +1,5 @@
-"""A process that computes without an operation, beside two that behave, under a timer's hard interrupt: who is named. Run by
-test_watchdog.py on the emulated Cortex-M3."""
+"""A process that computes without an operation, beside two that behave, under a timer's hard
+interrupt: who is named. Run by test_watchdog.py on the emulated Cortex-M3."""
 
 import weft_board
 

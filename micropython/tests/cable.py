@@ -1,10 +1,14 @@
-"""A line between a board and a PC whose bytes a thread carries: it can be plugged out, cut, and spoil what it carries.
+"""A line between a board and a PC whose bytes a thread carries: it can be plugged out, cut, and
+spoil what it carries.
 
 Invariants
-- The PC's end is a pseudo-terminal, `device`; it is there until `plug_out_pc`, whether a program has it open or not.
-- Only the thread reads, writes and closes the two ends; another thread changes which they are under the lock, leaves those of before
-  in `gone`, and wakes it. Nobody else may close one: the thread could be about to wait at it, and its number be another's by then.
-- The thread never waits for the PC with the lock: what a device that nobody reads has no room for is lost.
+- The PC's end is a pseudo-terminal, `device`; it is there until `plug_out_pc`, whether a program
+  has it open or not.
+- Only the thread reads, writes and closes the two ends; another thread changes which they are under
+  the lock, leaves those of before in `gone`, and wakes it. Nobody else may close one: the thread
+  could be about to wait at it, and its number be another's by then.
+- The thread never waits for the PC with the lock: what a device that nobody reads has no room for
+  is lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the board does in tests/test_link.py: `link_board.py DESCRIPTOR SCENARIO [lease=MS] [largest=N]`. It prints what it saw."""
+"""What the board does in tests/test_link.py: `link_board.py DESCRIPTOR SCENARIO [lease=MS]
+[largest=N]`. It prints what it saw."""
 
 import sys
 

@@ -1,5 +1,6 @@
-"""Boards at the end of a cable: MicroPython's firmware on an emulated Cortex-M3 (its prompt's UART is the link's line, as USB is on a
-Pico) and RP2040 (UART 1, beside the prompt's), with a main.py. Both run in the wall's time."""
+"""Boards at the end of a cable: MicroPython's firmware on an emulated Cortex-M3 (its prompt's UART
+is the link's line, as USB is on a Pico) and RP2040 (UART 1, beside the prompt's), with a main.py.
+Both run in the wall's time."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ FLASH = 1024 * 1024
 
 
 class Firmware:
-    """A board with these files on its disk; `power_on` starts it, or starts it again with what its disk had first."""
+    """A board with these files on its disk; `power_on` starts it, or starts it again with what its
+    disk had first."""
 
     def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
         self.disk, self.path = folder / "disk.img", str(folder / "uart.sock")

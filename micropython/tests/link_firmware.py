@@ -1,4 +1,5 @@
-"""The program of the boards in tests/test_link_boards.py: one session after the other; in each it does what it is told on `do`.
+"""The program of the boards in tests/test_link_boards.py: one session after the other; in each it
+does what it is told on `do`.
 
 What it would print it keeps, for the session after, if that asks for the `report` of it.
 """

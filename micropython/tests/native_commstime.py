@@ -1,5 +1,6 @@
-"""CommsTime on whatever core is there, and what it costs: instructions (on the board) or nanoseconds a communication,
-bytes allocated, bytes of what waits. Lines `name: value`, for test_native.py."""
+"""CommsTime on whatever core is there, and what it costs: instructions (on the board) or
+nanoseconds a communication, bytes allocated, bytes of what waits. Lines `name: value`, for
+test_native.py."""
 
 import gc
 import sys

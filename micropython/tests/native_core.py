@@ -1,7 +1,9 @@
-"""What weft._core promises (../README.md, *Inside*), asked of whatever module `core` is: weft._plain, the user C module or
-a natmod. A collection runs at every hook and after every turn, and what the processes need is held by the core alone.
+"""What weft._core promises (../README.md, *Inside*), asked of whatever module `core` is:
+weft._plain, the user C module or a natmod. A collection runs at every hook and after every turn,
+and what the processes need is held by the core alone.
 
-Run by test_native.py, which makes `core` that. The last line is `N checks`; anything that does not hold raises.
+Run by test_native.py, which makes `core` that. The last line is `N checks`; anything that does not
+hold raises.
 """
 
 import gc

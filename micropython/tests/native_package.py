@@ -1,5 +1,6 @@
-"""CommsTime of the page ../README.md by the whole package, and what it costs: instructions (on the board) or nanoseconds a
-communication, bytes allocated, bytes of what waits. Lines `name: value`, for test_native.py."""
+"""CommsTime of the page ../README.md by the whole package, and what it costs: instructions (on the
+board) or nanoseconds a communication, bytes allocated, bytes of what waits. Lines `name: value`,
+for test_native.py."""
 
 import gc
 import sys

@@ -18,7 +18,8 @@ from . import tiers
 
 
 class MicroPythonDriver:
-    """One process plays network after network; one that breaks it costs it, and its history ends there."""
+    """One process plays network after network; one that breaks it costs it, and its history ends
+    there."""
 
     grain = "atomic"
     clock = "virtual"

@@ -1,5 +1,5 @@
-"""For test_rp2040.py: both cores of the emulated RP2040. Threads of Weft on them; a third is refused; a scheduler of coroutines on core 0
-with a function on core 1 that allocates nothing."""
+"""For test_rp2040.py: both cores of the emulated RP2040. Threads of Weft on them; a third is
+refused; a scheduler of coroutines on core 0 with a function on core 1 that allocates nothing."""
 
 import _thread
 from time import sleep_ms

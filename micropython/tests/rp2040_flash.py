@@ -1,4 +1,5 @@
-"""For test_rp2040.py: core 0 writes files while a function on core 1 fills a ring: the upstream issues 8793 and 16619."""
+"""For test_rp2040.py: core 0 writes files while a function on core 1 fills a ring: the upstream
+issues 8793 and 16619."""
 
 import _thread
 from time import sleep_us

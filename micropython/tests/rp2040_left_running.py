@@ -1,4 +1,5 @@
-"""For test_rp2040.py: leaves a function running on core 1 that allocates all the while; the prompt comes back, and then a soft reset."""
+"""For test_rp2040.py: leaves a function running on core 1 that allocates all the while; the prompt
+comes back, and then a soft reset."""
 
 import _thread
 

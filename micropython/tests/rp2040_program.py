@@ -1,4 +1,5 @@
-"""For test_rp2040.py: a network on the emulated RP2040, with Weft frozen into its firmware; what comes of it is printed."""
+"""For test_rp2040.py: a network on the emulated RP2040, with Weft frozen into its firmware; what
+comes of it is printed."""
 
 import sys
 import time

@@ -1,4 +1,5 @@
-"""For test_rp2040.py: the watchdog by a machine.Timer, as it is by default: who is named, and that who lets others run is not."""
+"""For test_rp2040.py: the watchdog by a machine.Timer, as it is by default: who is named, and that
+who lets others run is not."""
 
 import time
 

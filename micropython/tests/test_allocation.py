@@ -1,4 +1,5 @@
-"""A million communications allocate what README.md says, by gc.mem_alloc() with collection off; 64-bit."""
+"""A million communications allocate what README.md says, by gc.mem_alloc() with collection off;
+64-bit."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from . import tiers
 MILLION = 1_000_000
 SCRIPT = tiers.KIT / "allocates.py"
 
-# Bytes a communication. A write that finds its reader allocates nothing, one that waits 32: of two processes in turns, half do.
+# Bytes a communication. A write that finds its reader allocates nothing, one that waits 32: of two
+# processes in turns, half do.
 CASES = [
     ("pure", "yields", 0),
     ("pure", "awaited writes", 32),

@@ -1,4 +1,5 @@
-"""The cable of the links' tests (cable.py): what is plugged out and in while its thread is about to wait."""
+"""The cable of the links' tests (cable.py): what is plugged out and in while its thread is about to
+wait."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from . import cable
 
 
 class Stops:
-    """In place of the module `select`: holds the thread up as it is about to wait, once it was asked to."""
+    """In place of the module `select`: holds the thread up as it is about to wait, once it was
+    asked to."""
 
     def __init__(self) -> None:
         self.asked, self.there, self.go = threading.Event(), threading.Event(), threading.Event()
@@ -65,7 +67,8 @@ def carries(line: cable.Cable, board: socket.socket) -> None:
 
 
 def test_a_device_that_is_plugged_out_as_the_thread_begins_to_wait(held: Stops) -> None:
-    """The thread has its number then, and would die of a number that is no descriptor any more: nothing was carried from then on."""
+    """The thread has its number then, and would die of a number that is no descriptor any more:
+    nothing was carried from then on."""
     ends, board = socket.socketpair()
     with board, cable.Cable(ends.detach()) as line:
         carries(line, board)
@@ -103,7 +106,8 @@ def test_what_was_plugged_out_is_let_go_of() -> None:
 
 
 def test_a_board_that_talks_while_nobody_is_at_the_pc() -> None:
-    """More than a device has room for, and than the board's own line: it is lost, and nobody waits."""
+    """More than a device has room for, and than the board's own line: it is lost, and nobody
+    waits."""
     ends, board = socket.socketpair()
     with board, cable.Cable(ends.detach()) as line:
         board.sendall(b"x" * 1_000_000)

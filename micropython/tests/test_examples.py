@@ -27,7 +27,8 @@ ONE_CORE = [p for p in EXAMPLES if p.stem != "two_schedulers"]  # which has no t
 @pytest.mark.parametrize("where", list(board.FIRMWARE))
 @pytest.mark.parametrize("example", ONE_CORE, ids=lambda p: p.stem)
 def test_example_on_the_cortex_m3(where: str, example: Path, tmp_path: Path) -> None:
-    """Compiled, on the board's disk. The second core is a hard interrupt there: the board has one core and no threads."""
+    """Compiled, on the board's disk. The second core is a hard interrupt there: the board has one
+    core and no threads."""
     expected = example.with_name(example.name + ".exp").read_text(encoding="utf-8")
     assert board.run(where, example, tmp_path, FOLDER / "board.py") == expected
 

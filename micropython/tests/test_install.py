@@ -1,4 +1,5 @@
-"""The tutorial's commands, as it prints them, on a board with nothing on it: mpremote over a serial line.
+"""The tutorial's commands, as it prints them, on a board with nothing on it: mpremote over a serial
+line.
 
 The board is the emulated Cortex-M3 with its memory disk; its serial line is a pseudo-terminal.
 """

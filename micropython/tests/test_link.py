@@ -1,4 +1,5 @@
-"""Channels between a board and a PC (LINK.md): MicroPython for unix at one end of a pseudo-terminal, weft.serial at the other."""
+"""Channels between a board and a PC (LINK.md): MicroPython for unix at one end of a
+pseudo-terminal, weft.serial at the other."""
 
 from __future__ import annotations
 
@@ -206,7 +207,8 @@ def test_a_select_on_the_pc_takes_ends_that_lead_to_a_board() -> None:
 
 
 def test_a_select_on_the_board_is_one_offer_to_the_pc() -> None:
-    """wire 4.5, 4.3; rules 5.2: fair, so a source that is always ready does not starve the other; and 5.6: who has retired is silent"""
+    """wire 4.5, 4.3; rules 5.2: fair, so a source that is always ready does not starve the other;
+    and 5.6: who has retired is silent"""
     with plugged("chooses") as (pc, board):
         a, b, idle, out = ends(pc, a="r", b="r", idle="r", out="w")
 
@@ -258,7 +260,8 @@ def test_poison_goes_both_ways_with_its_strength() -> None:
 
 
 def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
-    """rules 1.1, 1.5: a write is done when the board has the value; a buffer of the PC's holds two more"""
+    """rules 1.1, 1.5: a write is done when the board has the value; a buffer of the PC's holds two
+    more"""
     for capacity in (0, 2):
         with plugged("slow") as (pc, board):
             go, told = ends(pc, go="r", told="w")
@@ -333,7 +336,8 @@ def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
 
 
 def test_plugged_out_and_in_again() -> None:
-    """wire 12.6: a link is one session; over the next line there is a new one, on the PC and on the board"""
+    """wire 12.6: a link is one session; over the next line there is a new one, on the PC and on the
+    board"""
     for i in range(3):
         with plugged("echo") as (pc, board):
             there, back = ends(pc, there="r", back="w")
@@ -345,7 +349,8 @@ def test_plugged_out_and_in_again() -> None:
 
 
 def test_a_board_that_is_reset_on_a_line_that_stays() -> None:
-    """wire 12.6: its START ends the session; the next program on the PC finds it. Nothing of the old session reaches the new one."""
+    """wire 12.6: its START ends the session; the next program on the PC finds it. Nothing of the
+    old session reaches the new one."""
     at_board, at_pc = pair()
     board = Unix("pure", os.dup(at_board), "echo")
     try:
@@ -380,7 +385,8 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
                 (out,) = ends(pc, out="w")
                 assert [out(), out()] == [0, 1]
         said = board.said()
-        # The write that was under way: it may have been taken, or the board had just heard that the PC had gone (8.3).
+        # The write that was under way: it may have been taken, or the board had just heard that the
+        # PC had gone (8.3).
         assert (
             said[-1] == "left"
             and len(said) == 3

@@ -1,5 +1,6 @@
-"""Channels between real firmware and a PC (LINK.md): MicroPython on an emulated Cortex-M3 and RP2040, with a main.py, at one end of a
-cable; weft.serial at the other. One board serves all tests, session after session, as on a desk."""
+"""Channels between real firmware and a PC (LINK.md): MicroPython on an emulated Cortex-M3 and
+RP2040, with a main.py, at one end of a cable; weft.serial at the other. One board serves all tests,
+session after session, as on a desk."""
 
 from __future__ import annotations
 
@@ -171,7 +172,8 @@ def test_a_program_on_the_pc_that_ends_is_a_death_for_the_board(board: Firmware)
 
 
 def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> None:
-    """wire 2.1, 12.6: its START ends the session, also if it draws the same token; nothing of the old session reaches the new one"""
+    """wire 2.1, 12.6: its START ends the session, also if it draws the same token; nothing of the
+    old session reaches the new one"""
     for _ in range(2):
         with told(board, "echo") as pc:
             there, back = ends(pc, there="r", back="w")
@@ -192,7 +194,8 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> 
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
-    """wire 12.6: each side learns by its lease that the other is gone, and they find each other again"""
+    """wire 12.6: each side learns by its lease that the other is gone, and they find each other
+    again"""
     with told(board, "echo", lease=1.0) as pc:
         there, back = ends(pc, there="r", back="w")
         there(1)
@@ -266,8 +269,8 @@ def test_what_a_program_prints_beside_the_link_spoils_nothing(board: Firmware) -
 
 @pytest.mark.parametrize("board", [Rp2040], ids=["rp2040"], indirect=True)
 def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
-    """machine.soft_reset() leaves the link's block as any error does, so its ends die; then main.py starts again, and finds its UART.
-    QEMU's port stays at its prompt after one."""
+    """machine.soft_reset() leaves the link's block as any error does, so its ends die; then main.py
+    starts again, and finds its UART. QEMU's port stays at its prompt after one."""
     with told(board, "resets_softly") as pc:
         (out,) = ends(pc, out="w")
         assert out() == "now"

@@ -1,4 +1,5 @@
-"""Channels between a bare RP2040 and a PC (mcu/LINK.md): the C11 client, in an actor and in CSP processes, under mcu/emulator."""
+"""Channels between a bare RP2040 and a PC (mcu/LINK.md): the C11 client, in an actor and in CSP
+processes, under mcu/emulator."""
 
 from __future__ import annotations
 
@@ -160,7 +161,8 @@ def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_no
         first = [mean() for _ in range(4)]
         rate(3)
         assert first == list(range(4))
-        # What was measured with the old rate is before the new one; then each mean is of three samples behind those of the last.
+        # What was measured with the old rate is before the new one; then each mean is of three
+        # samples behind those of the last.
         seen = [mean() for _ in range(6)]
         assert seen[-3:] == [seen[-1] - 6, seen[-1] - 3, seen[-1]]
 
@@ -175,7 +177,8 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         before = [mean(), mean()]
         assert before[1] > before[0]
         mean.retire()
-        # The uplink has ended, and with it filter and sampler; control reads on, until its write finds nobody.
+        # The uplink has ended, and with it filter and sampler; control reads on, until its write
+        # finds nobody.
         rates = Channel("rates")
         pc.give("rates", rates.reader())
         rate = rates.writer()

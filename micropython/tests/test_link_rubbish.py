@@ -1,4 +1,5 @@
-"""What a board and a PC make of bytes that nobody meant: they agree, and a board raises nothing but what it says (WIRE.md 12.6 to 12.8)."""
+"""What a board and a PC make of bytes that nobody meant: they agree, and a board raises nothing but
+what it says (WIRE.md 12.6 to 12.8)."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_what_is_spoilt_is_really_both_sound_and_not() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
-    """wire 12.8: `loads` gives a value or raises ValueError, as the PC's check says; but MicroPython takes some text that is no UTF-8"""
+    """wire 12.8: `loads` gives a value or raises ValueError, as the PC's check says; but
+    MicroPython takes some text that is no UTF-8"""
     rng = random.Random(seed)
     made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
     said = on_the_board(
@@ -182,7 +184,8 @@ def said(data):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_a_pc_says_a_session_goes_on_or_is_over(seed: int) -> None:
-    """wire 14.2: no exception leaves the link, whatever frames come, whole or spoilt, with fields as large as they may be"""
+    """wire 14.2: no exception leaves the link, whatever frames come, whole or spoilt, with fields
+    as large as they may be"""
     rng = random.Random(seed)
 
     def varint(n: int) -> bytes:

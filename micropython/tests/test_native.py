@@ -1,5 +1,6 @@
-"""The native core: on the unix port as a user C module and as a natmod, on the emulated Cortex-M3 as both; beside it the
-pure core under the same tests. Instructions are counted by the emulator, so they are the same in every run."""
+"""The native core: on the unix port as a user C module and as a natmod, on the emulated Cortex-M3
+as both; beside it the pure core under the same tests. Instructions are counted by the emulator, so
+they are the same in every run."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def wasm(program: Path, folder: Path) -> str:
 
 @functools.cache
 def ran(where: str, name: str) -> str:
-    """What a program of this folder prints with the core of that tier or board as its module `core`."""
+    """What a program of this folder prints with the core of that tier or board as its module
+    `core`."""
     folder = tiers.MADE / "native" / f"{where}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""Random networks on every tier against conformance/model.py; networks.py has the whole, soak thousands."""
+"""Random networks on every tier against conformance/model.py; networks.py has the whole, soak
+thousands."""
 
 from __future__ import annotations
 

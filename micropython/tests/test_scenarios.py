@@ -1,4 +1,5 @@
-"""The scenarios of conformance/ on every tier, as plain MicroPython; what is left out has a reason."""
+"""The scenarios of conformance/ on every tier, as plain MicroPython; what is left out has a
+reason."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ def test_script(tier: str, script: Path) -> None:
     assert tiers.run(tier, script) == expected
 
 
-# On the Cortex-M3: the thesis's programs by a change of import (aPyCSP's names), bad input, limits, processes inside asyncio. PyCSP's names
-# with locks are threads', which it has not.
+# On the Cortex-M3: the thesis's programs by a change of import (aPyCSP's names), bad input, limits,
+# processes inside asyncio. PyCSP's names with locks are threads', which it has not.
 ON_BOARD = ["asyncio_guest", "bad_input", "compat_apycsp", "limits"]
 
 

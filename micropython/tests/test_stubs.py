@@ -132,7 +132,8 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, method: bool) -> li
 
 
 def differs(said: list[list[object]], there: list[list[object]] | None) -> bool:
-    """`*error` of a stub stands for any parameters; what is private in the module may have any name."""
+    """`*error` of a stub stands for any parameters; what is private in the module may have any
+    name."""
     if there is None or [p[1] for p in said] == ["VAR_POSITIONAL"]:
         return False
     named = [

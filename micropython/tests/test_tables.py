@@ -1,5 +1,5 @@
-"""The thesis's experiments whole (bench/thesis.py): each program runs by a change of import where it should, and the tables have a row for
-each. What is asserted is counted, never timed."""
+"""The thesis's experiments whole (bench/thesis.py): each program runs by a change of import where
+it should, and the tables have a row for each. What is asserted is counted, never timed."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ for Future in (baselines.Yielding, baselines.Rescheduling):
 
 
 def test_the_new_asyncios_three_open_questions() -> None:
-    """Thesis 10.1: run_until_complete needs no repair; gather raises the first poison and leaves the others running, or gives each its own; both
-    futures can be written for it."""
+    """Thesis 10.1: run_until_complete needs no repair; gather raises the first poison and leaves
+    the others running, or gives each its own; both futures can be written for it."""
     said = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
     once = ["raised, True", "['one', 'three', 'two']", "['Poisoned', 'Poisoned']"]
     assert said.splitlines() == once * 2

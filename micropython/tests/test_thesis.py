@@ -1,5 +1,5 @@
-"""The thesis's experiments on the emulated Cortex-M3, beside its own ways: instructions, exact and the same in every run. What RESULTS.md
-says of them is asserted here."""
+"""The thesis's experiments on the emulated Cortex-M3, beside its own ways: instructions, exact and
+the same in every run. What RESULTS.md says of them is asserted here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Operations of every kind that wait until they are released, for tests of who may step and who may leave them."""
+"""Operations of every kind that wait until they are released, for tests of who may step and who may
+leave them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from weft.coroutines import (
 
 
 class Place:
-    """An operation that waits, and what lets it go on: `make()` the one, `release()` the other; its outcome is `gives`."""
+    """An operation that waits, and what lets it go on: `make()` the one, `release()` the other; its
+    outcome is `gives`."""
 
     def __init__(self) -> None:
         self.c: Channel = Channel("c")

@@ -1,4 +1,5 @@
-"""Processes of the operating system that test_processes.py starts; a module of its own, so that they import no more than this."""
+"""Processes of the operating system that test_processes.py starts; a module of its own, so that
+they import no more than this."""
 
 from __future__ import annotations
 
@@ -428,7 +429,8 @@ def memory_and_module() -> tuple[Any, bool, str]:
 
 
 def meet(mine: str, other: str) -> int:
-    """Opens two pipes, one to write to and one to read from, in such an order that two processes meet."""
+    """Opens two pipes, one to write to and one to read from, in such an order that two processes
+    meet."""
     first, second = sorted((mine, other))
     for path in (first, second):
         with Path(path).open("w" if path == mine else "r", encoding="utf-8") as file:
@@ -547,7 +549,8 @@ def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
 
 @process
 def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
-    """Writes squares that are made after each commit; beside it an input at which nobody writes, or a channel of its own."""
+    """Writes squares that are made after each commit; beside it an input at which nobody writes, or
+    a channel of its own."""
     made: list[int] = []
 
     def make() -> int:

@@ -1,4 +1,5 @@
-"""Processes of the operating system that test_processes_barriers.py starts: each has a barrier that another process made."""
+"""Processes of the operating system that test_processes_barriers.py starts: each has a barrier that
+another process made."""
 
 from __future__ import annotations
 
@@ -183,7 +184,8 @@ def looks(barrier: Barrier, heard: Any) -> list[int]:
 
 @process
 def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
-    """Beside a channel of its own, one of a third process, and a guard that is off: what is said."""
+    """Beside a channel of its own, one of a third process, and a guard that is off: what is
+    said."""
     from weft.processes import Channel
 
     here: Any = Channel("here")

@@ -1,4 +1,5 @@
-"""Processes of the operating system that test_far_choice.py starts: each chooses over ends whose home is another process."""
+"""Processes of the operating system that test_far_choice.py starts: each chooses over ends whose
+home is another process."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ Got = list[tuple[int, Any]]
 
 
 def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
-    """Everything from two far channels and a local one, and one value to a far one, until all have retired."""
+    """Everything from two far channels and a local one, and one value to a far one, until all have
+    retired."""
     got: Got = []
     i, _ = select(Output(out, "out"), after(60))
     assert i == 0
@@ -126,7 +128,8 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
 
 @process
 def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
-    """A process's end is a guard: of one here, of one in a third OS process, and of one that has ended already."""
+    """A process's end is a guard: of one here, of one in a third OS process, and of one that has
+    ended already."""
     go = Channel("go")
 
     @th.process
@@ -151,7 +154,8 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
 @process
 def ends_elsewhere(inp: Any) -> list[Any]:
-    """The end of an OS process that this one starts, and that is killed: a guard beside a far end."""
+    """The end of an OS process that this one starts, and that is killed: a guard beside a far
+    end."""
 
     @th.process
     def chooses(p: Any) -> Any:
@@ -202,7 +206,8 @@ def raises_at_the_first(a: Any, b: Any) -> list[str]:
 
 @process
 def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
-    """The guards that were chosen of a standing alternative over two far readers that are always ready."""
+    """The guards that were chosen of a standing alternative over two far readers that are always
+    ready."""
     chosen = []
     with Alternative(a, b, after(60), mode=mode) as alt:
         for _ in range(n):
@@ -216,7 +221,8 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
 
 @process
 def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
-    """Two such, each with a local channel beside: choices that span meet choices that span (WIRE.md 5.4)."""
+    """Two such, each with a local channel beside: choices that span meet choices that span (WIRE.md
+    5.4)."""
     c = Channel("idle")
     mine, keep = c.reader(), c.writer()
     got = []
@@ -321,7 +327,8 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
 
 @process
 async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
-    """Choices that wait and are left by closing, dropping and throwing into them; then another one gets the value."""
+    """Choices that wait and are left by closing, dropping and throwing into them; then another one
+    gets the value."""
     c = Channel("idle")
     mine, kept = c.reader(), c.writer()
     said: list[Any] = []
@@ -352,7 +359,8 @@ def first_of(inp: Any) -> Any:
 
 @process
 def hands_out_meanwhile(inp: Any) -> list[Any]:
-    """A value that waits in a choice that spans, at a local channel whose reader then goes to another OS process."""
+    """A value that waits in a choice that spans, at a local channel whose reader then goes to
+    another OS process."""
     c, go = Channel("c"), Channel("go")
 
     @th.process

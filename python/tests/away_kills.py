@@ -64,7 +64,8 @@ def hand_on(inp: Any, out: Any) -> None:
 
 @process
 def open_lines(requests: Any, out: Any) -> None:
-    """For each request a channel of its own: its reader end goes out, and a value comes through it."""
+    """For each request a channel of its own: its reader end goes out, and a value comes through
+    it."""
     for value in requests:
         line = Channel("line")
         writer = line.writer()

@@ -1,4 +1,5 @@
-"""Python's processes at the other end of native channels, for test_native_hosts.py: hosts import this module."""
+"""Python's processes at the other end of native channels, for test_native_hosts.py: hosts import
+this module."""
 
 from __future__ import annotations
 

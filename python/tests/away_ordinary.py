@@ -1,4 +1,5 @@
-"""Ordinary code in other OS processes, for test_processes_ordinary.py: threads that are no processes, and tasks of asyncio, at far ends."""
+"""Ordinary code in other OS processes, for test_processes_ordinary.py: threads that are no
+processes, and tasks of asyncio, at far ends."""
 
 from __future__ import annotations
 
@@ -173,7 +174,8 @@ def poisons(out: Any, how: str) -> Any:
 
 @process
 def offers_and_reads(out: Any, told: Any) -> None:
-    """The writer of a channel of its own, for whoever is not here; then all that came on it, at its end."""
+    """The writer of a channel of its own, for whoever is not here; then all that came on it, at its
+    end."""
     mine = th.Channel("mine")
     reader = mine.reader()
     out.write(mine.writer())

@@ -1,4 +1,5 @@
-"""Processes of the operating system that test_supervisor.py starts, and that die when they are told to; see away.py."""
+"""Processes of the operating system that test_supervisor.py starts, and that die when they are told
+to; see away.py."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def killed() -> None:
 
 @process
 def holds_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Doubles in the block of an extended read; dies at a value as often as `dies_at` says, in its block."""
+    """Doubles in the block of an extended read; dies at a value as often as `dies_at` says, in its
+    block."""
     life = lives.read()
     while True:
         with inp.extended() as value:

@@ -1,6 +1,8 @@
-"""Programs that a test starts: they are ended with the block, however it is left, and after a time in any case.
+"""Programs that a test starts: they are ended with the block, however it is left, and after a time
+in any case.
 
-Invariant: nothing that waits for such a program (its output, its end) waits longer than its `seconds`.
+Invariant: nothing that waits for such a program (its output, its end) waits longer than its
+`seconds`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any
 
 @contextmanager
 def child(*arguments: str, seconds: float = 60, **how: Any) -> Iterator[subprocess.Popen[str]]:
-    """This Python with `arguments`; its outputs are pipes of text. After `seconds` it is killed: what reads from it sees the end."""
+    """This Python with `arguments`; its outputs are pipes of text. After `seconds` it is killed:
+    what reads from it sees the end."""
     given = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,
@@ -38,7 +41,8 @@ def child(*arguments: str, seconds: float = 60, **how: Any) -> Iterator[subproce
 
 
 def until_asleep(pid: int) -> None:
-    """Returns once every thread of the process sleeps: whoever is about to do something runs, or holds the lock and runs."""
+    """Returns once every thread of the process sleeps: whoever is about to do something runs, or
+    holds the lock and runs."""
     for _ in range(1_000_000):
         states = set()
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -1,4 +1,5 @@
-"""Programs and processes that test_compat_remote.py starts: channels of theirs are found by their address."""
+"""Programs and processes that test_compat_remote.py starts: channels of theirs are found by their
+address."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def main() -> None:
 
 
 def nested() -> None:
-    """A network at a channel of another program, whose address is an argument; nothing else goes on here."""
+    """A network at a channel of another program, whose address is an argument; nothing else goes on
+    here."""
     address = ("localhost", int(sys.argv[1]))
     last = Channel("last")
     got: list[int] = []

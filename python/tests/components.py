@@ -1,4 +1,5 @@
-"""The components of the tests, each built once for its content and kept in .build/components, and what stands at their other ends."""
+"""The components of the tests, each built once for its content and kept in .build/components, and
+what stands at their other ends."""
 
 from __future__ import annotations
 

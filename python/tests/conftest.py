@@ -1,4 +1,5 @@
-"""One test, every backend: written with `await`, through a shim that makes nothing of it where operations block.
+"""One test, every backend: written with `await`, through a shim that makes nothing of it where
+operations block.
 
     async def consumer(b, r):
         return await b.op(r.read())        # b.op awaits what a coroutine awaits, and passes on what a thread has done
@@ -95,7 +96,8 @@ def b(request: pytest.FixtureRequest) -> Backend:
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test is no test's: the collector need not look at it after each."""
+    """What is there before the first test is no test's: the collector need not look at it after
+    each."""
     gc.collect()
     gc.freeze()
 

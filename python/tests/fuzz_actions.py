@@ -1,4 +1,5 @@
-"""What programs of fuzz_api.py do: one function for each kind of call, ACTIONS with their weights."""
+"""What programs of fuzz_api.py do: one function for each kind of call, ACTIONS with their
+weights."""
 
 from __future__ import annotations
 

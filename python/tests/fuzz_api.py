@@ -1,14 +1,17 @@
-"""Abuses the whole public API at random: nothing may crash the interpreter, and nothing may hang (rules 11.1, 12.1).
+"""Abuses the whole public API at random: nothing may crash the interpreter, and nothing may hang
+(rules 11.1, 12.1).
 
     python python/tests/fuzz_api.py [--seed A[:B]] [--seconds N] [--backend NAME] [--shrink] [--steps N]
 
-Each seed is a program of calls (fuzz_actions.py) with wrong and right arguments, among them objects that raise, collect or
-re-enter where the interpreter calls them (fuzz_world.py), in wrong orders, with signals that raise. Programs run in child
-processes; one that dies, or makes no progress for a while, is run again alone, shrunk to the calls that it takes, and
-printed with its seed. The last line counts.
+Each seed is a program of calls (fuzz_actions.py) with wrong and right arguments, among them objects
+that raise, collect or re-enter where the interpreter calls them (fuzz_world.py), in wrong orders,
+with signals that raise. Programs run in child processes; one that dies, or makes no progress for a
+while, is run again alone, shrunk to the calls that it takes, and printed with its seed. The last
+line counts.
 
-A program that makes no progress is no fault by itself: by the rules a writer waits as long as an extended read holds its
-value, whoever cancels it (1.6), and a network as long as a thread lives that may hold its ends (10.3). So it is asked:
+A program that makes no progress is no fault by itself: by the rules a writer waits as long as an
+extended read holds its value, whoever cancels it (1.6), and a network as long as a thread lives
+that may hold its ends (10.3). So it is asked:
 
     HANG seconds without progress ──SIGUSR1: woken, no more──► it ends: FAILED, it had missed something
       └──GRACE more, SIGUSR2: what it keeps is let go of──► it ends: it waited, and rightly; counted beside
@@ -47,7 +50,7 @@ PATIENCE = 20  # how often a program that runs, or would if it had a CPU, is giv
 EACH = 25  # programs in one child
 
 
-# ------------------------------------------------------------------------------------------------ one program
+# ------------------------------------------------------------------------------------- one program
 
 
 def on_alarm(*_: Any) -> None:
@@ -58,7 +61,8 @@ lost: list[str] = []  # what the loop told of exceptions that left its callbacks
 
 
 def say_where() -> None:
-    """The program stands still: what a loop has to say of it goes to the log, if it is a failure."""
+    """The program stands still: what a loop has to say of it goes to the log, if it is a
+    failure."""
     with contextlib.suppress(RuntimeError):
         for task in asyncio.all_tasks(asyncio.get_running_loop()):
             print(task, file=sys.stderr)
@@ -123,7 +127,8 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
                 )
             ]
             await asyncio.wait(network, timeout=HANG / 8)
-            # One request raises one Cancelled (rule 6.1), and a body goes on after it: it begins nothing more.
+            # One request raises one Cancelled (rule 6.1), and a body goes on after it: it begins
+            # nothing more.
             w.over = True
             network[0].cancel()
             await network[0]
@@ -139,11 +144,12 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
     until_quiet(gc.collect)
 
 
-# ------------------------------------------------------------------------------------------------ children
+# ---------------------------------------------------------------------------------------- children
 
 
 def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None:
-    """Plays programs; says on its output which one, so that whoever watches knows at which it died."""
+    """Plays programs; says on its output which one, so that whoever watches knows at which it
+    died."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None
@@ -203,7 +209,8 @@ def busy(pid: int) -> bool:
 def outcome(
     seeds: range, backend: str, steps: int, only: set[int] | None = None, trace: bool = False
 ) -> Any:
-    """(how it ended or None, the seed at which, what it said, the seeds that waited and did so rightly)"""
+    """(how it ended or None, the seed at which, what it said, the seeds that waited and did so
+    rightly)"""
     p = start(seeds, backend, steps, only, trace)
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(p.stderr))

@@ -1,4 +1,5 @@
-"""The world of one program of fuzz_api.py: its things, the dice, and objects that misbehave where the interpreter calls them."""
+"""The world of one program of fuzz_api.py: its things, the dice, and objects that misbehave where
+the interpreter calls them."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ class Bell(BaseException):
     """What the handler of the alarm raises."""
 
 
-# ------------------------------------------------------------------------------------------------ objects that misbehave
+# -------------------------------------------------------------------------- objects that misbehave
 
 
 class Hostile:
-    """Wherever the interpreter calls it, it does what its world's dice say: raises, collects, calls the API again."""
+    """Wherever the interpreter calls it, it does what its world's dice say: raises, collects, calls
+    the API again."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -70,7 +72,7 @@ class Hostile:
             self._act()
 
 
-# ------------------------------------------------------------------------------------------------ a world
+# ----------------------------------------------------------------------------------------- a world
 
 
 class World:
@@ -105,7 +107,8 @@ class World:
 
     @property
     def awaits(self) -> bool:
-        """Whether operations are awaited where this is called; elsewhere they block, and are given a bound."""
+        """Whether operations are awaited where this is called; elsewhere they block, and are given
+        a bound."""
         from weft._native import where
 
         return where() in (1, 4)
@@ -178,7 +181,8 @@ class World:
         self.blocks[:] = [e for e in self.blocks if sys.getrefcount(e) > ours]
 
     def end_blocks(self) -> None:
-        """Those that something keeps for ever, be it the value that they took, which their writer, who waits for them, holds (rule 1.6)."""
+        """Those that something keeps for ever, be it the value that they took, which their writer,
+        who waits for them, holds (rule 1.6)."""
         blocks, self.blocks = self.blocks, []
         for e in blocks:
             with contextlib.suppress(Exception):
@@ -300,7 +304,7 @@ def bounded(w: World, awaitable: Any) -> Any:
     return drive()
 
 
-# ------------------------------------------------------------------------------------------------ processes
+# --------------------------------------------------------------------------------------- processes
 
 
 def functions_of(w: World) -> list[Any]:

@@ -1,6 +1,8 @@
-"""Event loops for tests: each test that takes `play` runs on asyncio, in asyncio's debug mode, and on uvloop where there is one.
+"""Event loops for tests: each test that takes `play` runs on asyncio, in asyncio's debug mode, and
+on uvloop where there is one.
 
-It has no wheel for every Python; another loop of asyncio's then takes its place where a test needs a second one.
+It has no wheel for every Python; another loop of asyncio's then takes its place where a test needs
+a second one.
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ def test_cancelled_tasks_leave_no_loop_behind() -> None:
 
 @new_in_3_11
 def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> None:
-    """The write has committed when the time is up: the block ends well, and no cancellation comes later."""
+    """The write has committed when the time is up: the block ends well, and no cancellation comes
+    later."""
 
     async def main() -> Any:
         c = Channel()
@@ -163,7 +164,8 @@ def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> Non
     "what", ["read", "write", "next", "extended", "sync", "select", "alternative"]
 )
 def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
-    """Rules 6.2, 6.4, 13.7: nothing keeps its end, so that the end is retired when it is dropped, nor its value."""
+    """Rules 6.2, 6.4, 13.7: nothing keeps its end, so that the end is retired when it is dropped,
+    nor its value."""
 
     class Thing:
         pass
@@ -237,7 +239,8 @@ def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
 
 
 def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[int]]:
-    """Two readers and two writers, some by select; what is done at each turn is given. Written, read, left over."""
+    """Two readers and two writers, some by select; what is done at each turn is given. Written,
+    read, left over."""
 
     async def main() -> tuple[list[int], list[int], list[int]]:
         c = Channel()
@@ -317,7 +320,8 @@ def test_cancelled_at_every_turn() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
-    """Tasks and processes of a guest on both sides, cancelled at random; what was written was read, once."""
+    """Tasks and processes of a guest on both sides, cancelled at random; what was written was read,
+    once."""
     dice = random.Random(seed)
     written: list[int] = []
     read: list[int] = []

@@ -29,7 +29,7 @@ if sys.version_info < (3, 11):
     from exceptiongroup import ExceptionGroup
 
 
-# -------------------------------------------------------------------------------------------------------- composition
+# ------------------------------------------------------------------------------------- composition
 
 
 def test_parallel_in_a_task(play: Runner) -> None:
@@ -146,7 +146,8 @@ def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
 
 
 def test_a_block_is_cancelled_by_a_thread_and_by_what_was_spawned(play: Runner) -> None:
-    """Rules 7.4, 7.5, 13.4: the loop hears of a thread's failure while another thread goes on waiting."""
+    """Rules 7.4, 7.5, 13.4: the loop hears of a thread's failure while another thread goes on
+    waiting."""
 
     @threads.process
     def breaks(r: Any) -> None:

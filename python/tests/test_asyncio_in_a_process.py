@@ -1,4 +1,5 @@
-"""What asyncio has, in a process of a network that is a guest (rule 13): futures, streams, tasks, timeouts, cancellation."""
+"""What asyncio has, in a process of a network that is a guest (rule 13): futures, streams, tasks,
+timeouts, cancellation."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from weft.coroutines import (
 if sys.version_info < (3, 11):
     from exceptiongroup import ExceptionGroup
 
-# ------------------------------------------------------------------------------------------ what asyncio has, in a process
+# ------------------------------------------------------------------ what asyncio has, in a process
 
 
 def test_awaitables_of_asyncio(play: Runner) -> None:
@@ -214,7 +215,8 @@ def held(go: threading.Event) -> None:
 
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
-    """Rules 7.4 and 13.1: a guest hears of each end once, also of the next before it has looked at the one before."""
+    """Rules 7.4 and 13.1: a guest hears of each end once, also of the next before it has looked at
+    the one before."""
 
     def spend() -> None:  # more than a turn has
         until = time.perf_counter() + 0.0005
@@ -308,7 +310,8 @@ def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
 
 
 def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
-    """Rules 6.1 and 13.4: the future is cancelled as asyncio does, and the process gets Weft's own exception."""
+    """Rules 6.1 and 13.4: the future is cancelled as asyncio does, and the process gets Weft's own
+    exception."""
 
     @process
     async def waits(seen: list[Any]) -> None:
@@ -415,7 +418,7 @@ def test_what_cannot_be_awaited(play: Runner) -> None:
         other.close()
 
 
-# ------------------------------------------------------------------------------------------------ http, with its own loop
+# ------------------------------------------------------------------------- http, with its own loop
 
 
 def test_an_http_server_whose_handlers_talk_to_processes(play: Runner) -> None:

@@ -1,4 +1,5 @@
-"""Rules 7.12, 13.4, 13.7: timeouts as scopes inside an asyncio loop, in processes of a guest and in tasks."""
+"""Rules 7.12, 13.4, 13.7: timeouts as scopes inside an asyncio loop, in processes of a guest and in
+tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from weft.threads import timeout as timeout_of_threads
 SHORT, LONG = 0.005, 60.0
 
 
-# ---------------------------------------------------------------------------------------- processes of a guest
+# ---------------------------------------------------------------------------- processes of a guest
 
 
 def test_in_a_guest_what_awaits_something_of_the_loop_is_ended(play):  # rule 7.12

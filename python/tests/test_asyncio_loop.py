@@ -1,4 +1,5 @@
-"""Guests of an asyncio loop (rule 13): turns and time, idleness, deadlock, other threads, endings."""
+"""Guests of an asyncio loop (rule 13): turns and time, idleness, deadlock, other threads,
+endings."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ if sys.version_info < (3, 11):
     pass
 
 
-# ------------------------------------------------------------------------------------------------------ turns and time
+# ---------------------------------------------------------------------------------- turns and time
 
 
 class Counting(asyncio.SelectorEventLoop):
@@ -139,7 +140,7 @@ def test_virtual_time_in_a_loop_of_its_own() -> None:
     assert run(sleeper(), clock="virtual", host="asyncio") == pytest.approx(1000)
 
 
-# --------------------------------------------------------------------------------------------------------- deadlock
+# ---------------------------------------------------------------------------------------- deadlock
 
 
 def test_a_deadlock_is_told_when_nothing_else_is_on_the_loop() -> None:
@@ -213,7 +214,7 @@ def test_no_deadlock_is_told_while_something_else_is_on_the_loop(what: str) -> N
     assert asyncio.run(main()) in ([1], [1, None])
 
 
-# ---------------------------------------------------------------------------------------------------- from other threads
+# ------------------------------------------------------------------------------ from other threads
 
 
 def test_wake_ups_from_other_threads(play: Runner) -> None:
@@ -270,11 +271,12 @@ def test_two_loops_in_two_threads_each_with_its_guest() -> None:
         thread.join()
 
 
-# ---------------------------------------------------------------------------------------------------------- endings
+# ----------------------------------------------------------------------------------------- endings
 
 
 def test_a_loop_closed_in_the_middle() -> None:
-    """Rule 13.5: the processes are cancelled, clean up as far as they can without a loop, and let go of their ends."""
+    """Rule 13.5: the processes are cancelled, clean up as far as they can without a loop, and let
+    go of their ends."""
     c = Channel()
     log: list[Any] = []
 
@@ -344,7 +346,8 @@ def test_ctrl_c(how: str) -> None:
 
 
 class Stop(SystemExit):
-    """As of sys.exit(), or KeyboardInterrupt: asyncio swallows what else a handler raises within a callback."""
+    """As of sys.exit(), or KeyboardInterrupt: asyncio swallows what else a handler raises within a
+    callback."""
 
 
 def stop(*_: Any) -> None:
@@ -354,8 +357,8 @@ def stop(*_: Any) -> None:
 @pytest.mark.filterwarnings("ignore")  # of what was never awaited: it is cut off anywhere
 @pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
 def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
-    """Rule 6.7: those methods are Python code, so that a signal's handler may run in them, also when it is Weft that calls:
-    what it raises ends the loop, whichever call it is."""
+    """Rule 6.7: those methods are Python code, so that a signal's handler may run in them, also
+    when it is Weft that calls: what it raises ends the loop, whichever call it is."""
 
     class Loop(asyncio.SelectorEventLoop):
         left = -1
@@ -431,7 +434,8 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    """A program that made many guests and tasks at channels ends with as many objects of each kind as after the first."""
+    """A program that made many guests and tasks at channels ends with as many objects of each kind
+    as after the first."""
 
     @process
     async def pair(w: Any, r: Any) -> None:

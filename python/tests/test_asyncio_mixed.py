@@ -1,4 +1,5 @@
-"""Guests of asyncio and tasks beside what else a network has: other backends, io calls, observers (rules 7.9, 13 and 14)."""
+"""Guests of asyncio and tasks beside what else a network has: other backends, io calls, observers
+(rules 7.9, 13 and 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The web server of python/docs/asyncio.md, as it stands there, with a real client over loopback (rules 2.3, 7.11, 13.7)."""
+"""The web server of python/docs/asyncio.md, as it stands there, with a real client over loopback
+(rules 2.3, 7.11, 13.7)."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ GONE = (503, "the clerk has gone")
 def test_a_failed_network_leaves_no_request_hanging(
     play: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rules 2.3, 7.11: those that the clerk had taken, those that wait for it, and those that come later."""
+    """Rules 2.3, 7.11: those that the clerk had taken, those that wait for it, and those that come
+    later."""
 
     async def main() -> Any:
         # Its second order waits for a third one before it fails: so others wait too, when it does.

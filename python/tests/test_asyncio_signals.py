@@ -1,4 +1,5 @@
-"""Signals whose handlers raise, and loops that are closed too early, where tasks of asyncio wait (SEMANTICS.md, rules 6.7 and 13.4)."""
+"""Signals whose handlers raise, and loops that are closed too early, where tasks of asyncio wait
+(SEMANTICS.md, rules 6.7 and 13.4)."""
 
 from __future__ import annotations
 
@@ -55,11 +56,12 @@ async def nothing() -> None:
     pass
 
 
-# ------------------------------------------------------------------------------------------------ in methods of the loop
+# -------------------------------------------------------------------------- in methods of the loop
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """The first callback that `at` picks finds a signal as it is scheduled: where asyncio's own loop runs Python code."""
+    """The first callback that `at` picks finds a signal as it is scheduled: where asyncio's own
+    loop runs Python code."""
 
     at: Callable[[Any], bool] | None = None
 
@@ -80,7 +82,8 @@ def loop() -> Iterator[Loop]:
 
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) -> None:
-    """The future of the task is done before its callback is scheduled: raised between the two, the task would wait for ever."""
+    """The future of the task is done before its callback is scheduled: raised between the two, the
+    task would wait for ever."""
     c = Channel[int]()
     r, w = c.reader(), c.writer()
 
@@ -127,7 +130,8 @@ def test_a_handler_that_raises_as_a_guest_is_scheduled_loses_no_turn(loop: Loop)
 
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(loop: Loop) -> None:
-    """`task.cancel()` of a process that awaits a future: the future is cancelled, and its callback must come."""
+    """`task.cancel()` of a process that awaits a future: the future is cancelled, and its callback
+    must come."""
     future = loop.create_future()
     tasks = []
 
@@ -151,7 +155,8 @@ def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(lo
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """The handler of Ctrl-C as it was: asyncio's stays behind where its runner's main task is left so (CAVEATS.md)."""
+    """The handler of Ctrl-C as it was: asyncio's stays behind where its runner's main task is left
+    so (CAVEATS.md)."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
@@ -186,7 +191,7 @@ async def writes(w: Any) -> None:
         await asyncio.sleep(0)
 
 
-# ------------------------------------------------------------------------------------------------ where a task waits for a network
+# ---------------------------------------------------------------- where a task waits for a network
 
 
 class Interrupted:
@@ -274,7 +279,7 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
     asyncio.run(main())
 
 
-# ------------------------------------------------------------------------------------------------ loops that are closed too early
+# ----------------------------------------------------------------- loops that are closed too early
 
 
 @pytest.mark.usefixtures("raising")
@@ -561,7 +566,8 @@ print("as before")
 
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
-    """Its waiting may end on the main thread: that must not take away the handler of one that goes on there."""
+    """Its waiting may end on the main thread: that must not take away the handler of one that goes
+    on there."""
     saying = weft._asyncio._Saying()
     began: list[object] = []
     other = asyncio.new_event_loop()

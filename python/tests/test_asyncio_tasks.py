@@ -1,4 +1,5 @@
-"""Asyncio tasks at channels: foreign waiters (rules 6.6, 13.7). test_asyncio_cancelled.py cancels them at every point."""
+"""Asyncio tasks at channels: foreign waiters (rules 6.6, 13.7). test_asyncio_cancelled.py cancels
+them at every point."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from weft.coroutines import (
     yield_,
 )
 
-# ---------------------------------------------------------------------------------------- every operation, in tasks alone
+# ----------------------------------------------------------------- every operation, in tasks alone
 
 
 def test_tasks_talk_over_a_rendezvous(play: Runner) -> None:
@@ -323,7 +324,7 @@ def test_an_operation_outside_any_loop_says_so() -> None:
         operation.send(None)
 
 
-# ------------------------------------------------------------------------------------------- between tasks and processes
+# --------------------------------------------------------------------- between tasks and processes
 
 
 @process

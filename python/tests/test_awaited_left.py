@@ -1,4 +1,5 @@
-"""Rules 5.7, 6.2, 11.1 (Python): whoever drives an awaited operation may end it, at any moment; what was committed stays."""
+"""Rules 5.7, 6.2, 11.1 (Python): whoever drives an awaited operation may end it, at any moment;
+what was committed stays."""
 
 from __future__ import annotations
 
@@ -32,12 +33,13 @@ from weft.coroutines import (
     yield_,
 )
 
-# ------------------------------------------------------------------------------------------------ by who drives it
+# -------------------------------------------------------------------------------- by who drives it
 
 
 @types.coroutine
 def one_step(coroutine, then):
-    """Drives it to where it waits, lets its process wait once, if it is told to, and then ends it."""
+    """Drives it to where it waits, lets its process wait once, if it is told to, and then ends
+    it."""
     waited = coroutine.send(None)
     if then.startswith("parked"):
         yield waited

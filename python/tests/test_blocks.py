@@ -1,4 +1,5 @@
-"""Rule 7.5: the block of a group is one of its party: a failure cancels it, and it counts when nothing can go on."""
+"""Rule 7.5: the block of a group is one of its party: a failure cancels it, and it counts when
+nothing can go on."""
 
 from __future__ import annotations
 
@@ -287,7 +288,8 @@ def test_what_the_block_raises_when_it_is_cancelled_is_raised_too(b):  # rule 7.
 
 
 def test_a_block_that_never_met_the_request_leaves_none(b):  # rule 6.1
-    """The failure was the group's, and so was the request: what comes after the block is not cancelled."""
+    """The failure was the group's, and so was the request: what comes after the block is not
+    cancelled."""
 
     async def main(b):
         g = b.weft.Group()

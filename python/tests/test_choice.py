@@ -216,7 +216,8 @@ def test_a_computed_output(b, chooser_first):  # rule 5.8
 
 @pytest.mark.parametrize("capacity", [1, 2])
 def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rule 5.8
-    """It reserves its slot and no more: another value enters the buffer, or goes to the reader that waits, before it."""
+    """It reserves its slot and no more: another value enters the buffer, or goes to the reader that
+    waits, before it."""
     c = weft_threads.Channel(capacity=capacity)
     making, made, ready = threading.Event(), threading.Event(), []
 

@@ -1,4 +1,5 @@
-"""`weft run`, `weft bench`, `weft --version`: what they print, where, and the exit status; run as a user runs them."""
+"""`weft run`, `weft bench`, `weft --version`: what they print, where, and the exit status; run as a
+user runs them."""
 
 from __future__ import annotations
 
@@ -454,7 +455,8 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """`weft bench` alone gets the signal; `./run` of the checkout, which knows what it started, is told."""
+    """`weft bench` alone gets the signal; `./run` of the checkout, which knows what it started, is
+    told."""
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)
         (tmp_path / part).touch()
@@ -529,7 +531,8 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], said: st
 
 
 def test_the_package_needs_nothing_of_the_commands() -> None:
-    """Every module of the package that is not a command; measuring prints its table without rich."""
+    """Every module of the package that is not a command; measuring prints its table without
+    rich."""
     text = """
 import weft, weft.threads, weft.observe, weft.toolkit, weft.compat.pycsp.threads, weft._bench, weft.plugnplay
 with weft.measuring() as m:

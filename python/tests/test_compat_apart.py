@@ -1,4 +1,5 @@
-"""weft.compat.pycsp: `@multiprocess` is a process of the operating system. Each starts an interpreter: some 0.2 s."""
+"""weft.compat.pycsp: `@multiprocess` is a process of the operating system. Each starts an
+interpreter: some 0.2 s."""
 
 from __future__ import annotations
 

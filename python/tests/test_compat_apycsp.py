@@ -1,4 +1,5 @@
-"""weft.compat.apycsp: aPyCSP's names, inside asyncio and on Weft's own scheduler. The networks are our own."""
+"""weft.compat.apycsp: aPyCSP's names, inside asyncio and on Weft's own scheduler. The networks are
+our own."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def test_sequence_and_nested_parallel(run: Any) -> None:
 
 
 def test_poison_that_the_program_raises_is_quiet_too(run: Any) -> None:
-    """Rule 7.1: the layers stay as quiet as what they stand for; Weft's own processes fail by it (rule 3.5)."""
+    """Rule 7.1: the layers stay as quiet as what they stand for; Weft's own processes fail by it
+    (rule 3.5)."""
 
     @process
     async def raises() -> None:
@@ -335,7 +337,7 @@ def test_a_deadlock_is_reported() -> None:
         on_weft(main)
 
 
-# ------------------------------------------------------------------------------------------------ asyncio alone
+# ----------------------------------------------------------------------------------- asyncio alone
 
 
 def test_spawned_tasks_use_channels() -> None:

@@ -1,4 +1,5 @@
-"""Questions of compat's pycsp to the program where a channel lives (weft/compat/pycsp/_asking.py)."""
+"""Questions of compat's pycsp to the program where a channel lives
+(weft/compat/pycsp/_asking.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""weft.compat.pycsp.common: plugNplay, toolkit and trace, each over the module of pycsp that was imported last."""
+"""weft.compat.pycsp.common: plugNplay, toolkit and trace, each over the module of pycsp that was
+imported last."""
 
 from __future__ import annotations
 

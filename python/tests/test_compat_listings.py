@@ -1,4 +1,5 @@
-"""The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads and on greenlets.
+"""The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads
+and on greenlets.
 
 CAVEATS.md has the table of which test stands for which program.
 """
@@ -161,11 +162,12 @@ def test_listing_7_jobs_are_delegated_and_results_received_in_any_order(p: Any) 
     assert results[0] == {i: i * i for i in range(count)}
 
 
-# ------------------------------------------------------------------------------------------------ their examples, ours
+# ---------------------------------------------------------------------------- their examples, ours
 
 
 def test_commstime(p: Any) -> None:
-    """The numbers 0, 1, 2, … from a loop of prefix, delta and successor; poison of the consumer ends all four."""
+    """The numbers 0, 1, 2, … from a loop of prefix, delta and successor; poison of the consumer
+    ends all four."""
     a, b, c, d = p.Channel() * 4
 
     @p.process
@@ -243,7 +245,8 @@ def row(y: int, width: int, height: int) -> list[int]:
 
 
 def test_mandelbrot_by_a_producer_that_is_the_consumer_too(p: Any) -> None:
-    """Lines go out and come back in one choice; `action` is a function, where the example has a string."""
+    """Lines go out and come back in one choice; `action` is a function, where the example has a
+    string."""
     width, height = 24, 16
     to_workers, from_workers = p.Channel(), p.Channel()
 
@@ -316,7 +319,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
-    """More than start at once (1,000): the rest start as these end. python/docs/compat.md says what a million takes."""
+    """More than start at once (1,000): the rest start as these end. python/docs/compat.md says what
+    a million takes."""
     channel = p.Channel()
     seen: list[int] = []
     count = 2500
@@ -371,7 +375,8 @@ def test_sieve_grows_as_it_runs(p: Any) -> None:
 
 
 def test_philosophers_dine(p: Any) -> None:
-    """Five, four of them seated at a time; each takes and lays down its forks in either order. The butler goes home."""
+    """Five, four of them seated at a time; each takes and lays down its forks in either order. The
+    butler goes home."""
     seats, steps = 5, 200
     left, right = p.Channel() * seats, p.Channel() * seats
     down, up = p.Channel() * seats, p.Channel() * seats
@@ -428,7 +433,8 @@ def test_philosophers_dine(p: Any) -> None:
 
 @pytest.mark.parametrize("end", ["poison", "retire"])
 def test_termination_races(p: Any, end: str) -> None:
-    """Five sources that end one channel when each is done: retire loses nothing, poison ends all at the first."""
+    """Five sources that end one channel when each is done: retire loses nothing, poison ends all at
+    the first."""
     channel = p.Channel()
 
     @p.process

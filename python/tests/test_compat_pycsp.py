@@ -49,7 +49,7 @@ def collector(p: Any) -> Any:
     return collect
 
 
-# ------------------------------------------------------------------------------------------------ processes
+# --------------------------------------------------------------------------------------- processes
 
 
 def test_parallel_gives_results_in_order(p: Any) -> None:
@@ -172,7 +172,7 @@ def test_deadlock_is_reported(p: Any) -> None:
         p.Parallel(reader(channel.reader()))
 
 
-# ------------------------------------------------------------------------------------------------ the main program
+# -------------------------------------------------------------------------------- the main program
 
 
 def test_the_main_program_spawns_reads_and_writes(p: Any) -> None:
@@ -276,7 +276,7 @@ raise ValueError("main")
     assert done.stderr.endswith("ValueError: main\n")
 
 
-# ------------------------------------------------------------------------------------------------ channels
+# ---------------------------------------------------------------------------------------- channels
 
 
 def test_a_process_that_returns_gives_up_nothing(p: Any) -> None:
@@ -443,7 +443,7 @@ def test_names_signs_and_multiples_of_channels(p: Any) -> None:
     assert p.Channel().name.startswith("test_compat_pycsp.py:")
 
 
-# ------------------------------------------------------------------------------------------------ the rest
+# ---------------------------------------------------------------------------------------- the rest
 
 
 def test_io_returns_and_raises(p: Any) -> None:

@@ -1,4 +1,5 @@
-"""weft.compat.pycsp: channels that are found by their address, in another program (what pycsp's remotetest does, in our words)."""
+"""weft.compat.pycsp: channels that are found by their address, in another program (what pycsp's
+remotetest does, in our words)."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def test_a_choice_with_ends_of_another_program(p: Any) -> None:
 
 
 def test_ends_are_counted_where_the_channel_lives(p: Any) -> None:
-    """Two writers here: the second retirement is the last; and an end may be made when there is none left."""
+    """Two writers here: the second retirement is the last; and an end may be made when there is
+    none left."""
     with Other() as other:
         inp = p.Channel("in", connect=other.address)
         again = p.Channel("in", connect=other.address)

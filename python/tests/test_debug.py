@@ -1,4 +1,5 @@
-"""Rules 9.2 and 14.5: the debug mode tells those who change what they have sent, and nobody else."""
+"""Rules 9.2 and 14.5: the debug mode tells those who change what they have sent, and nobody
+else."""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
 
 
 def test_before_the_reader_has_gone_on(changes: list[Changed]) -> None:
-    """Rule 9.2: the reader waited, so the write is done at once; the writer changes the object before its next
-    operation."""
+    """Rule 9.2: the reader waited, so the write is done at once; the writer changes the object
+    before its next operation."""
     c, other = Channel("c"), Channel("other", capacity=9)
 
     @process
@@ -128,7 +129,8 @@ print(changes[0].noticed)
 
 
 def test_long_after() -> None:
-    """Rule 14.5: the receiver has it; only the sender ran. (In a program of its own: it must be the only thread.)"""
+    """Rule 14.5: the receiver has it; only the sender ran. (In a program of its own: it must be the
+    only thread.)"""
     done = subprocess.run(
         [sys.executable, "-c", LONG_AFTER], capture_output=True, text=True, timeout=280
     )

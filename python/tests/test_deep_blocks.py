@@ -1,7 +1,9 @@
-"""Rules 7.5, 15.2: the block of ordinary code waits from deeper in the stack than its greenlets were started from.
+"""Rules 7.5, 15.2: the block of ordinary code waits from deeper in the stack than its greenlets
+were started from.
 
-A greenlet that goes on lies where it began, over what the deeper code has on its stack; that is put back before the code goes
-on. So nothing that another may touch lies there: not the room for a value, nor who waits for a group.
+A greenlet that goes on lies where it began, over what the deeper code has on its stack; that is put
+back before the code goes on. So nothing that another may touch lies there: not the room for a
+value, nor who waits for a group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Rules 2.2, 3.1, 3.3, 12.2: an end that is dropped where nobody of Weft runs, while all who wait for that sleep."""
+"""Rules 2.2, 3.1, 3.3, 12.2: an end that is dropped where nobody of Weft runs, while all who wait
+for that sleep."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from weft.coroutines import Channel, process, run_async
 
 
 class Dropped:
-    """An end in a list, that goes when it is told to, by `where`; then a thread lives on until `over` is set."""
+    """An end in a list, that goes when it is told to, by `where`; then a thread lives on until
+    `over` is set."""
 
     def __init__(self, end):
         self.ends = [end]
@@ -53,7 +55,8 @@ class Dropped:
 
 
 def wait_until_asleep():
-    """Until the main thread waits in the kernel, and has done so since it was last looked at: not for the interpreter's lock."""
+    """Until the main thread waits in the kernel, and has done so since it was last looked at: not
+    for the interpreter's lock."""
     before = None
     while True:
         status = Path(f"/proc/self/task/{os.getpid()}/status").read_text(encoding="ascii")
@@ -66,7 +69,8 @@ def wait_until_asleep():
 
 @pytest.fixture(params=["in_a_thread", "in_a_handler", "in_a_thread_that_ends"])
 def dropping(request):
-    """Gives a function: dropping(end) is a Dropped whose thread runs, and is waited for at the end."""
+    """Gives a function: dropping(end) is a Dropped whose thread runs, and is waited for at the
+    end."""
     before = signal.getsignal(signal.SIGUSR1)
     made = []
 

@@ -1,4 +1,5 @@
-"""Ends of channels inside values that go to other OS processes, and come from there (rule 2.4, WIRE.md 7.4, 7.5).
+"""Ends of channels inside values that go to other OS processes, and come from there (rule 2.4,
+WIRE.md 7.4, 7.5).
 
 Everything here starts interpreters: some 0.2 s each.
 """
@@ -42,7 +43,8 @@ def offers_here(out: Any) -> list[int]:
 @pytest.mark.parametrize("offers", [away.offers, away.offers_async], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
-    """Whose channel it is; it is let go of with the process that got it, and so the channel ends."""
+    """Whose channel it is; it is let go of with the process that got it, and so the channel
+    ends."""
     c = Channel("c", capacity=capacity)
     assert Parallel(offers(c.writer()), writes_here(c.reader()))[0] == [0, 1, 2]
 
@@ -55,7 +57,8 @@ def test_an_end_goes_to_another() -> None:
 
 @pytest.mark.parametrize("offers", [offers_here, away.offers], ids=["here", "elsewhere"])
 def test_an_end_goes_on_through_others(offers: Any) -> None:
-    """Over two that do not look to a third; a home elsewhere has not heard of them yet (WIRE.md 7.4)."""
+    """Over two that do not look to a third; a home elsewhere has not heard of them yet (WIRE.md
+    7.4)."""
     a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
     results = Parallel(
         offers(a.writer()),
@@ -67,7 +70,8 @@ def test_an_end_goes_on_through_others(offers: Any) -> None:
 
 
 def test_requests_with_the_end_for_the_answer() -> None:
-    """Two clients and a server, each elsewhere; the ends lie deep in the values, and go with them."""
+    """Two clients and a server, each elsewhere; the ends lie deep in the values, and go with
+    them."""
     c = Channel("requests")
     with Hosts(3) as hosts:
         a, b, served = Parallel(
@@ -115,7 +119,8 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
 
 
 def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
-    """What it did not write comes back to it in Cancelled, and is an end: that is no failure of its own."""
+    """What it did not write comes back to it in Cancelled, and is an end: that is no failure of its
+    own."""
     c, ready = Channel("c"), Channel("ready")
 
     @th.process

@@ -1,4 +1,5 @@
-"""Rule 5.6 in Python: `ended="raise"`, what reports and traces say of a silent guard, and how Weft's own processes end."""
+"""Rule 5.6 in Python: `ended="raise"`, what reports and traces say of a silent guard, and how
+Weft's own processes end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in every kind of process, with timers, ends of
-processes and local channels beside them."""
+"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in every kind of
+process, with timers, ends of processes and local channels beside them."""
 
 from __future__ import annotations
 
@@ -207,7 +207,8 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
 
 @pytest.mark.parametrize("enough", [1, 7, 20, 50])
 def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6.4
-    """What it had taken and not handed on is one value at most; the rest is whole and in order, and the writers are told."""
+    """What it had taken and not handed on is one value at most; the rest is whole and in order, and
+    the writers are told."""
     a, b, out, kill = Channel("a"), Channel("b"), Channel("out"), Channel("kill")
     ended: dict[int, int] = {}
     got: list[int] = []

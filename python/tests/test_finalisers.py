@@ -1,6 +1,8 @@
-"""Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and what else the interpreter calls, where a process or a run begins or ends.
+"""Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and what else the interpreter calls, where a
+process or a run begins or ends.
 
-What such code opens there nobody would close: it is bad use, and the run goes on as if nothing had happened.
+What such code opens there nobody would close: it is bad use, and the run goes on as if nothing had
+happened.
 """
 
 from __future__ import annotations
@@ -113,7 +115,8 @@ def test_a_timeout_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.
 
 
 class Called:
-    """Acts when Python code of the package is called that has this name: between two steps of the extension."""
+    """Acts when Python code of the package is called that has this name: between two steps of the
+    extension."""
 
     def __init__(self, name, act):
         self.name, self.act, self.acted = name, act, False
@@ -127,7 +130,8 @@ class Called:
 @pytest.mark.parametrize("what", ["Group", "run", "spawn", "operation"])
 @pytest.mark.parametrize("how", ["run", "block"])
 def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
-    """Several failures are put together by Python code, when all processes have ended and the run has not."""
+    """Several failures are put together by Python code, when all processes have ended and the run
+    has not."""
     told: list = []
     entered = Group()
     b = Channel(capacity=1)
@@ -216,7 +220,8 @@ SITES = [
 def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     what, site
 ):  # rules 7.7, 11.1, 12.2
-    """Its code has returned: an operation that is begun would have nobody to go on, and its object may be going."""
+    """Its code has returned: an operation that is begun would have nobody to go on, and its object
+    may be going."""
     told: list = []
     c = Channel()
     kept = [c.writer()]

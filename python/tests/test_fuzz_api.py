@@ -1,4 +1,5 @@
-"""A slice of the fuzzer of the API (fuzz_api.py), by seeds that are always the same: no crash, no hang (rules 11.1, 12.1)."""
+"""A slice of the fuzzer of the API (fuzz_api.py), by seeds that are always the same: no crash, no
+hang (rules 11.1, 12.1)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ HANGS = re.compile(r"^FAILED: hang[^:]*: fuzz_api\.py --seed (\d+)", re.MULTILIN
     "backend", ["coroutines", "threads", "greenlets", "tasks", "guest", "plain"]
 )
 def test_nothing_crashes_or_hangs(backend: str) -> None:  # rules 11.1, 12.1
-    """A crash fails at once. A hang if it comes again in one of two more runs of its seed: a busy machine may hold a program up."""
+    """A crash fails at once. A hang if it comes again in one of two more runs of its seed: a busy
+    machine may hold a program up."""
     done = fuzz(backend, f"{SEEDS.start}:{SEEDS.stop}")
     told = done.stdout + done.stderr
     assert done.stdout.count("FAILED: ") == len(HANGS.findall(done.stdout)), told

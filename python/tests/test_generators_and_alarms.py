@@ -1,7 +1,9 @@
-"""Rules 6.1, 6.7, 7.5, 11.1: groups of ordinary code held by generators, closed in any order, while signal handlers raise.
+"""Rules 6.1, 6.7, 7.5, 11.1: groups of ordinary code held by generators, closed in any order, while
+signal handlers raise.
 
-A block is asked to end by a failure in its group, or by what a signal's handler raised while it waited; by nothing else, and
-once. So whatever came and went before, the next block raises `Cancelled` only if a process of a group failed that is open yet.
+A block is asked to end by a failure in its group, or by what a signal's handler raised while it
+waited; by nothing else, and once. So whatever came and went before, the next block raises
+`Cancelled` only if a process of a group failed that is open yet.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def nobody_asks():
     assert r.read() == 1
 
 
-# ------------------------------------------------------------------------------------------------ who asks a block
+# -------------------------------------------------------------------------------- who asks a block
 
 
 def test_a_block_within_one_that_has_met_its_request():  # rules 6.1, 7.5
@@ -162,7 +164,7 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
     ]  # it is told where there is nobody to raise it to
 
 
-# ------------------------------------------------------------------------------------------------ what a handler raises
+# --------------------------------------------------------------------------- what a handler raises
 
 
 def test_it_is_raised_where_the_block_waits():  # rule 6.7
@@ -246,7 +248,7 @@ def test_a_generator_is_closed_as_the_bell_rings():  # rules 6.7, 11.1
     del w, e
 
 
-# ------------------------------------------------------------------------------------------------ any order, anywhere
+# ----------------------------------------------------------------------------- any order, anywhere
 
 HEAD = """
 import gc, random, signal, sys, threading, warnings

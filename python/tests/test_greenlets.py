@@ -1,5 +1,5 @@
-"""Greenlet processes: what is theirs alone (a stack each, one scheduler), and networks of all kinds (section 15). What they have
-in common with the other backends is tested by the other files."""
+"""Greenlet processes: what is theirs alone (a stack each, one scheduler), and networks of all kinds
+(section 15). What they have in common with the other backends is tested by the other files."""
 
 from __future__ import annotations
 
@@ -203,7 +203,8 @@ def test_a_parked_greenlet_keeps_what_it_has_and_lets_go_of_it():
 
 
 def test_many_start_one_another():
-    """Greenlets that were started from within one another would lie one below the other on the stack."""
+    """Greenlets that were started from within one another would lie one below the other on the
+    stack."""
 
     @gr.process
     def starts(n):

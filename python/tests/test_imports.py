@@ -1,4 +1,5 @@
-"""What importing the package costs, in modules: less than asyncio does. (In time: python -X importtime -c "import weft.coroutines".)"""
+"""What importing the package costs, in modules: less than asyncio does. (In time: python -X
+importtime -c "import weft.coroutines".)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`@io`: a function that blocks, on a thread of the pool, while its caller alone waits (rule 7.9)."""
+"""`@io`: a function that blocks, on a thread of the pool, while its caller alone waits (rule
+7.9)."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 def empty_pool():
-    """Until the threads of the pool, all of which are idle, have ended. One that ends may take two of what it is told by, and may start
-    another for what is left."""
+    """Until the threads of the pool, all of which are idle, have ended. One that ends may take two
+    of what it is told by, and may start another for what is left."""
     while any(t.name == "weft io" for t in threading.enumerate()):
         if _io._waiting.empty():
             _io._waiting.put(None)
@@ -34,7 +35,8 @@ def empty_pool():
 
 @pytest.fixture(params=["coroutines", "greenlets"])
 def waits(request):
-    """What a process does with an io function, and how it is run: on the backends that use the pool."""
+    """What a process does with an io function, and how it is run: on the backends that use the
+    pool."""
 
     def run(function, *args, **how):
         if request.param == "coroutines":
@@ -280,7 +282,8 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
 
 @pytest.mark.parametrize("where", ["start", "run", "_waiting"])
 def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
-    """Rules 7.6, 7.9: what a signal's handler raises there ends the run, and the pool works as before, with its whole bound."""
+    """Rules 7.6, 7.9: what a signal's handler raises there ends the run, and the pool works as
+    before, with its whole bound."""
 
     class Stop(BaseException):
         pass

@@ -1,6 +1,8 @@
-"""Keywords are as the stubs say: each is taken by its name, others are refused by a TypeError; a SystemError is neither.
+"""Keywords are as the stubs say: each is taken by its name, others are refused by a TypeError; a
+SystemError is neither.
 
-What there is to call is read from the stubs (`*.pyi`), so that a new parameter is called too. It needs a value in makers().
+What there is to call is read from the stubs (`*.pyi`), so that a new parameter is called too. It
+needs a value in makers().
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What is left behind goes on to its end: groups that a process leaves open, runs that a thread leaves waiting (rules 7.6, 10.3)."""
+"""What is left behind goes on to its end: groups that a process leaves open, runs that a thread
+leaves waiting (rules 7.6, 10.3)."""
 
 from __future__ import annotations
 
@@ -173,7 +174,8 @@ def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
 
 
 def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
-    """Its writer cannot be cancelled: the run waits until somebody lets go of it, and has deadlocked."""
+    """Its writer cannot be cancelled: the run waits until somebody lets go of it, and has
+    deadlocked."""
     program = """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: kept.clear())

@@ -14,7 +14,7 @@ from parts import receive
 
 from weft.errors import BadUse, Cancelled
 
-# ---------------------------------------------------------------------------------------- what is ended, and when
+# ------------------------------------------------------------------------- what is ended, and when
 
 
 def test_every_operation_that_waits_is_ended(b):  # rule 7.12
@@ -128,7 +128,7 @@ def test_a_cleaning_up_may_wait(b):  # rule 7.12
     ] == ["cleaned"]
 
 
-# ---------------------------------------------------------------------------------------- scopes within scopes
+# ---------------------------------------------------------------------------- scopes within scopes
 
 
 def test_the_inner_one_expires_first(b):  # rule 7.12
@@ -184,7 +184,7 @@ def test_four_deep(b):  # rule 7.12
     assert alone(b, body) == ([0, 1, 2, 3], 4)
 
 
-# ---------------------------------------------------------------------------------------- cancelled from outside
+# -------------------------------------------------------------------------- cancelled from outside
 
 
 def test_a_cancellation_from_outside_passes(b):  # rule 7.12
@@ -274,7 +274,7 @@ def test_what_a_group_within_it_started_is_cancelled_and_waited_for(b):  # rule 
     assert log == [1, 2, 3]
 
 
-# ---------------------------------------------------------------------------------------- commits and requests taken back
+# ----------------------------------------------------------------- commits and requests taken back
 
 
 def test_a_value_that_committed_is_delivered_and_the_request_is_taken_back(b):  # rule 7.12
@@ -358,7 +358,7 @@ def test_without_a_limit_a_deadlock_is_one(b):  # rule 7.12
         b.run(b.process(body)(c.reader(), c.writer()))
 
 
-# ---------------------------------------------------------------------------------------- deadline, move_on_after, reschedule
+# ------------------------------------------------------------- deadline, move_on_after, reschedule
 
 
 def test_deadline(b):  # rule 7.12

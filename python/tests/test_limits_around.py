@@ -1,4 +1,5 @@
-"""Rule 7.12: timeouts around more than one process's operations: runs, groups, generators, ordinary code; and their bad use."""
+"""Rule 7.12: timeouts around more than one process's operations: runs, groups, generators, ordinary
+code; and their bad use."""
 
 from __future__ import annotations
 
@@ -104,7 +105,7 @@ def test_dropped_while_open(b):  # rule 7.12
     assert alone(b, body) == 9
 
 
-# ---------------------------------------------------------------------------------------- more than processes
+# ----------------------------------------------------------------------------- more than processes
 
 
 def test_an_io_call_is_waited_for_no_longer():  # rule 7.12

@@ -1,7 +1,9 @@
-"""Two channels, their ends and choices over them as a state machine: random steps, each compared with a small oracle.
+"""Two channels, their ends and choices over them as a state machine: random steps, each compared
+with a small oracle.
 
-Each operation is a thread process of its own. After every step the machine waits (for it, not for a time) until as many
-operations have ended as the oracle says, and then compares the outcomes, the lines and the buffers. Rules 1 to 6.
+Each operation is a thread process of its own. After every step the machine waits (for it, not for a
+time) until as many operations have ended as the oracle says, and then compares the outcomes, the
+lines and the buffers. Rules 1 to 6.
 """
 
 from __future__ import annotations
@@ -123,8 +125,9 @@ class ChannelMachine(RuleBasedStateMachine):
         return Retired if gone else None
 
     def over(self, party: Party) -> dict[int, type[ChannelEnd]]:
-        """The guards with whose end it is ready, and these ends (5.6): poison anywhere; the outputs, or without any the
-        inputs, once all of them have retired. A single operation is a choice of one. What fell silent stays so.
+        """The guards with whose end it is ready, and these ends (5.6): poison anywhere; the
+        outputs, or without any the inputs, once all of them have retired. A single operation is a
+        choice of one. What fell silent stays so.
         """
         guards = party.guards
         ends = [Retired if i in party.silent else self.ended_for(g) for i, g in enumerate(guards)]

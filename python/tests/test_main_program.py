@@ -1,6 +1,8 @@
-"""Rules 7.5 and 15.2: in ordinary code the block of a Group is a process, and runs the group's coroutines and greenlets as it waits.
+"""Rules 7.5 and 15.2: in ordinary code the block of a Group is a process, and runs the group's
+coroutines and greenlets as it waits.
 
-The scenarios of every rule run in such a block too (conformance/tests/test_scenarios.py); here is what is of it alone.
+The scenarios of every rule run in such a block too (conformance/tests/test_scenarios.py); here is
+what is of it alone.
 """
 
 from __future__ import annotations
@@ -318,7 +320,8 @@ def test_the_blocks_context_variables_are_its_own():
 
 
 def test_the_block_may_wait_in_greenlets_of_the_programs_own():
-    """Each time another greenlet is the hub: those that were parked under one return to the one of now."""
+    """Each time another greenlet is the hub: those that were parked under one return to the one of
+    now."""
     a, b = gr.Channel("a"), gr.Channel("b")
     w, r = a.writer(), b.reader()
 
@@ -485,7 +488,8 @@ with Group() as g:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_random_network_around_the_block_loses_nothing(seed):
-    """Chains of all kinds, with and without buffers; the block feeds and drains them by reads, writes and selects."""
+    """Chains of all kinds, with and without buffers; the block feeds and drains them by reads,
+    writes and selects."""
     print("seed", seed)
     dice = random.Random(seed)
     chains = []

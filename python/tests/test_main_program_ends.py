@@ -1,4 +1,5 @@
-"""Rule 7.5: how the block of a Group in ordinary code ends: by failures, cancellation, deadlock, the end of a channel, Ctrl-C."""
+"""Rule 7.5: how the block of a Group in ordinary code ends: by failures, cancellation, deadlock,
+the end of a channel, Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Thousands of thread processes: they do not all ask for the interpreter lock at once (python/native/door.hpp).
+"""Thousands of thread processes: they do not all ask for the interpreter lock at once
+(python/native/door.hpp).
 
-Counted are the times that a thread gave up its CPU of its own accord. Without the door each waiter for the lock does so every 5 ms:
-some 500 times a thread in these programs, and more the slower the machine; with it less than ten.
+Counted are the times that a thread gave up its CPU of its own accord. Without the door each waiter
+for the lock does so every 5 ms: some 500 times a thread in these programs, and more the slower the
+machine; with it less than ten.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ with Group() as g:
 
 
 def test_a_program_that_ends_while_threads_stand_in_the_door() -> None:  # rule 7.6
-    """A daemon's network is cut off where it is, quietly: the interpreter lets nobody have the lock any more."""
+    """A daemon's network is cut off where it is, quietly: the interpreter lets nobody have the lock
+    any more."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """

@@ -1,4 +1,5 @@
-"""Rules 10.2, 11.1 and 11.2: mistakes that users make, and what they are told. Each line says what to write in its place."""
+"""Rules 10.2, 11.1 and 11.2: mistakes that users make, and what they are told. Each line says what
+to write in its place."""
 
 from __future__ import annotations
 

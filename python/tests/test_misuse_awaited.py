@@ -1,4 +1,5 @@
-"""Rule 11.1 (Python): an operation that is awaited is its awaiter's: whoever else awaits, sends, throws or closes is refused."""
+"""Rule 11.1 (Python): an operation that is awaited is its awaiter's: whoever else awaits, sends,
+throws or closes is refused."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ async def release(p: Place, how: str) -> None:
 
 
 def network(kind: str, attack):
-    """One process awaits the operation, another attacks it and then lets it go on. What each came to."""
+    """One process awaits the operation, another attacks it and then lets it go on. What each came
+    to."""
     make, how, expected = KINDS[kind]
     p = Place()
     came: dict[str, object] = {}
@@ -169,7 +171,7 @@ def test_it_is_over(kind):  # rule 11.1
     run(main(), clock="virtual")
 
 
-# ------------------------------------------------------------------------------------------------ by a coroutine that awaits it
+# ------------------------------------------------------------------- by a coroutine that awaits it
 
 
 @pytest.mark.parametrize("how", ["send", "throw", "close"])
@@ -221,7 +223,7 @@ def test_a_coroutine_that_another_task_drives(play: Runner, how):  # rules 11.1,
     play(main())
 
 
-# ------------------------------------------------------------------------------------------------ other doors
+# ------------------------------------------------------------------------------------- other doors
 
 
 def test_an_extended_read_is_entered_once(play: Runner):  # rules 1.6, 11.1

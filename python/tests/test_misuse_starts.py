@@ -1,4 +1,5 @@
-"""Rules 2.3, 6.5, 7.6 and 11.1 (Python): processes that were cancelled at their start have ended; groups are left in order."""
+"""Rules 2.3, 6.5, 7.6 and 11.1 (Python): processes that were cancelled at their start have ended;
+groups are left in order."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ async def fails():
 
 
 def has_ended(late, writer):
-    """As never run: it is done, has let go of its reader, and is safe to cancel and to be started in vain."""
+    """As never run: it is done, has let go of its reader, and is safe to cancel and to be started
+    in vain."""
     assert late.done
     assert late.result is None
     with pytest.raises(Retired):
@@ -124,7 +126,7 @@ def test_a_parallel_that_nobody_awaits(kind):  # rules 2.3, 11.1
     has_ended(late, w)
 
 
-# ------------------------------------------------------------------------------------------------ groups
+# ------------------------------------------------------------------------------------------ groups
 
 
 @coroutines.process

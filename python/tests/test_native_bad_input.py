@@ -206,7 +206,8 @@ DECLARATIONS = [
 
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
-    """One library for all of them: the declaration is chosen when it is loaded, by the environment."""
+    """One library for all of them: the declaration is chosen when it is loaded, by the
+    environment."""
     folder = tmp_path_factory.mktemp("declared")
     cases = "".join(
         f'  if (which == {n}) component.process<&f>("f"){text};\n'

@@ -1,4 +1,5 @@
-"""`weft build` and weft_add_component, as whoever has only the pages meets them: what they print, and what they say of mistakes."""
+"""`weft build` and weft_add_component, as whoever has only the pages meets them: what they print,
+and what they say of mistakes."""
 
 from __future__ import annotations
 
@@ -141,7 +142,8 @@ def test_help_names_the_options_and_the_cache(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
 def test_weft_add_component_with_a_debug_build(folder: Path) -> None:
-    """The CMake function of the installed package; a Debug build says where an exception was thrown."""
+    """The CMake function of the installed package; a Debug build says where an exception was
+    thrown."""
     (folder / "filter.cpp").write_text(
         FILTER.replace("out.write(x / by)", 'throw std::runtime_error("no")')
     )

@@ -416,7 +416,8 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
 
 
 def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
-    """Tasks that are no processes: they are told, and cancelled, while components write without the lock."""
+    """Tasks that are no processes: they are told, and cancelled, while components write without the
+    lock."""
 
     async def main(n):
         a, c, d = (coroutines.Channel(name) for name in "acd")

@@ -1,4 +1,5 @@
-"""Debug builds of native components: one stack of Python and C++ when one throws, and gdb at work (python/docs/native-debugging.md)."""
+"""Debug builds of native components: one stack of Python and C++ when one throws, and gdb at work
+(python/docs/native-debugging.md)."""
 
 from __future__ import annotations
 
@@ -143,7 +144,8 @@ run(source(-a), throws.halves(+a, -b), collect(+b))
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb")
 def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
-    """A breakpoint in the component, a step into what it calls and out, its variables, the threads' names; then Python has the value."""
+    """A breakpoint in the component, a step into what it calls and out, its variables, the threads'
+    names; then Python has the value."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     commands = [

@@ -1,5 +1,5 @@
-"""Rule 16.7: what a component may not do at channels that have ends in other OS processes is bad use, which names the channel; the
-component may go on, and so may all others."""
+"""Rule 16.7: what a component may not do at channels that have ends in other OS processes is bad
+use, which names the channel; the component may go on, and so may all others."""
 
 from __future__ import annotations
 
@@ -185,7 +185,8 @@ def test_a_read_on_the_pool_of_a_channel_that_came_from_elsewhere(host: Any) -> 
 
 
 def test_a_channel_gets_ends_elsewhere_while_the_pool_waits_there(host: Any) -> None:
-    """Rules 16.7, 16.10: the read that waits gets its value; the next operation there is refused."""
+    """Rules 16.7, 16.10: the read that waits gets its value; the next operation there is
+    refused."""
     a, c, ready = Channel("a"), Channel("c"), Channel("ready")
     w = a.writer()
     seen: list[int] = []

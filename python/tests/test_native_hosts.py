@@ -1,4 +1,5 @@
-"""Processes of native components in OS processes, and native channels with ends there (rules 16.7, 16.8).
+"""Processes of native components in OS processes, and native channels with ends there (rules 16.7,
+16.8).
 
 Nearly everything here starts interpreters: some 0.2 s each.
 """
@@ -245,7 +246,8 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
 def test_a_channel_is_wired_while_components_are_busy_there(
     host: Any, capacity: int, when: int
 ) -> None:
-    """They are in operations without the interpreter's lock; nothing is lost or overtaken (rules 1.2, 1.5, 16.7)."""
+    """They are in operations without the interpreter's lock; nothing is lost or overtaken (rules
+    1.2, 1.5, 16.7)."""
     a, b, c = Channel("a"), Channel("b", capacity=capacity), Channel("c")
     f = basics()
     more = b.writer()
@@ -411,7 +413,8 @@ def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, capl
 def test_a_crash_is_contained(
     crashing: Any, how: str, number: int | None, status: int | None, on: str
 ) -> None:
-    """Rule 16.8: the peers get what was written and PeerDied, who made it ProcessDied; another network goes on, and the next call."""
+    """Rule 16.8: the peers get what was written and PeerDied, who made it ProcessDied; another
+    network goes on, and the next call."""
     a, c = Channel("a"), Channel("c")
     with Hosts(1) as hosts:
         where: Any = "process" if on == "process" else hosts

@@ -1,4 +1,5 @@
-"""Rules 1 to 10 hold where processes of components are mixed with all others (rule 16.1). What is random prints its seed."""
+"""Rules 1 to 10 hold where processes of components are mixed with all others (rule 16.1). What is
+random prints its seed."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_nothing_is_lost_or_overtaken_in_a_chain(seed):  # rules 1.2, 1.5, 3.5, 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_value_goes_one_way_where_chains_share_channels(seed):  # rules 1.3, 5.4, 16.1
-    """Several writers and readers of every kind at two channels; what comes out is what went in, each once."""
+    """Several writers and readers of every kind at two channels; what comes out is what went in,
+    each once."""
     choose = random.Random(seed)
     a, b = channel(choose, "a"), channel(choose, "b")
     workers = [choose.choice(kinds()) for _ in range(choose.randint(1, 4))] + [basics().ints]
@@ -188,7 +190,8 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """Nobody reads any more at last: every writer is told, of whichever kind, and what was read was written once."""
+    """Nobody reads any more at last: every writer is told, of whichever kind, and what was read was
+    written once."""
     choose = random.Random(seed)
     c, got = channel(choose, "c"), []
 
@@ -245,7 +248,8 @@ def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_server_of_computed_values_among_clients(seed):  # rules 5.2, 5.8, 16.1
-    """Whatever is read is the sum of what was written until then: sums only grow, and the last is all."""
+    """Whatever is read is the sum of what was written until then: sums only grow, and the last is
+    all."""
     choose = random.Random(seed)
     a, c = channel(choose, "a"), co.Channel("c")
     clients = choose.randint(1, 3)

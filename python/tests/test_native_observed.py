@@ -499,7 +499,8 @@ def test_observing_changes_no_outcome(observer: str, seed: int, tmp_path: Path) 
     assert got[-1] == list(range(40))
     if observer in ("trace", "all"):
         summary = _trace.summarise(_trace.read(tmp_path / "t")[0])
-        # each stage writes what it reads; the last channel's reader and the first one's writer are Python's
+        # each stage writes what it reads; the last channel's reader and the first one's writer are
+        # Python's
         counts = {row.name: row.operations for row in summary.channels}
         assert counts == {f"c{i}": 80 for i in range(n + 1)}
         assert summary.unfinished == []

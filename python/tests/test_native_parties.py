@@ -1,4 +1,5 @@
-"""Rules 1.6, 5.8, 8 and 16.1: barriers, extended reads and computed outputs of native components."""
+"""Rules 1.6, 5.8, 8 and 16.1: barriers, extended reads and computed outputs of native
+components."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ def test_a_writer_waits_for_the_block_of_a_component(b):  # rule 1.6
             order.append(f"during {n}")
 
     b.run(b.process(writes)(-a), parties().extends(+a, -c), b.process(reads)(+c))
-    # The reader of `during` has it before the block ends; whoever runs first after that appends first. So only within one n.
+    # The reader of `during` has it before the block ends; whoever runs first after that appends
+    # first. So only within one n.
     assert sorted(order) == sorted(f"{w} {n}" for w in ("wrote", "during") for n in range(3))
     assert all(order.index(f"wrote {n}") < order.index(f"during {n + 1}") for n in range(2))
 

@@ -1,4 +1,5 @@
-"""Rule 16.10: coroutines of components on the pool, a few native threads that many share, beside processes of every other kind."""
+"""Rule 16.10: coroutines of components on the pool, a few native threads that many share, beside
+processes of every other kind."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def test_an_array_that_was_not_written_is_there_yet(on):  # rules 3.2, 5.1
 
 
 def test_a_thousand_on_a_few_threads():
-    """A chain of 1,000; in the middle of it one counts the program's threads, while all the others wait."""
+    """A chain of 1,000; in the middle of it one counts the program's threads, while all the others
+    wait."""
     n = 1000
     cs = channels(n + 1)
     go, count = channels(2)
@@ -165,7 +167,8 @@ def test_the_pool_goes_with_its_processes():
 
 
 def test_processes_that_are_started_one_after_another():
-    """The pool's threads end with their last process, in the middle of a run; the next process has another."""
+    """The pool's threads end with their last process, in the middle of a run; the next process has
+    another."""
 
     @co.process
     async def main():
@@ -222,7 +225,8 @@ def test_tasks_of_asyncio_at_its_channels():
 
 
 def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
-    """It computes until Python has made a file, which it could not if it had to wait for the interpreter's lock."""
+    """It computes until Python has made a file, which it could not if it had to wait for the
+    interpreter's lock."""
     (c,) = channels(1)
     path = tmp_path / "there"
 
@@ -431,7 +435,8 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 8.5
-    """Chains at work, on every kind of thread, are cancelled at some moment: by a failure, by poison, by a limit."""
+    """Chains at work, on every kind of thread, are cancelled at some moment: by a failure, by
+    poison, by a limit."""
     choose = random.Random(seed)
     kinds = [co_echo, th_echo, basics().ints, *[tasks().ints] * 4]
     how = choose.choice(["fail", "poison", "limit"])

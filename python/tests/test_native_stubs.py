@@ -1,4 +1,5 @@
-"""Stub files of components, and help(): what a component declares, as tools of Python's see it (rule 16.1)."""
+"""Stub files of components, and help(): what a component declares, as tools of Python's see it
+(rule 16.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rule 14: the watchdog, measurements, and what holds for every observer. See also test_stuck, test_trace, test_debug."""
+"""Rule 14: the watchdog, measurements, and what holds for every observer. See also test_stuck,
+test_trace, test_debug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What runs in an OS process of weft.processes behaves as it would here: options, output, forks (rule 15.1). Each starts an interpreter."""
+"""What runs in an OS process of weft.processes behaves as it would here: options, output, forks
+(rule 15.1). Each starts an interpreter."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def drops(inp: Any) -> None:
 
 
 def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) -> None:
-    """At the parent's levels and handlers; a record goes although it has what cannot be pickled, or is very long."""
+    """At the parent's levels and handlers; a record goes although it has what cannot be pickled, or
+    is very long."""
     c = Channel("c")
     with caplog.at_level(logging.INFO, "of.the"), pytest.warns(away.Wrong, match="of its own") as w:
         Parallel(away.logs_and_warns(c.writer()), drops(c.reader()))
@@ -303,7 +305,8 @@ def heard() -> Iterator[_said.Heard]:
 
 
 def test_a_handler_runs_under_no_lock(heard: _said.Heard) -> None:
-    """Rule 12.1: while one waits for another thread, that asks for the last that was said, and takes what comes."""
+    """Rule 12.1: while one waits for another thread, that asks for the last that was said, and
+    takes what comes."""
     got: list[Any] = []
 
     def asks(text: str) -> None:

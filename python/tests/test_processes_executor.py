@@ -1,4 +1,5 @@
-"""weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: what both do alike, and what is its own."""
+"""weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: what both do alike, and
+what is its own."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ POOLS = [Executor, cf.ProcessPoolExecutor]
 
 
 def ours() -> set[int]:
-    """The numbers of the OS processes that Weft has started; multiprocessing keeps some of its own."""
+    """The numbers of the OS processes that Weft has started; multiprocessing keeps some of its
+    own."""
     mine = set()
     for pid in children():
         with contextlib.suppress(OSError):
@@ -163,7 +165,8 @@ def test_after_shutdown_nothing_more_as_there() -> None:
 
 
 def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
-    """ProcessPoolExecutor's futures are not told of it by shutdown(); and a second shutdown() takes it back there."""
+    """ProcessPoolExecutor's futures are not told of it by shutdown(); and a second shutdown() takes
+    it back there."""
     path = tmp_path / "go"
     os.mkfifo(path)
     e = Executor(1)
@@ -255,7 +258,8 @@ def test_many_threads_submit(pool: Executor) -> None:
 
 
 class Reduced:
-    """An initializer's argument: what is called as an OS process is begun, on the thread that submits."""
+    """An initializer's argument: what is called as an OS process is begun, on the thread that
+    submits."""
 
     def __init__(self, begins: Any) -> None:
         self.begins = begins

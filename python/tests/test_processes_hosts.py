@@ -1,4 +1,5 @@
-"""weft.processes.Hosts: OS processes that stay and run many processes; where a process runs (rules 6.1, 7.1, 11.1, 15.3)."""
+"""weft.processes.Hosts: OS processes that stay and run many processes; where a process runs (rules
+6.1, 7.1, 11.1, 15.3)."""
 
 from __future__ import annotations
 
@@ -245,7 +246,8 @@ FORKS = """
 
 
 def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
-    """The child is refused with what to use instead, leaves their blocks, and ends; the parent's go on."""
+    """The child is refused with what to use instead, leaves their blocks, and ends; the parent's go
+    on."""
     done = program(tmp_path, FORKS)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -296,7 +298,8 @@ class Asks:
 
 
 def test_a_host_is_started_under_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 12.1: what it is started with asks the hosts, and closes them; then the call is refused, and nobody is left."""
+    """Rule 12.1: what it is started with asks the hosts, and closes them; then the call is refused,
+    and nobody is left."""
     asked: list[Any] = []
     with Hosts(2, initializer=away.remember, initargs=(Asks(),), backoff=0) as hosts:
         pids = hosts.pids
@@ -372,7 +375,8 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_weft_run_on_processes(tmp_path: Path) -> None:
-    """A program that awaits, and a module beside it that does: as on threads, each process in its own interpreter."""
+    """A program that awaits, and a module beside it that does: as on threads, each process in its
+    own interpreter."""
     (tmp_path / "helper.py").write_text(
         "async def add(inp):\n    return sum([v async for v in inp])\n", encoding="utf-8"
     )

@@ -1,8 +1,10 @@
-"""Hosts that are killed at any moment: nothing hangs, nothing is left, and only what the rules allow is lost (rules 4.5, 6.4; WIRE.md 8).
+"""Hosts that are killed at any moment: nothing hangs, nothing is left, and only what the rules
+allow is lost (rules 4.5, 6.4; WIRE.md 8).
 
-They are killed between two writes of a pipeline, while they start, in a choice of inputs and of outputs, with large values in hand, in the
-block of an extended read, as they make a value that was taken, with ends of channels in their hands, under a supervisor, and in an Executor.
-WEFT_KILLS=n: so many kills; else a slice.
+They are killed between two writes of a pipeline, while they start, in a choice of inputs and of
+outputs, with large values in hand, in the block of an extended read, as they make a value that was
+taken, with ends of channels in their hands, under a supervisor, and in an Executor. WEFT_KILLS=n:
+so many kills; else a slice.
 """
 
 from __future__ import annotations
@@ -133,7 +135,8 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random) -> None:
-    """The worker gives each value to one of two readers: none is lost or doubled, and each has them in order."""
+    """The worker gives each value to one of two readers: none is lost or doubled, and each has them
+    in order."""
     a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=capacity(pick))
     first: list[int] = []
     second: list[int] = []
@@ -214,7 +217,8 @@ def answering(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def sends_lines(out: Any, when: int, pid: int) -> None:
-    """Reader ends, through which a value comes for whoever gets one; who does not get it lets it die."""
+    """Reader ends, through which a value comes for whoever gets one; who does not get it lets it
+    die."""
     with th.Group() as lines:
         try:
             for i in range(VALUES):
@@ -235,7 +239,8 @@ def puts(out: Any, value: int) -> None:
 
 @th.process
 def reads_lines(inp: Any, got: list[int]) -> None:
-    """The value that comes through each end that comes. One that came from a program that has died may be dead."""
+    """The value that comes through each end that comes. One that came from a program that has died
+    may be dead."""
     try:
         while True:
             end = inp.read()
@@ -320,7 +325,8 @@ def one(hosts: Hosts, pick: random.Random) -> None:
 
 
 def starting(pick: random.Random) -> None:
-    """Killed some time after it has begun: it may not have heard of its call, or be in it, or be done."""
+    """Killed some time after it has begun: it may not have heard of its call, or be in it, or be
+    done."""
     c = Channel("c")
     got: list[int] = []
     with Hosts(1) as hosts:
@@ -339,7 +345,8 @@ def starting(pick: random.Random) -> None:
 
 
 def executing(pick: random.Random, path: str) -> None:
-    """One of its processes is killed while calls wait, run and are done: each is right or says that the pool is broken."""
+    """One of its processes is killed while calls wait, run and are done: each is right or says that
+    the pool is broken."""
     with Executor(2) as pool:
         pids = [pool.submit(os.getpid).result()]
         calls = [pool.submit(away_kills.square, i) for i in range(200)]
@@ -380,7 +387,8 @@ class Counts:
             self.first,
             now,
         )
-        # The share of a killed program is never given back, but a maker keeps no more than 16 segments, and a receiver 16 of others (wire 9.2).
+        # The share of a killed program is never given back, but a maker keeps no more than 16
+        # segments, and a receiver 16 of others (wire 9.2).
         assert max(descriptors()[0], segments()) <= 2 * 16 + SEGMENTS_OF_LINKS
 
 

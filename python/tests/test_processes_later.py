@@ -1,4 +1,5 @@
-"""Outputs whose value is made after the commit, at ends in other OS processes (rule 5.8; WIRE.md 4.8)."""
+"""Outputs whose value is made after the commit, at ends in other OS processes (rule 5.8; WIRE.md
+4.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What carries the channels of weft.processes: shared memory where there is some, else sockets (WIRE.md 12.4, 7.5)."""
+"""What carries the channels of weft.processes: shared memory where there is some, else sockets
+(WIRE.md 12.4, 7.5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Ordinary code at ends of channels of another OS process: threads that are no processes, tasks of asyncio, the main program.
+"""Ordinary code at ends of channels of another OS process: threads that are no processes, tasks of
+asyncio, the main program.
 
-Rule 6.6 and WIRE.md 15: who is no process asks its end's home as a process does, and waits. Each test starts interpreters.
+Rule 6.6 and WIRE.md 15: who is no process asks its end's home as a process does, and waits. Each
+test starts interpreters.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def test_poison_to_and_from_ordinary_code_there(how: str) -> None:  # rule 4
 
 
 def test_the_main_program_at_an_end_that_came_from_another() -> None:
-    """It is ordinary code, the block of a group (rule 7.5), and the channel's home is the OS process."""
+    """It is ordinary code, the block of a group (rule 7.5), and the channel's home is the OS
+    process."""
     c, told = Channel("c"), Channel("told")
     reader, answer = c.reader(), told.reader()
     with th.Group() as group:

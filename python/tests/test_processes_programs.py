@@ -1,4 +1,5 @@
-"""Programs that start processes of the operating system: how they are started, what a child has of its parent, its output and its end.
+"""Programs that start processes of the operating system: how they are started, what a child has of
+its parent, its output and its end.
 
 Everything here starts interpreters: some 0.2 s each.
 """
@@ -89,7 +90,8 @@ def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> Non
 
 
 def test_a_module_that_starts_os_processes_when_it_is_imported(tmp_path: Path) -> None:
-    """Its functions cannot go to one: each would import it, and so start more of them, without end."""
+    """Its functions cannot go to one: each would import it, and so start more of them, without
+    end."""
     (tmp_path / "beside.py").write_text(
         HELLO.replace(
             "c = Channel",

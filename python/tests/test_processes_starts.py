@@ -1,4 +1,5 @@
-"""How OS processes of weft.processes begin: by a server, by a fork, in a frozen program (rule 15.1). Everything starts interpreters."""
+"""How OS processes of weft.processes begin: by a server, by a fork, in a frozen program (rule
+15.1). Everything starts interpreters."""
 
 from __future__ import annotations
 
@@ -130,14 +131,16 @@ FORKED = """
 
 
 def test_by_a_fork(tmp_path: Path) -> None:
-    """What is in memory is there; nothing is printed twice, and nobody runs the rest of the program."""
+    """What is in memory is there; nothing is printed twice, and nobody runs the rest of the
+    program."""
     done = program(tmp_path, FORKED)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["before", "looked", "after"]
 
 
 def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
-    """The others do not keep its sockets open. Another fork is refused, for there are threads now."""
+    """The others do not keep its sockets open. Another fork is refused, for there are threads
+    now."""
     text = """
         import os, signal
         from weft.processes import BadUse, Hosts, ProcessDied, process, run
@@ -202,7 +205,8 @@ FROZEN = """
 
 @pytest.mark.parametrize("support", [True, False])
 def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
-    """Its executable is the program; in a child that goes into freeze_support(). Without that it says so."""
+    """Its executable is the program; in a child that goes into freeze_support(). Without that it
+    says so."""
     executable = tmp_path / "frozen"
     executable.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/program.py "$@"\n')
     executable.chmod(executable.stat().st_mode | stat.S_IXUSR)

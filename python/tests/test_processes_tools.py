@@ -1,4 +1,5 @@
-"""Tools that look at a program see its OS processes of weft.processes too: coverage, pytest's capfd and xdist, a notebook (rule 15.1).
+"""Tools that look at a program see its OS processes of weft.processes too: coverage, pytest's capfd
+and xdist, a notebook (rule 15.1).
 
 Each starts programs.
 """
@@ -128,7 +129,8 @@ def test_faulthandler_of_the_program_is_its_own(tmp_path: Path) -> None:
 
 
 def test_a_notebook(tmp_path: Path) -> None:
-    """Cells define processes and run them; what a child prints and how it failed are in the cell's output."""
+    """Cells define processes and run them; what a child prints and how it failed are in the cell's
+    output."""
     cells = [
         "from weft.processes import Channel, Hosts, Parallel, process, run_async\nfactor = 7",
         "@process\ndef worker(inp):\n    print('from the child')\n    return factor * inp.read()\n\n"

@@ -1,6 +1,8 @@
-"""weft.processes in a program that nobody can import: an interactive interpreter, `python -c`, the standard input (rule 15.3).
+"""weft.processes in a program that nobody can import: an interactive interpreter, `python -c`, the
+standard input (rule 15.3).
 
-What such a main module defines goes to other OS processes by value, by cloudpickle; without it, the error says so.
+What such a main module defines goes to other OS processes by value, by cloudpickle; without it, the
+error says so.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ BLOCKED = "import sys; sys.modules['cloudpickle'] = None\n"
 
 
 def typed(how: str, text: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program that is in no file. At an interactive interpreter each part between empty lines is one statement."""
+    """Runs a program that is in no file. At an interactive interpreter each part between empty
+    lines is one statement."""
     text = textwrap.dedent(text)
     given = {"-c": ["-c", text], "-": ["-"], "-i": ["-i", "-q"]}[how]
     return subprocess.run(

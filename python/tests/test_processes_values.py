@@ -1,4 +1,5 @@
-"""Values of any length between OS processes: pickle 5, arrays in slots of shared memory (rules 1.1, 6.2, 9.1, 11.2)."""
+"""Values of any length between OS processes: pickle 5, arrays in slots of shared memory (rules 1.1,
+6.2, 9.1, 11.2)."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def test_what_is_kept_is_not_written_over() -> None:
 
 
 def test_more_values_wait_than_descriptors_are_taken_for() -> None:
-    """Beyond 200 open slots values are held as bytes; in a buffer at the home, and from there on to another process."""
+    """Beyond 200 open slots values are held as bytes; in a buffer at the home, and from there on to
+    another process."""
     c = Channel("c", capacity=300)
     before = descriptors()
     full: list[int] = []

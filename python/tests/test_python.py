@@ -1,4 +1,5 @@
-"""What is Python's: warnings, memory, signals, the end of the interpreter, forks, contexts, types."""
+"""What is Python's: warnings, memory, signals, the end of the interpreter, forks, contexts,
+types."""
 
 from __future__ import annotations
 
@@ -194,7 +195,8 @@ async def _raises(b):
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="coroutines are left to themselves"
 )
 def test_the_collector_is_told_of_a_process_and_nothing_else():
-    """Not of a channel without a buffer, nor of its ends, nor of the coroutine before it is started: no cycle needs them."""
+    """Not of a channel without a buffer, nor of its ends, nor of the coroutine before it is
+    started: no cycle needs them."""
 
     @coroutines.process
     async def idle(r, w):
@@ -219,8 +221,8 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     ref = weakref.ref(thing)
     thing.others = [thing]
     thing.others.append(b.process(one)(c.writer(), thing.others))
-    # Without an interpreter lock the coroutine is tracked by itself, and may be the first to say so; what was recorded then holds it, and
-    # it the process, which says so when it goes.
+    # Without an interpreter lock the coroutine is tracked by itself, and may be the first to say
+    # so; what was recorded then holds it, and it the process, which says so when it goes.
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         del thing

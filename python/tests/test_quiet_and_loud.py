@@ -1,4 +1,5 @@
-"""Rules 3.5, 4.3, 6.5, 7.1: which ends are quiet, and what a run of exactly one process raises. On every backend, and as a guest."""
+"""Rules 3.5, 4.3, 6.5, 7.1: which ends are quiet, and what a run of exactly one process raises. On
+every backend, and as a guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What must hold when things go wrong: interrupts at every operation, shutdown, leaks, forks, finalisers.
+"""What must hold when things go wrong: interrupts at every operation, shutdown, leaks, forks,
+finalisers.
 
 Rules 2.3, 6, 7.6, 11.2, 12.
 """
@@ -44,7 +45,8 @@ class Stop(KeyboardInterrupt):
 
 
 def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]]:
-    """A network with every kind of operation; `tick` is called before each of them. Processes and channels."""
+    """A network with every kind of operation; `tick` is called before each of them. Processes and
+    channels."""
     c, d, e = b.weft.Channel("c"), b.weft.Channel("d", capacity=1), b.weft.Channel("e")
     barrier = b.weft.Barrier(2)
 
@@ -128,7 +130,8 @@ def test_an_exception_before_any_operation(b: Backend) -> None:
 
 
 def test_ctrl_c_at_any_event() -> None:
-    """Rules 6, 7.6: the signal comes within the k-th event of the network (start, begin, park, commit, end), for all k."""
+    """Rules 6, 7.6: the signal comes within the k-th event of the network (start, begin, park,
+    commit, end), for all k."""
     b = Backend("coroutines")
     events = 0
 
@@ -400,8 +403,9 @@ def test_what_was_sent_is_released(b: Backend) -> None:
 
 
 def test_finalisers_that_retire_and_operate(b: Backend) -> None:
-    """Rules 12.1, 12.2: values whose finalisers retire an end and use channels, dropped by a buffer, by poison, and by
-    the last reader's going: all of which happen under a channel's lock."""
+    """Rules 12.1, 12.2: values whose finalisers retire an end and use channels, dropped by a
+    buffer, by poison, and by the last reader's going: all of which happen under a channel's
+    lock."""
     told: list[Any] = []
     other = b.weft.Channel("other", capacity=100)
     keep = other.reader(), other.writer()

@@ -14,10 +14,11 @@ from children import child, until_asleep
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
-# The moment that matters, between the main thread's last look for signals and its sleep, made to happen for certain: a handler written
-# in C (so that no bytecode looks for signals after it) raises the next signal, one of a lower number, which the look that is under way
-# has passed already. USR2 is seen by the sleeper; its handler raises USR1, seen in the look before the next sleep, whose handler raises
-# the last one: that one comes after the look.
+# The moment that matters, between the main thread's last look for signals and its sleep, made to
+# happen for certain: a handler written in C (so that no bytecode looks for signals after it) raises
+# the next signal, one of a lower number, which the look that is under way has passed already. USR2
+# is seen by the sleeper; its handler raises USR1, seen in the look before the next sleep, whose
+# handler raises the last one: that one comes after the look.
 CHAIN = """
     import ctypes, functools, os, signal, sys
     import weft
@@ -134,8 +135,9 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
     assert (done.returncode, done.stdout) == (0, "as before\n"), done.stderr
 
 
-# A signal that comes when the last bytecode before a run has been executed and the run has not begun: calls made by C alone, one after the
-# other, the first of which raises the signal. The next bytecode looks for it, whoever's that is.
+# A signal that comes when the last bytecode before a run has been executed and the run has not
+# begun: calls made by C alone, one after the other, the first of which raises the signal. The next
+# bytecode looks for it, whoever's that is.
 MOMENTS = """
     import ctypes, functools, operator, os, signal, sys, weakref
     import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
@@ -183,7 +185,8 @@ def moments(text: str) -> str:
 
 
 def test_a_signal_as_the_run_begins_ends_it() -> None:
-    """Rule 6.7: whatever the handler raises there is heard, and the network, which would go on for ever, is cancelled."""
+    """Rule 6.7: whatever the handler raises there is heard, and the network, which would go on for
+    ever, is cancelled."""
     out = moments("""
         for name, process in napping.items():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -217,7 +220,8 @@ def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str) -> None:
-    """They come when the last process has executed its last bytecode: what it had dies, and whoever watches that raises them."""
+    """They come when the last process has executed its last bytecode: what it had dies, and whoever
+    watches that raises them."""
     out = moments(f"""
         m = {{"coroutines": co, "greenlets": gr}}["{backend}"]
         class Thing: pass
@@ -265,7 +269,8 @@ def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
 
 
 def test_who_imports_threading_first_does_not_matter() -> None:
-    """Before Python 3.13 the thread that does so passes for the main one; then Weft leaves signals alone."""
+    """Before Python 3.13 the thread that does so passes for the main one; then Weft leaves signals
+    alone."""
     program = """
         import _thread, signal
         lock = _thread.allocate_lock()

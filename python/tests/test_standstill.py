@@ -1,6 +1,8 @@
-"""Rule 10.6: where nothing can be proven, a standstill is told to the logger `weft`; and rule 11.2: ordinary code that waits for nobody.
+"""Rule 10.6: where nothing can be proven, a standstill is told to the logger `weft`; and rule 11.2:
+ordinary code that waits for nobody.
 
-Each is a program of its own: what is wrong here hangs, and how long a standstill lasts is the environment's to say.
+Each is a program of its own: what is wrong here hangs, and how long a standstill lasts is the
+environment's to say.
 """
 
 from __future__ import annotations
@@ -332,7 +334,7 @@ def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
     runs(program, "threads")
 
 
-# ------------------------------------------------------------------------------------------------ ordinary code that waits
+# ------------------------------------------------------------------------ ordinary code that waits
 
 
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
@@ -427,7 +429,8 @@ assert len(mine()) == 2, told
     ],
 )
 def test_ordinary_code_that_something_will_wake_is_not_told_of(wait):  # rule 10.6
-    """A run goes on, in which a process does what is no operation of Weft; or there is a limit of time."""
+    """A run goes on, in which a process does what is no operation of Weft; or there is a limit of
+    time."""
     runs(
         CALLS
         + f"""

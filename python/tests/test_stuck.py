@@ -191,7 +191,8 @@ def test_a_holder_of_the_same_side_may_poison() -> None:
 
 
 def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
-    """Rule 14.3: who waits for children that are stuck is stuck, and the ends it holds are of no use."""
+    """Rule 14.3: who waits for children that are stuck is stuck, and the ends it holds are of no
+    use."""
     c, d = Channel("c"), Channel("d")
 
     @process

@@ -1,4 +1,5 @@
-"""Workers that are started again when they die (rule 7.13), and extended reads from another OS process (rule 1.6, wire 4.6, 4.7).
+"""Workers that are started again when they die (rule 7.13), and extended reads from another OS
+process (rule 1.6, wire 4.6, 4.7).
 
 Everything here starts interpreters: some 0.2 s each.
 """
@@ -63,7 +64,8 @@ def numbers(out: Any) -> None:
 @pytest.mark.parametrize("capacity", [0, 3], ids=["rendezvous", "buffer"])
 @pytest.mark.parametrize("where", ["alone", "hosts"])
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """Rule 7.13: it dies in the blocks of 3 and of 4, twice in the latter; both come back, in order, before what was written later."""
+    """Rule 7.13: it dies in the blocks of 3 and of 4, twice in the latter; both come back, in
+    order, before what was written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
         place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)

@@ -1,4 +1,5 @@
-"""What differs between versions of CPython: how an awaitable gives its value back (3.12 on), the interpreter lock (3.13t on)."""
+"""What differs between versions of CPython: how an awaitable gives its value back (3.12 on), the
+interpreter lock (3.13t on)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def in_a_process(body: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, None, (1, 2), (), ValueError("a value"), StopIteration(7)])
 def test_a_value_is_given_back_as_it_is(value: Any) -> None:
-    """Rule 1.2: also a tuple and an exception, which a StopIteration made the usual way would unpack or become."""
+    """Rule 1.2: also a tuple and an exception, which a StopIteration made the usual way would
+    unpack or become."""
 
     async def body(r: Any, w: Any) -> None:
         await w.write(value)
@@ -117,7 +119,8 @@ def test_one_in_a_cycle_is_collected() -> None:
 
 
 def test_an_end_of_what_was_kept_may_run_code_that_communicates() -> None:
-    """What hangs on a StopIteration is let go while it is put by: its finaliser may raise others."""
+    """What hangs on a StopIteration is let go while it is put by: its finaliser may raise
+    others."""
     seen = []
 
     async def body(r: Any, w: Any) -> None:
@@ -185,8 +188,8 @@ def test_it_runs_with_the_lock_forced_on_or_off(lock: str) -> None:
     assert done.stdout.splitlines() == [str([124750] * 4), str(lock == "1")]
 
 
-# What follows would hang if the gate were held while code of the user's runs: it is left there, so that two processes run at once. (With
-# an interpreter lock they take turns, and it holds as well.)
+# What follows would hang if the gate were held while code of the user's runs: it is left there, so
+# that two processes run at once. (With an interpreter lock they take turns, and it holds as well.)
 
 TWO_AT_ONCE = """
     import sys
@@ -316,7 +319,8 @@ def test_arguments_that_others_change_meanwhile() -> None:
 
 @pytest.mark.skipif(not FREE_THREADED, reason="not a free-threaded build")
 def test_greenlets_without_the_lock() -> None:
-    """One parks in the midst of a sort, whose lists are locked: the locks are taken off its stack."""
+    """One parks in the midst of a sort, whose lists are locked: the locks are taken off its
+    stack."""
     program = """
     def key(i, r):
         r.read()

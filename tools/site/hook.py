@@ -1,8 +1,11 @@
-"""What MkDocs needs to know of this checkout: its pages and pictures stand in the rooms, and are brought in under their own paths.
+"""What MkDocs needs to know of this checkout: its pages and pictures stand in the rooms, and are
+brought in under their own paths.
 
 Invariants
-- Every page and picture that git knows is part of the site (not the test's own, not what was built).
-- A link to a file that is no page (a source, a folder) becomes its path as code: the site holds no sources.
+- Every page and picture that git knows is part of the site (not the test's own, not what was
+  built).
+- A link to a file that is no page (a source, a folder) becomes its path as code: the site holds no
+  sources.
 - Code blocks lose the words for the tests (`run`, `save`, `file=…`).
 """
 

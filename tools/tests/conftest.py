@@ -1,4 +1,5 @@
-"""What the tests of the house share: a scratch copy of the house, in which rooms and commands can be faked."""
+"""What the tests of the house share: a scratch copy of the house, in which rooms and commands can
+be faked."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ VERSION = ".".join(map(str, numbers_of_version()))
 
 
 def plain_signals() -> None:
-    """In a child, before exec: a shell in the background may have left Ctrl-C ignored, nohup SIGHUP, and children inherit that."""
+    """In a child, before exec: a shell in the background may have left Ctrl-C ignored, nohup
+    SIGHUP, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

@@ -1,4 +1,5 @@
-"""The runner of the C++ tests: a file that does not compile costs the tests of its own program, and no others."""
+"""The runner of the C++ tests: a file that does not compile costs the tests of its own program, and
+no others."""
 
 from __future__ import annotations
 

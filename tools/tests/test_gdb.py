@@ -1,4 +1,5 @@
-"""cpp/gdb/weft_gdb.py in gdb, on a program that stops itself: what it says of channels, ends and processes."""
+"""cpp/gdb/weft_gdb.py in gdb, on a program that stops itself: what it says of channels, ends and
+processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table of rooms and under "Layers"."""
+"""Rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table of rooms and
+under "Layers"."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def test_headers_include_only_downwards() -> None:
 
 
 def test_no_header_includes_itself_by_a_way_round() -> None:
-    """Within a layer too. The version's text names the configuration, which names the version's numbers: one pair."""
+    """Within a layer too. The version's text names the configuration, which names the version's
+    numbers: one pair."""
     edges: dict[str, set[str]] = {}
     for file in HEADERS.rglob("*.hpp"):
         name = str(file.relative_to(HEADERS))
@@ -99,7 +101,8 @@ def module_of(file: Path) -> str:
 
 
 def imported(file: Path, known: set[str]) -> Iterator[str]:
-    """The modules of weft that a file imports when it is imported itself: not those within functions or for types alone."""
+    """The modules of weft that a file imports when it is imported itself: not those within
+    functions or for types alone."""
 
     def look(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         for node in body:
@@ -172,7 +175,8 @@ def room_of(path: Path, all_: dict[str, set[str]]) -> str | None:
 
 
 def outward(file: Path) -> Iterator[Path]:
-    """The files of the checkout that a C or C++ file includes, or whose package a Python file imports."""
+    """The files of the checkout that a C or C++ file includes, or whose package a Python file
+    imports."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if file.suffix == ".py":
         own = "micropython" if "micropython" in file.relative_to(ROOT).parts else "python/src"

@@ -1,6 +1,7 @@
 """What the tasks share: retry, steps, stamps, and packages installed only when they are missing.
 
-apt-get, dpkg-query, sudo, pip and npm are faked here: nothing is installed, and every call is written down.
+apt-get, dpkg-query, sudo, pip and npm are faked here: nothing is installed, and every call is
+written down.
 """
 
 from __future__ import annotations
@@ -276,7 +277,8 @@ def test_a_command_from_elsewhere_is_good_enough(machine: House) -> None:
     assert calls(machine)[-1].endswith("npm")
 
 
-# Prints the machine's mirror, fetches a package that is a tar of a tree; fails as often as FLAKY does.
+# Prints the machine's mirror, fetches a package that is a tar of a tree; fails as often as FLAKY
+# does.
 APT_GET_DEB = (
     """
 case " $* " in *" indextargets "*) echo "http://mirror.example/debian/"; exit; esac

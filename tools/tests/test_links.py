@@ -1,4 +1,5 @@
-"""The documents hang together: no link leads nowhere, and whoever begins at README.md finds every page."""
+"""The documents hang together: no link leads nowhere, and whoever begins at README.md finds every
+page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each textual mutant of the C++ library still finds the text that it replaces: one that does not tests nothing."""
+"""Each textual mutant of the C++ library still finds the text that it replaces: one that does not
+tests nothing."""
 
 import sys
 from pathlib import Path

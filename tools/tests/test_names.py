@@ -1,4 +1,5 @@
-"""The backends' modules and stubs and weft.plugnplay are what tools/names.py would write, and it says what it cannot."""
+"""The backends' modules and stubs and weft.plugnplay are what tools/names.py would write, and it
+says what it cannot."""
 
 from __future__ import annotations
 

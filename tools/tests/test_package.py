@@ -1,6 +1,7 @@
 """The root pyproject.toml: a source distribution, and from it a wheel with its extension module.
 
-The package inside is a small one made here, so that this tests how Weft is packaged and not what is in it.
+The package inside is a small one made here, so that this tests how Weft is packaged and not what is
+in it.
 """
 
 from __future__ import annotations

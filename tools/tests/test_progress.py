@@ -1,4 +1,5 @@
-"""Signs of life: what hangs is ended and named, what gets on is left alone, what had passed is told once."""
+"""Signs of life: what hangs is ended and named, what gets on is left alone, what had passed is told
+once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-# Runs progress.run as another process: the module takes its variable out of the environment when it is imported.
+# Runs progress.run as another process: the module takes its variable out of the environment when it
+# is imported.
 PROGRAM = """
 import json, sys, progress
 how = json.loads(sys.argv[1])

@@ -1,4 +1,5 @@
-"""The stored lists of public names are what the sources have; what is private is in none; a change is shown and told."""
+"""The stored lists of public names are what the sources have; what is private is in none; a change
+is shown and told."""
 
 from __future__ import annotations
 

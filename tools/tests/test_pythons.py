@@ -1,4 +1,5 @@
-"""`./run pythons`: which interpreters it takes, what it does with each, its table. The interpreters are stand-ins."""
+"""`./run pythons`: which interpreters it takes, what it does with each, its table. The interpreters
+are stand-ins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How large the house is, beside what it was: what is counted, what is told, and that nothing is enforced."""
+"""How large the house is, beside what it was: what is counted, what is told, and that nothing is
+enforced."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Every numbered rule of SEMANTICS.md is cited by a test, and every rule that is cited exists.
 
-A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 alone, in mcu/) in the name, the docstring or a comment of one test, or the argument
-of `@scenario` and `@outermost`. What the head of a file says of all its tests is no citation: it would stay when the test has gone.
-That the test fails when the rule is broken is for its author to see.
+A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 alone, in mcu/) in the name, the docstring or a
+comment of one test, or the argument of `@scenario` and `@outermost`. What the head of a file says
+of all its tests is no citation: it would stay when the test has gone. That the test fails when the
+rule is broken is for its author to see.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def rules_of(text: str) -> list[str]:
 
 
 def citations(text: str, marks: bool = False, alone: bool = False) -> set[str]:
-    """The numbers that a text cites. `marks`: also those of scenarios; `alone`: also M5 without a `rule` before it."""
+    """The numbers that a text cites. `marks`: also those of scenarios; `alone`: also M5 without a
+    `rule` before it."""
     found = [match[1] for match in CITED.finditer(text)]
     found += MARKED.findall(text) if marks else []
     found += ALONE.findall(text) if alone else []

@@ -1,7 +1,9 @@
-"""The documentation as one site: built, opened in a real browser, every link followed, a picture taken.
+"""The documentation as one site: built, opened in a real browser, every link followed, a picture
+taken.
 
-The browser is headless Chromium of the distribution. A page of the test's own runs in it: it fetches every page of the
-site, and what each page refers to, on loopback, and writes down what it did not find.
+The browser is headless Chromium of the distribution. A page of the test's own runs in it: it
+fetches every page of the site, and what each page refers to, on loopback, and writes down what it
+did not find.
 """
 
 from __future__ import annotations
@@ -149,7 +151,8 @@ def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) 
 def test_a_picture_of_the_first_page(
     site: tuple[str, Path], browser: list[str], tmp_path: Path
 ) -> None:
-    """Kept as out/site.png, for a person to look at: the page is there, and so is the picture in it."""
+    """Kept as out/site.png, for a person to look at: the page is there, and so is the picture in
+    it."""
     url, _ = site
     picture = tmp_path / "site.png"
     subprocess.run(

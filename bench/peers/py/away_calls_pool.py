@@ -1,4 +1,5 @@
-"""The calls of away_calls.py over WORKERS processes of concurrent.futures.ProcessPoolExecutor, start method spawn: ns a call."""
+"""The calls of away_calls.py over WORKERS processes of concurrent.futures.ProcessPoolExecutor,
+start method spawn: ns a call."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

@@ -1,4 +1,5 @@
-"""A multiprocessing.Pool of N is started, runs N calls and is joined: ns a process, all of it ÷ N. The start method is spawn."""
+"""A multiprocessing.Pool of N is started, runs N calls and is joined: ns a process, all of it ÷ N.
+The start method is spawn."""
 
 import multiprocessing
 

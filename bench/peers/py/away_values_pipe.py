@@ -1,4 +1,5 @@
-"""A value there and back, or one way, between two OS processes over multiprocessing.Pipe. KIND: see away_shared.
+"""A value there and back, or one way, between two OS processes over multiprocessing.Pipe. KIND: see
+away_shared.
 
 floor: KIND is pickled and rebuilt in one process, and goes nowhere.
 """

@@ -1,4 +1,5 @@
-"""The yardstick: KIND of away_tasks by WORKERS OS processes that know nothing of each other, every WORKERS-th task each.
+"""The yardstick: KIND of away_tasks by WORKERS OS processes that know nothing of each other, every
+WORKERS-th task each.
 
 ns from their release to the end of the last; they are started by multiprocessing, and warm.
 """

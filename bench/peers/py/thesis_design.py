@@ -1,5 +1,5 @@
-"""Peer, the thesis's design: a Python main thread, a C++ library that it loads by ctypes and that starts two threads, ZeroMQ PAIR
-sockets (ipc) and JSON between them. ns a pair of messages.
+"""Peer, the thesis's design: a Python main thread, a C++ library that it loads by ctypes and that
+starts two threads, ZeroMQ PAIR sockets (ipc) and JSON between them. ns a pair of messages.
 
     thesis_design.py WORKLOAD MESSAGES SAMPLES [pinned]     pinned: each worker on a CPU of its own, as in the thesis
 """

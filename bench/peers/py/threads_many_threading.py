@@ -1,4 +1,5 @@
-"""N threads start, meet one partner once each over a rendezvous of locks, wait again and are told to end."""
+"""N threads start, meet one partner once each over a rendezvous of locks, wait again and are told
+to end."""
 
 import threading
 

@@ -5,7 +5,8 @@ Invariants
 - A body is copied as it was written, after a `#line` for its own file and before a `#line` for the
   generated one, so that a debugger is right in both. `HERE` stands for the latter until the text is
   complete.
-- Names visible in a body: `self`, ports, actions and contained reactors that the reaction names, `x_width`, methods, modes.
+- Names visible in a body: `self`, ports, actions and contained reactors that the reaction names,
+  `x_width`, methods, modes.
 """
 
 from __future__ import annotations

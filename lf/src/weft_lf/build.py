@@ -66,7 +66,8 @@ def project(path: Path) -> tuple[Path, Path]:
 
 
 def find(name: str, span: Span, root: Path) -> Path:
-    """A file that the target block names: relative to the file that names it, else to the project."""
+    """A file that the target block names: relative to the file that names it, else to the
+    project."""
     for base in (Path(span.file).parent, root, root / "src"):
         if (base / name).exists():
             return (base / name).resolve()

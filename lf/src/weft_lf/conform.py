@@ -1,7 +1,8 @@
 """The conformance runner: builds and runs every `.lf` of a folder and prints a table by tier.
 
-A test passes if it builds, ends with status 0, and agrees with its reference where there is one: FILE.out beside it (standard
-output), FILE.trace or `//= TIME MICROSTEP NAME` lines in it (what fired at each tag, in order within each reactor).
+A test passes if it builds, ends with status 0, and agrees with its reference where there is one:
+FILE.out beside it (standard output), FILE.trace or `//= TIME MICROSTEP NAME` lines in it (what
+fired at each tag, in order within each reactor).
 
 Invariants
 - A test writes only to its own folder under a temporary one; the folder of tests is only read.

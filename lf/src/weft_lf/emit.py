@@ -4,7 +4,8 @@ Invariants
 - The same model gives the same text.
 - Small programs have const tables, and nothing to do when they start. With more than STATIC entries
   `weft_rx_wire` fills the tables, in loops.
-- What must be computed (`{= … =}`) is computed in `lf_start`, parents before children, in the order of declaration.
+- What must be computed (`{= … =}`) is computed in `lf_start`, parents before children, in the order
+  of declaration.
 """
 
 from __future__ import annotations

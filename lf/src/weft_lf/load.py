@@ -132,7 +132,8 @@ class _Loader:
 
 
 def _in_package(path: Path, wanted: tree.Import) -> Path:
-    """`<package/File.lf>` is looked up in `build/lfc_include/package/src/lib` and `target/lfc_include` above the file."""
+    """`<package/File.lf>` is looked up in `build/lfc_include/package/src/lib` and
+    `target/lfc_include` above the file."""
     package, _, file = wanted.uri.partition("/")
     for folder in path.parents:
         for build in ("build", "target"):

@@ -2,7 +2,8 @@
 connected.
 
 Invariants
-- A `Channel` has at most one source: a channel that it copies (`source`), a `Delay` (`delay`), or reactions that write it.
+- A `Channel` has at most one source: a channel that it copies (`source`), a `Delay` (`delay`), or
+  reactions that write it.
 - `driver(c)` is the channel at the start of c's chain of undelayed connections, which reactions
   write or a Delay sets.
 - Parameters are resolved: a `Value` holds no top-level `tree.Name`.

@@ -6,7 +6,8 @@ only the order of reactions; a list as its queue. Time is logical (`fast`): phys
 still. So it does not do physical actions and connections, and only a deadline of 0 is missed.
 
 Invariants
-- `Oracle.run` gives the trace [(time since start, microstep, name, missed)] and what the bodies print.
+- `Oracle.run` gives the trace [(time since start, microstep, name, missed)] and what the bodies
+  print.
 - A body must be in the subset of C of minic.py; anything else raises `Unsupported`.
 """
 

@@ -3,7 +3,8 @@
 Invariants
 - r comes before s if r writes a channel that s reads, or if both are of one reactor and r is
   declared first.
-- `level` is the length of the longest chain before a reaction; reactions of one level do not depend on each other.
+- `level` is the length of the longest chain before a reaction; reactions of one level do not depend
+  on each other.
 - The order of the whole program is by level, then by instance, then by declaration. If there are
   deadlines, the reactions that have or feed the tightest one come first, as far as dependencies
   allow.
@@ -79,7 +80,8 @@ def put_in_order(
 def _by_deadline(
     ordered: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> list[ReactionOf]:
-    """A topological order in which tighter deadlines come first; a writer inherits its readers' deadline."""
+    """A topological order in which tighter deadlines come first; a writer inherits its readers'
+    deadline."""
     urgent: dict[ReactionOf, int] = {}
     for one in reversed(ordered):
         own = FOREVER if one.deadline is None else one.deadline

@@ -2,8 +2,8 @@
 
 Invariants
 - Whatever the text, the outcome is a `tree.File` or an `LfError` that names a line and a column.
-- The tables of the parser are kept in the user's cache directory, under the grammar's own hash; a cache that cannot be
-  written or read costs time and nothing else.
+- The tables of the parser are kept in the user's cache directory, under the grammar's own hash; a
+  cache that cannot be written or read costs time and nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The static schedule of a program whose timing is known at compile time (SEMANTICS.md, R23): what fires when, as a table.
+"""The static schedule of a program whose timing is known at compile time (SEMANTICS.md, R23): what
+fires when, as a table.
 
 A program qualifies if it is for one worker, has no modes, and is triggered only by startup,
 shutdown, timers and connections with a fixed delay: no actions, nothing physical, no `after 0`, no

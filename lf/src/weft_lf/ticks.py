@@ -34,7 +34,8 @@ HOST = Tick()
 
 
 def tick_of(config: Config, target: str) -> Tick:
-    """The target's tick: a microsecond in 32 bits on a device, unless compile-definitions say otherwise.
+    """The target's tick: a microsecond in 32 bits on a device, unless compile-definitions say
+    otherwise.
 
     Raises:
         LfError: a tick that the device's clock cannot count.

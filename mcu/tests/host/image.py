@@ -1,4 +1,5 @@
-"""image.py's outputs against the UF2 and RP2040 documents, and its answers to what it cannot use. `image.py FLASH.elf TOOL`."""
+"""image.py's outputs against the UF2 and RP2040 documents, and its answers to what it cannot use.
+`image.py FLASH.elf TOOL`."""
 
 import struct
 import subprocess

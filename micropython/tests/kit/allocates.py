@@ -1,4 +1,5 @@
-"""What communications allocate: prints bytes a communication, with collection off. argv: awaits or yields, how many."""
+"""What communications allocate: prints bytes a communication, with collection off. argv: awaits or
+yields, how many."""
 
 import gc
 import sys

@@ -1,4 +1,5 @@
-"""What converted scenarios import in place of pytest and conformance.scenarios. Runs on MicroPython and CPython."""
+"""What converted scenarios import in place of pytest and conformance.scenarios. Runs on MicroPython
+and CPython."""
 
 import itertools
 import re

@@ -1,4 +1,5 @@
-# rp2's one thread besides the main program, played where there are more: two processes at a time, no third.
+# rp2's one thread besides the main program, played where there are more: two processes at a time,
+# no third.
 from weft import _beside
 from weft.threads import Channel, NoRoom, Parallel, process, run
 
@@ -50,7 +51,8 @@ print("the third ran:", len(ran))
 print("two again:", two())
 print("three inside:", run(inner()), len(ran) <= 1)
 
-# The thread is given back before the network's end is told: the next network finds it. This failed at times.
+# The thread is given back before the network's end is told: the next network finds it. This failed
+# at times.
 print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
 
 # The port may say for a moment that core 1 is in use, when our thread has just ended.

@@ -1,5 +1,6 @@
-# weft.threads: who wakes a process has let go of the one lock before, or the woken one only runs into it. A process that is woken for
-# nothing waits on, and one that two wake in the same moment wakes once.
+# weft.threads: who wakes a process has let go of the one lock before, or the woken one only runs
+# into it. A process that is woken for nothing waits on, and one that two wake in the same moment
+# wakes once.
 from weft import _machine
 from weft.threads import Channel, current_process, process, run, yield_
 

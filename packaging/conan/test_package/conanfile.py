@@ -1,4 +1,5 @@
-"""A consumer of the Conan package: builds and runs the program of tools/tests/consumers, in both forms."""
+"""A consumer of the Conan package: builds and runs the program of tools/tests/consumers, in both
+forms."""
 
 from pathlib import Path
 
