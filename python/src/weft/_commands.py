@@ -260,11 +260,16 @@ class _Commands(click.Group):
 
 
 class _Main(_Commands):
-    """`weft`; `weft host` is short for `weft net host`."""
+    """`weft`; `weft host` is short for `weft net host`. `weft up` needs what `weft net` needs."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "host":
             return net_group.get_command(ctx, cmd_name)
+        if cmd_name == "up":
+            net_group.list_commands(ctx)  # says what is missing
+            from weft import _commands_up
+
+            return _commands_up.up
         return super().get_command(ctx, cmd_name)
 
 
@@ -607,6 +612,8 @@ def net_group() -> None:
       weft net ls                   the names of channels, and whose they are; the hosts
       weft host --name gpu1 --allow mandelbrot:worker
                                     run processes here for programs elsewhere
+      weft up --ssh gpu1 --ssh gpu2 --allow mandelbrot:worker
+                                    the same on many machines at once
       weft net keys ~/for-gpu1      keys for another machine
     """
 

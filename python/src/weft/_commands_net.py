@@ -20,12 +20,12 @@ from typing import Any
 
 import click
 
-from weft import _net_agent, _net_keys, _net_link, _net_server, net
+from weft import _net_agent, _net_keys, _net_link, _net_server, _net_up, net
 from weft._commands import BadUse, find_checkout
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 
-__all__ = ["add_to", "host"]
+__all__ = ["KEYS_HELP", "add_to", "agent_options", "host", "until_stopped"]
 
 KEYS_HELP = "The folder with the keys (default: $WEFT_NET, or ~/.config/weft/net)."
 UP_HELP = """\b
@@ -52,7 +52,7 @@ def _stop(number: int, _: FrameType | None) -> None:
     raise _Stopped(number)
 
 
-def _until_stopped(what: str, serve: Callable[[], int]) -> int:
+def until_stopped(what: str, serve: Callable[[], int]) -> int:
     """Runs serve() until it returns or a signal comes: the exit status. `what`: whose end it is."""
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -114,7 +114,7 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
             )
             return EXIT["failed"]
 
-    return _until_stopped("the server", serve)
+    return until_stopped("the server", serve)
 
 
 def _made(folder: Path) -> Path:
@@ -188,6 +188,47 @@ def _where(one: Any) -> str:
     return f"{where} ({number}{by})" if one.relayed else where
 
 
+_AGENT = (
+    click.option(
+        "--allow",
+        metavar="MODULE:FUNCTION",
+        multiple=True,
+        help="What it runs; once for each function.",
+    ),
+    click.option(
+        "--hosts",
+        type=click.IntRange(min=1),
+        help="How many OS processes (default: one for each CPU).",
+    ),
+    click.option(
+        "--relay",
+        type=click.Choice(["auto", "only", "never"]),
+        default="auto",
+        show_default=True,
+        help="Whether callers come through the NATS server: where they cannot reach the address, always, or never.",
+    ),
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Pickles, with callers that say so too: each can make this machine run anything.",
+    ),
+    click.option(
+        "--memory-limit",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        help="Of address space of each OS process.",
+    ),
+    click.option("--nice", type=int, default=0, help="Added to their niceness."),
+)
+
+
+def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What an agent does, for `weft host` and for `weft up`, which passes it on."""
+    for option in reversed(_AGENT):
+        command = option(command)
+    return command
+
+
 @click.command(
     "host",
     epilog=UP_HELP.replace("the server ended by itself; FOLDER/server.log says why", "it failed"),
@@ -201,15 +242,6 @@ def _where(one: Any) -> str:
 @click.option(
     "--name", metavar="NAME", help="By which others find it (default: this machine's name)."
 )
-@click.option(
-    "--allow",
-    metavar="MODULE:FUNCTION",
-    multiple=True,
-    help="What it runs; once for each function.",
-)
-@click.option(
-    "--hosts", type=click.IntRange(min=1), help="How many OS processes (default: one for each CPU)."
-)
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option(
     "--address",
@@ -218,25 +250,12 @@ def _where(one: Any) -> str:
     metavar="HOST:PORT",
     help="Where callers reach it; from other machines: the machine's name, and port 0.",
 )
+@agent_options
 @click.option(
-    "--relay",
-    type=click.Choice(["auto", "only", "never"]),
-    default="auto",
-    show_default=True,
-    help="Whether callers come through the NATS server: where they cannot reach the address, always, or never.",
-)
-@click.option(
-    "--trust",
+    "--attached",
     is_flag=True,
-    help="Pickles, with callers that say so too: each can make this machine run anything.",
+    help="Ends with its standard input, or when that is silent for 30 s: for `weft up`.",
 )
-@click.option(
-    "--memory-limit",
-    type=click.IntRange(min=1),
-    metavar="BYTES",
-    help="Of address space of each OS process.",
-)
-@click.option("--nice", type=int, default=0, help="Added to their niceness.")
 @click.option("--json", "as_json", is_flag=True, help="What it is, as one line of JSON on stdout.")
 def host(
     server: str | None,
@@ -249,6 +268,7 @@ def host(
     trust: bool,
     memory_limit: int | None,
     nice: int,
+    attached: bool,
     as_json: bool,
 ) -> int:
     """Be a host: run processes here for programs elsewhere, until Ctrl-C.
@@ -268,6 +288,8 @@ def host(
     os.environ["WEFT_HOST"] = called  # what runs here may ask where it is
 
     def serve() -> int:
+        if attached:
+            _net_up.stop_when_left()
         with (
             net.join(
                 server, keys=keys, address=address, trust=trust, name=called, relay=relay
@@ -289,7 +311,7 @@ def host(
             threading.Event().wait()  # for a signal
             raise AssertionError("nobody sets this event")
 
-    return _until_stopped(f"host {called}", serve)
+    return until_stopped(f"host {called}", serve)
 
 
 @click.command("keys", epilog=REFUSED_HELP)

@@ -48,11 +48,13 @@ def folder_of(keys: str | os.PathLike[str] | None) -> Path:
 
 
 def server_of(folder: Path) -> str:
-    """The URL of the NATS server that `weft net up` has noted there.
+    """The URL of the NATS server: $WEFT_SERVER, or that which `weft net up` has noted there.
 
     Raises:
         BadUse: there is none.
     """
+    if given := os.environ.get("WEFT_SERVER"):
+        return given
     try:
         return (folder / SERVER).read_text(encoding="utf-8").strip()
     except OSError:

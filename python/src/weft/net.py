@@ -418,8 +418,8 @@ def join(
     thread; in a coroutine: `await io(net.join)()`.
 
     Args:
-        server: its URL, "nats://HOST:PORT"; None: the one that `weft net up` has noted beside the
-            keys.
+        server: its URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the one that `weft net up` has
+            noted beside the keys.
         keys, trust, name: as for `listen`.
         address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
             for programs on one machine.

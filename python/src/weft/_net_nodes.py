@@ -1,0 +1,162 @@
+"""Which nodes `weft up` is to use: from a node file, as PBS and MPI have them, from SLURM's list,
+or from names on the command line.
+
+Invariants
+- A node stands once in what is returned; its slots are added up. A line of a node file is a slot.
+- A node's name never begins with `-`: `ssh` gets it as an argument.
+- What is wrong with a list is told with its file and line, and nothing has been started by then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.errors import BadUse
+
+__all__ = ["Node", "from_environment", "named", "of_file", "of_slurm"]
+
+_NODE = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*")
+_LINE = re.compile(r"(\S+?)(?::(\d+)|\s+slots=(\d+))?")
+_SLURM = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine for an agent.
+
+    Attributes:
+        target: as `ssh` gets it, "gpu1" or "me@gpu1".
+        slots: how many OS processes the agent has there; None: one for each CPU.
+    """
+
+    target: str
+    slots: int | None
+
+    @property
+    def address(self) -> str:
+        """Of the machine: the target without the user."""
+        return self.target.rpartition("@")[2]
+
+    @property
+    def name(self) -> str:
+        """By which programs find the agent: no points, since a name of a network has parts."""
+        return re.sub("[^A-Za-z0-9_-]", "-", self.address)
+
+
+def _node(target: str, slots: str | None, where: str) -> Node:
+    if not _NODE.fullmatch(target) or len(target) > 50:
+        raise BadUse(
+            f"{where}: {target[:60]!r} is no node: give NODE, USER@NODE or NODE:SLOTS, a line each"
+        )
+    if slots is not None and not (len(slots) <= 5 and 1 <= int(slots) <= 10_000):
+        raise BadUse(f"{where}: a node has 1 to 10000 slots, not {slots[:20]}")
+    return Node(target, None if slots is None else int(slots))
+
+
+def _distinct(nodes: Iterable[Node], where: str) -> list[Node]:
+    """The same nodes, if no two agents would have one name."""
+    by_name: dict[str, Node] = {}
+    for node in nodes:
+        other = by_name.setdefault(node.name, node)
+        if other is not node:
+            raise BadUse(
+                f"{where}: {other.target} and {node.target} would both be host {node.name}: "
+                "name each machine once"
+            )
+    return list(by_name.values())
+
+
+def named(names: Iterable[str]) -> list[Node]:
+    """Of the command line: NODE, USER@NODE or NODE:SLOTS each.
+
+    Raises:
+        BadUse: one is no name of a node, or stands there twice.
+    """
+    nodes = []
+    for name in names:
+        target, colon, slots = name.partition(":")
+        if colon and not re.fullmatch("[0-9]+", slots):
+            raise BadUse(f"--ssh: {name!r} is no node: give NODE, USER@NODE or NODE:SLOTS")
+        nodes.append(_node(target, slots or None, "--ssh"))
+    return _distinct(nodes, "--ssh")
+
+
+def of_file(path: str) -> list[Node]:
+    """Of a node file: `NODE`, `NODE:SLOTS` or `NODE slots=SLOTS` a line; `#` begins a comment. A
+    node that stands there several times has the sum of its slots.
+
+    Raises:
+        BadUse: there is no such file, no node in it, or a line that is none of these.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise BadUse(
+            f"--nodefile: cannot read {path!r}: {why}; give a file with a node on each line"
+        ) from None
+    slots: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.partition("#")[0].strip()
+        if not content:
+            continue
+        where = f"{path}, line {number}"
+        match = _LINE.fullmatch(content)
+        node = _node(match[1] if match else content, match and (match[2] or match[3]), where)
+        slots[node.target] = slots.get(node.target, 0) + (node.slots or 1)
+    if not slots:
+        raise BadUse(f"--nodefile: {path} names no node: put one on each line")
+    return _distinct([Node(target, n) for target, n in slots.items()], path)
+
+
+def of_slurm(environment: Mapping[str, str]) -> list[Node]:
+    """Of the job that SLURM runs this program in. A compressed list, as `gpu[1-3]`, is what
+    `scontrol` makes of it.
+
+    Raises:
+        BadUse: the list needs `scontrol`, which is not there or fails; or is none.
+    """
+    given = environment["SLURM_JOB_NODELIST"]
+    where = f"$SLURM_JOB_NODELIST ({given})"
+    if "[" not in given:
+        names = given.split(",")
+    elif shutil.which("scontrol") is None:
+        raise BadUse(
+            f"{where} is for `scontrol`, which is not on the PATH: give --nodefile or --ssh"
+        )
+    else:
+        command = ["scontrol", "show", "hostnames", given]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = done.stderr.strip()
+            raise BadUse(f"{where}: scontrol ended with status {done.returncode}: {said}")
+        names = done.stdout.split()
+    cpus: list[str | None] = []
+    for part in filter(None, environment.get("SLURM_JOB_CPUS_PER_NODE", "").split(",")):
+        if (match := _SLURM.fullmatch(part)) and int(match[2] or 1) <= len(names):
+            cpus += [match[1]] * int(match[2] or 1)
+    if len(cpus) != len(names):
+        cpus = [None] * len(names)  # an agent then asks its own machine
+    nodes = [_node(n, c, where) for n, c in zip(names, cpus, strict=True)]
+    return _distinct(nodes, where)
+
+
+def from_environment() -> list[Node]:
+    """Of the job of PBS or SLURM that this program runs in.
+
+    Raises:
+        BadUse: it is in none.
+    """
+    if path := os.environ.get("PBS_NODEFILE"):
+        return of_file(path)
+    if os.environ.get("SLURM_JOB_NODELIST"):
+        return of_slurm(os.environ)
+    raise BadUse(
+        "which nodes? give --nodefile FILE or --ssh NODE; a job of PBS or SLURM needs neither"
+    )
