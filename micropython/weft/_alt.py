@@ -14,7 +14,7 @@ from builtins import StopIteration, isinstance, len, range
 
 from . import _core as core
 from . import _time as time
-from ._chan import HELD, LATER, NOTHING, begin, closed, resume, where
+from ._chan import HELD, LATER, NOTHING, begin, closed, resume
 from ._full import Node
 from .errors import BadUse
 
@@ -23,6 +23,10 @@ KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
 NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
 unlocked = None  # set by weft.threads: calls a function of the user's with the lock released
 MODES = ("fair", "priority", "random")
+
+
+def where(p):
+    return p.x.path if p is not None and p.x is not None else "ordinary code"
 
 
 class Guard:

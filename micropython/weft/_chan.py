@@ -287,10 +287,6 @@ def closed(end, what):
     return bad("CLOSED", what, end.x[1].name, end.x[0])
 
 
-def where(p):
-    return p.x.path if p is not None and p.x is not None else "ordinary code"
-
-
 def begin(p, what):
     """Every operation that the core does not do itself begins with this."""
     if p is None:
