@@ -52,6 +52,7 @@ def why_not() -> str:
 
 class Machines:
     port = 4222  # where the tests' server listens
+    loss = 0.02  # of a bad line
 
     def __init__(self, n: int, seed: int) -> None:
         self.holders = [

@@ -2,7 +2,7 @@
 and a proxy between them that delays, stops and cuts.
 
     with Loopback(3, seed=1) as machines:                     127.77.0.1, 127.77.0.2, 127.77.0.3
-        machines.said(delay=0.02, loss=0.02)                  as Machines.said()
+        machines.said(delay=0.02, loss=0.05)                  as Machines.said()
         [*machines.inside(2), "python", …]                    a command, on the second
 
 Loopback loses nothing, and its system acknowledges whatever a program does. So two things are not
@@ -48,6 +48,7 @@ def _machine_of(address: str) -> int:
 
 class Loopback:
     port = 0  # where the tests' server listens: any
+    loss = 0.05  # of a bad line: there are fewer pieces than packets
 
     def __init__(self, _: int, seed: int) -> None:
         self.random = random.Random(seed)

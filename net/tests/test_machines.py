@@ -68,11 +68,11 @@ def meeting(
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
-    """2 % of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all
+    """Some of the packets are lost, each takes 20 ms and up to 5 more, so some overtake others: all
     values arrive, in order, as they were."""
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.heard() == "offered"
-    before = lan.said(delay=0.02, jitter=0.005, loss=0.02)
+    before = lan.said(delay=0.02, jitter=0.005, loss=lan.loss)
     p = program("sends", meeting(3), keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
     sent, came = p.heard(), home.heard()
     counts = lan.said()

@@ -37,6 +37,7 @@ PATIENCE = (
     3.0  # seconds for a process to be known as dead; and for what runs, to end with its agent
 )
 START = 60.0  # seconds for an OS process to be there for a call
+TRIES = 3  # OS processes that may die before they are: nothing of the call has run then
 
 
 class Agent:
@@ -145,28 +146,8 @@ class Agent:
             raise _net_link.Refused(wrong)
         _net_steps.at("agent.asked")
         self._fresh(_net_calls.parted_run(run)[0], said["digest"])
-        call, token = secrets.token_hex(8), secrets.token_hex(16)
-        loop = asyncio.get_running_loop()
-        self._calls[call] = over = loop.create_future()
-        self._coming[token] = coming = loop.create_future()
-        while len(self._calls) > KEPT and next(iter(self._calls.values())).done():
-            del self._calls[next(iter(self._calls))]
         trusted = meeting.trust and said.get("trust") is True
-        many = said.get("many") is True
-        threading.Thread(
-            target=self._run,
-            args=(loop, over, self._hosts, (self._path, token, run, trusted, many)),
-            name="weft: a call",
-            daemon=True,
-        ).start()
-        try:
-            await asyncio.wait((over, coming), timeout=START, return_when=asyncio.FIRST_COMPLETED)
-            if not coming.done():
-                why = over.result() if over.done() else None
-                raise _net_link.Refused(f"host {self.name} could not begin: {why}"[:1000])
-        finally:
-            self._coming.pop(token, None)
-        child, pid = coming.result()
+        call, child, pid = await self._process_for((run, trusted, said.get("many") is True))
         _net_steps.at("agent.process")
 
         async def then(streams: _net_link.Streams) -> None:
@@ -176,6 +157,38 @@ class Agent:
 
         more = {"pid": pid, "call": call, "pass": self._pass}
         return self._welcome(more, then, child.close)
+
+    async def _process_for(self, what: tuple[str, bool, bool]) -> tuple[str, socket.socket, int]:
+        """The number of a new call, and the OS process that has come for it.
+
+        Raises:
+            Refused: none comes.
+        """
+        loop = asyncio.get_running_loop()
+        for _ in range(TRIES):
+            call, token = secrets.token_hex(8), secrets.token_hex(16)
+            self._calls[call] = over = loop.create_future()
+            self._coming[token] = coming = loop.create_future()
+            while len(self._calls) > KEPT and next(iter(self._calls.values())).done():
+                del self._calls[next(iter(self._calls))]
+            threading.Thread(
+                target=self._run,
+                args=(loop, over, self._hosts, (self._path, token, *what)),
+                name="weft: a call",
+                daemon=True,
+            ).start()
+            try:
+                await asyncio.wait(
+                    (over, coming), timeout=START, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                self._coming.pop(token, None)
+            if coming.done():
+                return call, *coming.result()
+            why = over.result() if over.done() else None
+            if why is None or "pid" not in why:  # it has not died
+                break
+        raise _net_link.Refused(f"host {self.name} could not begin: {why}"[:1000])
 
     def _welcome(self, more: Any, then: Any, lost: Any = lambda: None) -> _net_link.Welcome:
         meeting = self._network._meeting

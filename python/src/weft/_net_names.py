@@ -356,6 +356,8 @@ class Meeting:
                     if there is not None and there[1].get("home") != self.home:
                         raise
                     last = there[0] if there is not None else 0
+                except js_errors.KeyNotFoundError:  # its time ran out as create() looked at it
+                    last = 0
 
     async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
         """The entry's revision, and what is in it."""
