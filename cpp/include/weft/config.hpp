@@ -6,6 +6,10 @@
 //
 // An .ipp has only what does not depend on a type of the user's and is not on a hot path.
 //
+// A virtual function that an .ipp defines is declared with WEFT_IMPL in its class too. Header-only
+// the class then has no key function: its table, with all that it refers to, is compiled in files
+// that make such an object, and not in every file that includes the header.
+//
 //   -DWEFT_CHECKS=1     debug checks (rule 11.2); off by default, whether NDEBUG is defined or not
 //   -DWEFT_NO_FUTEX     the standard library's condition variables where Linux has its futex
 //   -DWEFT_NO_BIAS      no biased locks

@@ -26,7 +26,7 @@ class Helpers final : public Part {
  public:
   static constexpr unsigned kMost = 64;
 
-  ~Helpers() override;
+  WEFT_IMPL ~Helpers() override;
 
   // Throws what std::thread throws if there is no helper and the system gives none.
   void submit(Job& j);

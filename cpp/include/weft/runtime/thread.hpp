@@ -96,7 +96,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   bool (*interrupted)(ThreadProcess&) = nullptr;
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
-  void nudge() noexcept override;
+  WEFT_IMPL void nudge() noexcept override;
   bool here() const noexcept override { return current == this; }
 
  private:

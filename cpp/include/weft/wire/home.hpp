@@ -79,7 +79,7 @@ class Guest final : public Decided {
   bool withdraw() noexcept;
   // After the wake-up.
   void look() noexcept;
-  void told() noexcept override;
+  WEFT_IMPL void told() noexcept override;
   // Before begin(), if there are several: false if two are at both ends of one channel.
   bool bind() noexcept;
   // An extended read (rule 1.6), before begin(). `keeping`: its value stays here, and may come
@@ -124,7 +124,7 @@ class Back final : public Decided {
  public:
   // The block of `g` is over; `back`: its value is to be read again. In a step.
   static void end(std::unique_ptr<Guest> g, bool back);
-  void told() noexcept override;
+  WEFT_IMPL void told() noexcept override;
 
  private:
   explicit Back(std::unique_ptr<Guest> g) : Decided(g->space), guest_(std::move(g)) {}

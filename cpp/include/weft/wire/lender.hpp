@@ -33,7 +33,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   const char* put(Payload value, Carrier& by);
   // All that is still lent is the channel's again. Nothing is said to the peer any more.
   void close();
-  void told() noexcept override;
+  WEFT_IMPL void told() noexcept override;
 
  private:
   Session& session_;

@@ -66,8 +66,8 @@ class Rounds final : private Inquirer {
   static constexpr std::size_t kMost = std::size_t{1} << 24;  // bytes of one round's answers
   static constexpr std::size_t kAskers = 256;
   using Gathering = detail::Gathering;
-  const char* heard(Peer& from, const Frame& f) override;
-  void gone(Peer& p) noexcept override;
+  WEFT_IMPL const char* heard(Peer& from, const Frame& f) override;
+  WEFT_IMPL void gone(Peer& p) noexcept override;
   const char* asked(Peer& from, const Frame& f);
   const char* said(Peer& from, const Frame& f);
   const char* told(Peer& from, const Frame& f);

@@ -295,11 +295,11 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void opened() override {
     if (news) news(*this);
   }
-  const char* received(const Frame& f) override;
+  WEFT_IMPL const char* received(const Frame& f) override;
   const char* given(const Frame& f);
   const char* passed(const Frame& f);
   void adopted(const Frame& f);
-  void session_over() noexcept override;
+  WEFT_IMPL void session_over() noexcept override;
 
   // Ends that we have adopted there, and the home has not said so: if it never does, who had them
   // before is told.
