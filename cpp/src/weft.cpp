@@ -19,11 +19,13 @@
 #include <weft/impl/errors.ipp>
 #include <weft/impl/executors.ipp>
 #include <weft/impl/function_info.ipp>
+#include <weft/impl/going_on.ipp>
 #include <weft/impl/group.ipp>
 #include <weft/impl/limit.ipp>
 #include <weft/impl/names.ipp>
 #include <weft/impl/outside.ipp>
 #include <weft/impl/parking.ipp>
+#include <weft/impl/partial.ipp>
 #include <weft/impl/pool.ipp>
 #include <weft/impl/report.ipp>
 #include <weft/impl/run.ipp>

@@ -4,6 +4,7 @@
 #include <random>
 
 #include <weft/observe.hpp>
+#include <weft/runtime/going_on.hpp>
 
 #include "hosted.hpp"
 

@@ -470,9 +470,9 @@ TEXT = [
     Text(
         "ac",
         "hosted: a look for partial deadlocks holds nobody",
-        "runtime/partial.hpp",
-        "    here.held(takes, &look);\n",
-        "    takes(&look);\n",
+        "impl/partial.ipp",
+        "  here.held(takes, &look);\n",
+        "  takes(&look);\n",
         "hosted: a look for partial",
     ),
     Text(

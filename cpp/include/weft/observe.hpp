@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "runtime/partial.hpp"
+#include "runtime/report.hpp"
 #include "runtime/scheduler.hpp"
 #include "weft.hpp"
 
@@ -80,7 +81,7 @@ namespace detail {
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
-  for (runtime::StuckProcess& s : runtime::Partial::look(run, here, wait_op)) {
+  for (runtime::StuckProcess& s : runtime::look_for_stuck(run, here, wait_op)) {
     if (ids) ids->insert(s.id);
     d.processes.push_back({std::move(s.path), std::move(s.operation), std::move(s.at),
                            std::move(s.places), std::move(s.waits_for)});

@@ -102,7 +102,10 @@ WEFT_IMPL void Run::awoken() noexcept {
 
 WEFT_IMPL bool Run::first_of(std::uint64_t places) {
   const std::lock_guard g(mutex_);
-  return told_of_.insert(places).second;
+  for (const std::uint64_t told : told_of_)
+    if (told == places) return false;
+  told_of_.push_back(places);
+  return true;
 }
 
 WEFT_IMPL void Run::arm(TimerNode& t) {

@@ -60,7 +60,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
 inline std::unique_ptr<runtime::Run::Standstill> find_standstill(
     runtime::Run& run, const runtime::OpKind& waits) noexcept {
   runtime::AtRest r;
-  run.while_all_sleep([&] { r = runtime::Partial::at_rest(run, waits); });
+  run.while_all_sleep([&] { r = runtime::look_at_rest(run, waits); });
   if (r.places == 0 || !run.first_of(r.places)) return nullptr;
   return std::make_unique<FoundStandstill>(std::move(r));
 }

@@ -17,7 +17,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -282,7 +281,7 @@ class Run final : public Activity {
   const Clock clock_;
   prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
   std::uint32_t standstill_ = 0;
-  std::set<std::uint64_t> told_of_;
+  std::vector<std::uint64_t> told_of_;  // few: a standstill takes patience()
   TimerHeap timers_;
   std::unordered_map<const ProcessBase*, Limit*> limits_;  // by process, the innermost
   prim::atomic<std::uint32_t> limits_open_{0};
