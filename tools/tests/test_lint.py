@@ -26,17 +26,21 @@ BAD = {
     "ruff format": ("python/src/weft/bad_format.py", "x = [1,2]\n"),
     "mypy --strict python": ("python/src/weft/bad_types.py", "def f(x):\n    return x\n"),
     "clang-format": ("cpp/include/weft/bad.hpp", "int   f( );\n"),
+    "prettier": ("bad/bad.mjs", "const  x = [1,2]\n"),
     "shellcheck": ("bad/tests/run", "#!/usr/bin/env bash\ncd $1\n"),
 }
 
 
 def test_files_that_are_not_clean_are_found(house: House) -> None:
-    for name in ("pyproject.toml", ".clang-format", ".gitignore"):
+    for name in ("pyproject.toml", ".clang-format", ".prettierrc.json", ".gitignore"):
         shutil.copy(ROOT / name, house.path / name)
     shutil.copytree(ROOT / ".ci", house.path / ".ci")
     house.bin.rmdir()
     (house.path / ".venv").symlink_to(ROOT / ".venv")
-    (house.path / ".gitignore").write_text(".venv\n.build\n")
+    emulator = house.path / "mcu/emulator"
+    emulator.mkdir(parents=True)
+    (emulator / "node_modules").symlink_to(ROOT / "mcu/emulator/node_modules")
+    (house.path / ".gitignore").write_text(".venv\n.build\nnode_modules\n")
     house.script("tools/setup", "")  # what it needs is there
     subprocess.run(["git", "init", "-q"], cwd=house.path, check=True)
     for file, text in BAD.values():
