@@ -378,6 +378,8 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
 bool is_met(PyObject* end);
 // asyncio was called where no loop runs: says what to do
 void explain_no_loop(PyObject* failure) noexcept;
+// Of which this is the core.
+ChannelObject* channel_of_core(const Engine& core) noexcept;
 std::string channel_name(ChannelObject* c);
 PyObject* to_str(const std::string& s);
 PyObject* take_exception();           // fetch, normalised, with its traceback; clears

@@ -4,6 +4,7 @@
 // Everything is read with the GIL held and without running Python code: one moment, as in
 // partial.cpp. A link takes frames in under the GIL too, so what has been received has woken whom
 // it wakes.
+#include <set>
 #include <unordered_map>
 
 #include "far.hpp"
@@ -148,7 +149,42 @@ PyObject* f_under_way(PyObject*, PyObject*) {
   }
   return PyLong_FromSize_t(n);
 }
-PyMethodDef functions[] = {{"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
+// _lent(): the channels made here of which other programs have ends.
+PyObject* f_lent(PyObject*, PyObject*) {
+  std::set<ChannelObject*> found;
+  if (const std::shared_ptr<Space> space = this_space()) {
+    const Space::Step step(*space);
+    for (const Peer* p : space->peers())
+      p->home.each_end([&](std::uint32_t, const wire::Port& port) {
+        if (port.barrier()) return;
+        ChannelObject* const c = channel_of_core(*static_cast<const Engine*>(port.channel()));
+        if (found.insert(c).second) Py_INCREF(reinterpret_cast<PyObject*>(c));
+      });
+  }
+  PyObject* list = PyList_New(0);
+  for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
+  return list;
+}
+// _ancestors(process): its number, that of the process whose group it is in, and so on.
+PyObject* f_ancestors(PyObject*, PyObject* o) {
+  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: %R is no process", o);
+  const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));
+  std::vector<std::uint32_t> ids;
+  const auto walk = [&] {
+    for (const ProcessBase* p = &first; p; p = p->group ? p->group->owner() : nullptr)
+      ids.push_back(std::uint32_t(p->id));
+  };
+  if (first.group)
+    first.group->run.still(walk);
+  else
+    walk();
+  PyObject* list = PyList_New(0);
+  for (const std::uint32_t id : ids) append(list, PyLong_FromUnsignedLong(id));
+  return list;
+}
+PyMethodDef functions[] = {{"_lent", gated<f_lent>, METH_NOARGS, nullptr},
+                           {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
+                           {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
                            {"_network", gated<f_network>, METH_NOARGS, nullptr},
                            {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
                            {"_ask_links", gated<f_ask_links>, METH_O, nullptr},

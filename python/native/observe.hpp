@@ -25,8 +25,9 @@ inline bool stepping() noexcept { return steps_are_watched.load(std::memory_orde
 extern bool looking;  // there is a function to call when an executor falls idle
 
 // `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
-// a select), "raise" (the exception), "start", "end" (the result or the exception). `target`: the
-// end, the barrier, the guards (Choice::describe()) or the group's list; may be null.
+// a select), "raise" (the exception), "start", "end" (the result or the exception), "lent" (an end
+// of the channel `target` is about to go to another program). `target` of the others: the end, the
+// barrier, the guards (Choice::describe()) or the group's list; may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
 // of a thread; from here on it is in the operation

@@ -232,6 +232,7 @@ void end_report(runtime::Run&) {
   held.clear();
   if (collector_was_on) PyGC_Enable();
 }
+}  // namespace
 ChannelObject* channel_of_core(const Engine& core) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
@@ -240,6 +241,7 @@ ChannelObject* channel_of_core(const Engine& core) noexcept {
 #pragma GCC diagnostic pop
   return c;
 }
+namespace {
 void holders_of(const core::SyncObject& c, bool readers, std::vector<std::uint32_t>& add) {
   if (const auto it = held.find(&c); it != held.end()) {
     const auto& who = readers ? it->second.readers : it->second.writers;

@@ -20,6 +20,7 @@
 #include "far_barrier.hpp"
 #include "leaf.hpp"
 #include "moved.hpp"
+#include "observe.hpp"
 #include "shared.hpp"
 #include "weft/wire/serial.hpp"
 #ifdef __linux__
@@ -129,6 +130,7 @@ Value* first_bare(Engine& c) {
 // Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing
 // was changed but for those before it.
 int wire_channel(ChannelObject* c, Carries what) {
+  if (observing()) observe("lent", nullptr, reinterpret_cast<PyObject*>(c), nullptr);
   const bool board = what != Carries::pickle;
   if (is_wired(c) && carries(c) != what) {
     bad_use(

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from weft import _host, _pickling, _rounds, _said, _shared
+from weft import _host, _observers, _pickling, _rounds, _said, _seen, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd
 
@@ -89,9 +89,11 @@ def _obey(orders: Any, process: Any) -> None:
     """On a thread, while a call runs: waits until it is cancelled, or the parent has let go of
     it."""
     _rounds.ours()
+    show = _observers.hide()
     with contextlib.suppress(ChannelEnd, Cancelled):
         orders.read()
     process.cancel()
+    show()
     _rounds.not_ours()  # another thread may get its number
 
 
@@ -150,7 +152,8 @@ def run_call(
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
         del args, keywords
-        return _shared.run(process), None
+        with _rounds.running(process, call):
+            return _shared.run(process), None
     except BaseException as error:
         return None, _pickling.Failure(error)
 
@@ -166,6 +169,7 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
             lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
         )
     )
+    _seen.tell()
     with contextlib.suppress(ChannelEnd):  # the parent is gone, or no longer waits
         try:
             result.write((value, failure))
@@ -244,9 +248,11 @@ def _serve_beside(
     link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
 ) -> None:
     """Does a call of a warm host, on a thread of its own."""
+    show = _observers.hide()
     try:
         _serve(link, ours, packed, wrong)
     finally:
+        show()
         _rounds.at_work(-1)
         _rounds.standing()  # perhaps no run is left here to say so
 
@@ -273,16 +279,18 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     if shared is None:
         shared = questions.recv(1) == b"1"
     _rounds.at_work(1)
+    _observers.hide()
+    with open(preparation, "rb", closefd=False) as file:
+        prepared = pickle.load(file)
+    os.lseek(preparation, 0, os.SEEK_END)
+    _said.say_to(said, prepared["logging"])
+    _seen.follow(prepared["observed"])
     threading.Thread(
         target=_rounds.answer,
         args=(questions,),
         name="weft: answers",
         daemon=True,
     ).start()
-    with open(preparation, "rb", closefd=False) as file:
-        prepared = pickle.load(file)
-    os.lseek(preparation, 0, os.SEEK_END)
-    _said.say_to(said, prepared["logging"])
     faulthandler.enable(preparation)
     sys.breakpointhook = _breakpoint
     # Ctrl-C at the terminal is for the parent, which cancels us
@@ -327,6 +335,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     for call in calls:
         call.join()
     _see_ends_off()
+    _seen.tell()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

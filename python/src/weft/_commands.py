@@ -434,6 +434,10 @@ def _print_summary(summary: _trace.Summary) -> None:
     console.print(f"{summary.events} events in {summary.seconds:.6f} s")
     if summary.unfinished:
         console.print(f"had not ended: {', '.join(summary.unfinished)}")
+    for pid in summary.lost:
+        console.print(f"OS process {pid} was lost, with what it had not yet sent")
+    for where in summary.unseen:
+        console.print(f"{where} ran processes: what they did there is not in this trace")
     if summary.cut_off:
         console.print("the last line is cut off: the program was killed")
 

@@ -15,6 +15,7 @@ be told of it after all, it is told to let go of those ends.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import signal
@@ -26,7 +27,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _pickling, _rounds, _said, _shared, _start
+from weft import _observers, _pickling, _rounds, _said, _seen, _shared, _start
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
@@ -161,7 +162,8 @@ class Host:
         forks = setting.start == "fork"
         if forks:
             _start.refuse_fork()
-        beginning = pickle.dumps(_preparation(setting))
+        self._observed = _seen.settings()
+        beginning = pickle.dumps({**_preparation(setting), "observed": self._observed})
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
         # Says how to begin. If the child crashes, it writes where at the end of this file.
@@ -212,7 +214,6 @@ class Host:
     def join(self) -> None:
         """Links it with this program."""
         _forked_before.clear()
-        self._heard.begin()
         if self.setting.start == "fork":
             self._link = _over_memory(self._ours)
             with contextlib.suppress(OSError):  # it has died
@@ -221,8 +222,12 @@ class Host:
             self._link = _native._Link(self._ours.detach(), _name())
         self._ours.close()
         self._member = _rounds.join(self._asks)
-        self._member.pid = self.pid
+        self._member.pid, self._member.heard = self.pid, self._heard
+        self._heard.seen = functools.partial(_seen.came, self._member)
+        self._heard.begin()
+        _seen.join(self._member, self._observed)
         jobs = _native.Channel("jobs")
+        _observers.own(jobs)
         self._jobs = jobs.writer()
         self._link.give(jobs.reader(), "jobs")
 
@@ -283,6 +288,7 @@ class Host:
         ours: tuple[str, ...] = ()
         orders, result = _native.Channel("orders"), _native.Channel("result")
         told, answer = orders.writer(), result.reader()
+        show = _observers.elsewhere(self.pid, orders, result)
         try:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
@@ -294,7 +300,7 @@ class Host:
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
             if me is not None:  # for the report of a deadlock: this process waits for the call
-                self._member.away[ours[1]] = me.id
+                self._member.away[ours[1]] = me
             there: list[str] = []
             try:
                 while given:
@@ -332,6 +338,7 @@ class Host:
             raise self._died(name_of_call) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
+            show()
             for end in (answer, told):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
@@ -346,6 +353,7 @@ class Host:
         _rounds.leave(self._member)
         status = self._child.wait()
         said = self._heard.last()
+        _seen.has_gone(self._member)
         self._heard.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
         return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
@@ -373,11 +381,14 @@ class Host:
         """
         if os.getpid() != self._maker:
             return
+        if self._member is not None:
+            self._member.closing = True
         if self._member is None:  # it was not joined wholly: it ends when its sockets close
             _forked_before.difference_update(self._mine)
             self._ours.close()
             self._asks.close()
         if self._jobs is not None:
+            _observers.own_no_more(self._jobs.channel)
             with contextlib.suppress(BadUse, ChannelEnd):
                 self._jobs.retire()
         elif self._link is not None:

@@ -4,6 +4,9 @@ Invariants
 - Channels of one name (made in one line of the program) share a row.
 - A channel is kept alive while it is measured. From time to time those to which nothing else refers
   are added to their row and dropped, so that a program that makes many does not grow.
+- Values are counted where the channel was made: also those that pass between other OS processes
+  alone, from the measurement's begin or from when an end was first lent. Other OS processes measure
+  how long was waited there, and all of it for the channels that they made (rule 14.7).
 """
 
 from __future__ import annotations
@@ -36,23 +39,39 @@ class ChannelMeasure:
     max_waiting_writers: int = 0  #: the longest line of writers
     max_buffered: int = 0  #: the most values that were in a buffer
 
+    def add(self, figures: dict[str, Any]) -> None:
+        """Takes in what was measured at the same channels in another OS process."""
+        for name, value in figures.items():
+            if name != "name":
+                mine = getattr(self, name)
+                setattr(self, name, max(mine, value) if name.startswith("max") else mine + value)
+
 
 class _Live:
     """A channel, since it was first seen."""
 
-    def __init__(self, channel: Any, row: ChannelMeasure) -> None:
+    def __init__(self, channel: Any) -> None:
         stats = channel.stats()
         self.channel = channel
-        self.row = row
+        self.name = channel.name
+        self.used = False  # by an operation here
         self.transfers = stats.transfers
         self.dropped = stats.dropped
         self.waiting = [0, 0]  # readers, writers
-        row.channels += 1
 
-    def fold(self, row: ChannelMeasure) -> None:
+    def fold(self, rows: dict[str, ChannelMeasure]) -> None:
         stats = self.channel.stats()
-        row.transfers += stats.transfers - self.transfers
-        row.dropped += stats.dropped - self.dropped
+        transfers, dropped = stats.transfers - self.transfers, stats.dropped - self.dropped
+        if not (self.used or transfers or dropped):
+            return
+        row = rows.setdefault(self.name, ChannelMeasure(self.name))
+        row.transfers += transfers
+        row.dropped += dropped
+        row.channels += type(self.channel) is _native.Channel  # it was made here
+
+    @property
+    def refers_alone(self) -> bool:
+        return sys.getrefcount(self.channel) == 2  # self.channel and the argument
 
 
 class _Operation(NamedTuple):
@@ -63,22 +82,43 @@ class _Operation(NamedTuple):
 class Measurement:
     """Made by :func:`measuring`. It can be read while it goes on, and afterwards."""
 
+    kind = "measure"
+
     def __init__(self) -> None:
         self._rows: dict[str, ChannelMeasure] = {}
         self._live: dict[int, _Live] = {}
         self._targets: dict[int, Any] = {}  # process → the target of its operation
         self._parked: dict[int, _Operation] = {}
+        self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
+        self._goes_on = False
+        #: the numbers of OS processes that died, or did not answer: part of theirs is missing
+        self.lost: list[int] = []
 
     # --- reading ------------------------------------------------------------------------------------
 
     def rows(self) -> list[ChannelMeasure]:
         """A row for each name; those where most time was lost come first."""
-        rows = {name: ChannelMeasure(**asdict(row)) for name, row in self._rows.items()}
-        for live in self._live.values():
-            live.fold(rows[live.row.name])
+        if self._goes_on:
+            _observers.tell_others()  # they send what they have
+        rows = self._rows_here()
+        for there in list(self._elsewhere.values()):
+            for name, figures in list(there.items()):
+                rows.setdefault(name, ChannelMeasure(name)).add(figures)
+        for row in rows.values():
+            row.channels = row.channels or 1
         return sorted(
             rows.values(), key=lambda r: (-(r.blocked_readers + r.blocked_writers), r.name)
         )
+
+    def _rows_here(self) -> dict[str, ChannelMeasure]:
+        rows = {name: ChannelMeasure(**asdict(row)) for name, row in list(self._rows.items())}
+        for live in list(self._live.values()):
+            live.fold(rows)
+        return rows
+
+    def rows_here(self) -> list[dict[str, Any]]:
+        """What was measured in this OS process alone, without order."""
+        return [asdict(row) for row in self._rows_here().values()]
 
     def __getitem__(self, channel: Any) -> ChannelMeasure:
         """The row of a channel, or of a name. Raises KeyError if nothing happened there."""
@@ -124,22 +164,57 @@ class Measurement:
             cells = [first.ljust(widths[0])]
             cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
             print("  ".join(cells), file=out)
+        for pid in self.lost:
+            print(f"OS process {pid} was lost, and some of what it did is missing", file=out)
+
+    # --- in other OS processes ----------------------------------------------------------------------
+
+    def setting(self) -> None:
+        """Nothing that another OS process needs."""
+
+    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        self._elsewhere.setdefault(source, {}).update({row["name"]: row for row in records})
+
+    def gone(self, pid: int) -> None:
+        if pid not in self.lost:
+            self.lost.append(pid)
 
     # --- observing ----------------------------------------------------------------------------------
 
-    def _of(self, channel: Any) -> _Live:
+    def begin(self) -> None:
+        _observers.add(self._event)
+        for channel in _native._lent():
+            if not _observers.is_own(channel):
+                self._known(channel)
+        self._goes_on = True
+
+    def end(self) -> None:
+        self._goes_on = False
+        _observers.remove(self._event)
+        for live in self._live.values():
+            live.fold(self._rows)
+        self._live.clear()
+
+    def _known(self, channel: Any) -> _Live:
         live = self._live.get(id(channel))
         if live is None:
             if len(self._live) >= _SWEEP:
                 self._sweep()
-            row = self._rows.setdefault(channel.name, ChannelMeasure(channel.name))
-            live = self._live[id(channel)] = _Live(channel, row)
+            live = self._live[id(channel)] = _Live(channel)
         return live
+
+    def _of(self, channel: Any) -> _Live:
+        live = self._known(channel)
+        live.used = True
+        return live
+
+    def _row(self, live: _Live) -> ChannelMeasure:
+        return self._rows.setdefault(live.name, ChannelMeasure(live.name))
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            if sys.getrefcount(live.channel) == 2:  # only live.channel and the argument refer to it
-                live.fold(live.row)
+            if live.refers_alone:
+                live.fold(self._rows)
                 del self._live[key]
 
     def _places(self, operation: str | None, target: Any) -> list[tuple[_Live, int]]:
@@ -165,19 +240,18 @@ class Measurement:
             )
             for live, side in places:
                 live.waiting[side] += 1
+                row = self._row(live)
                 if side:
-                    live.row.max_waiting_writers = max(
-                        live.row.max_waiting_writers, live.waiting[1]
-                    )
+                    row.max_waiting_writers = max(row.max_waiting_writers, live.waiting[1])
                 else:
-                    live.row.max_waiting_readers = max(
-                        live.row.max_waiting_readers, live.waiting[0]
-                    )
+                    row.max_waiting_readers = max(row.max_waiting_readers, live.waiting[0])
             self._parked[key] = _Operation(_native._steady_ns(), places)
         elif what in ("commit", "raise"):
             self._settled(key, what, operation, target, detail)
         elif what in ("end", "left"):
             self._targets.pop(key, None)
+        elif what == "lent":
+            self._known(target)
 
     def _settled(
         self, key: int, what: str, operation: str | None, target: Any, detail: Any
@@ -197,16 +271,17 @@ class Measurement:
                 if kind in ("input", "output"):
                     chosen = [(self._of(end.channel), int(kind == "output"))]
         for live, side in chosen:
+            row = self._row(live)
             if parked is not None:
                 seconds = (_native._steady_ns() - parked.since) * 1e-9
                 if side:
-                    live.row.parked_writes += 1
-                    live.row.blocked_writers += seconds
+                    row.parked_writes += 1
+                    row.blocked_writers += seconds
                 else:
-                    live.row.parked_reads += 1
-                    live.row.blocked_readers += seconds
+                    row.parked_reads += 1
+                    row.blocked_readers += seconds
             if side and what == "commit":
-                live.row.max_buffered = max(live.row.max_buffered, live.channel.stats().buffered)
+                row.max_buffered = max(row.max_buffered, live.channel.stats().buffered)
 
 
 @contextlib.contextmanager
@@ -215,11 +290,13 @@ def measuring() -> Iterator[Measurement]:
     `m.table()`, `m.json()`.
     """
     m = Measurement()
-    _observers.add(m._event)
+    m.begin()
     try:
+        _observers.begin_everywhere(m)
         yield m
     finally:
-        _observers.remove(m._event)
+        m.end()
+        _observers.end_everywhere(m)
 
 
 _standing: Measurement | None = None
@@ -234,10 +311,12 @@ def measure(on: bool) -> Measurement | None:
     global _standing
     before = _standing
     if before is not None:
-        _observers.remove(before._event)
         _standing = None
+        before.end()
+        _observers.end_everywhere(before)
     if not on:
         return before
     _standing = Measurement()
-    _observers.add(_standing._event)
+    _standing.begin()
+    _observers.begin_everywhere(_standing)
     return _standing

@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-from weft import _host, _net_calls, _net_link, _net_loop, _net_names
+from weft import _host, _net_calls, _net_link, _net_loop, _net_names, _observers
 from weft._extension import native as _native
 from weft._hosts import Elsewhere, whole
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
@@ -105,6 +105,7 @@ class _Far(Elsewhere, abc.ABC):
         cancelled: Cancelled | None = None
         orders, result = _channels_of(asked.name)
         told, answer = orders.writer(), result.reader()
+        show = _observers.elsewhere(f"host {host}", orders, result)
         try:
             packed = _net_calls.packed(asked.name, args, keywords, lend, session.trusted)
             del args, keywords
@@ -134,6 +135,7 @@ class _Far(Elsewhere, abc.ABC):
                 attempt.died = True
             raise self._died(asked.name, host, session) from None
         finally:
+            show()
             for end in (answer, told):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape
 
+from weft._trace import label
+
 MOST_EVENTS = 400  # only so many events are shown, from the beginning
 MOST_PROCESSES = 40
 
@@ -70,7 +72,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     """
     shown: list[dict[str, Any]] = []
     left_out = 0
-    for event in events:
+    for event in _seen_at_work(list(events)):
         if len(shown) < MOST_EVENTS:
             shown.append(event)
         else:
@@ -100,6 +102,14 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     )
 
 
+def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Without those that only wait here for what runs in another OS process: that has a line of its
+    own."""
+    away = {event["id"] for event in events if event["e"] == "away" and isinstance(event["in"], int)}
+    away -= {event["id"] for event in events if "op" in event}
+    return (e for e in events if e["e"] not in ("away", "lost") and e["id"] not in away)
+
+
 def _lanes(events: list[dict[str, Any]]) -> tuple[list[_Lane], dict[int, tuple[int, str]]]:
     """The processes in the order in which they began; and by lane the operations that had not
     ended."""
@@ -110,7 +120,7 @@ def _lanes(events: list[dict[str, Any]]) -> tuple[list[_Lane], dict[int, tuple[i
         key = event["id"]
         if key not in of:
             of[key] = len(lanes)
-            lanes.append(_Lane(event["p"], at))
+            lanes.append(_Lane(label(event), at))
         lane = of[key]
         match event["e"]:
             case "start":

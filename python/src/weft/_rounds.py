@@ -5,7 +5,8 @@
         │ all wait ──a second round: none has moved──► it declares the deadlock, its runs raise it
 
 A space is one OS process; the root is the one that is not a host of another. Questions go by a
-socket of their own, beside the wire, so that they change none of its counters.
+socket of their own, beside the wire, so that they change none of its counters. By that socket hosts
+are also asked where their processes are, and told what to observe (_seen.py).
 
 Invariants
 - The second round begins after the first is over. If no space has sent or taken a frame in between,
@@ -24,6 +25,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from weft import _knots, _shared
@@ -33,19 +35,23 @@ __all__ = [
     "Member",
     "Space",
     "answer",
+    "ask",
     "asks_for_calls",
     "at_work",
+    "call_of",
     "called",
     "join",
     "leave",
+    "members",
     "ours",
+    "running",
 ]
 
 #: seconds before each round of one look, while a space does not wait yet
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
-STATE, WHERE = b"=", b"w"  #: what is asked
+STATE, WHERE, FOLLOW = b"=", b"w", b"f"  #: what is asked; behind the last a pickle
 PATIENCE = 1.0  #: seconds to wait for the answers to WHERE
 
 
@@ -74,6 +80,7 @@ _lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
 _ours: set[int] = set()  # Weft's own threads, which hold no end at which a process waits
 _calls: dict[int, str] = {}
+_running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
 _jobs: Any = None  # in a host: the reader at which it asks for calls
 _up: socket.socket | None = None  # to the parent
@@ -88,7 +95,10 @@ class Member:
 
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
-        self.away: dict[str, int] = {}
+        self.away: dict[str, Any] = {}  # the call → the process here that waits for it
+        self.heard: Any = None  # what it says: see _said.py
+        self.follows: set[Any] = set()  # the observations that it has been told of
+        self.closing = False  # it has been let go of
         self._by = by
         self._got = b""
         self._question = b""
@@ -98,10 +108,12 @@ class Member:
     def fileno(self) -> int:
         return self._by.fileno()
 
-    def ask(self, what: bytes = STATE) -> None:
+    def ask(self, what: bytes = STATE, more: Any = None) -> None:
         self._question = what + bytes([(self._question[1] + 1) % 256 if self._question else 0])
+        packed = pickle.dumps(more) if what == FOLLOW else b""
+        size = struct.pack("!I", len(packed)) if what == FOLLOW else b""
         with contextlib.suppress(OSError):  # it has gone, as its socket will say
-            self._by.sendall(self._question)
+            self._by.sendall(self._question + size + packed)
 
     def take(self) -> Any:
         """Reads what has come. Gives its answer once that is complete, else None."""
@@ -176,6 +188,40 @@ def called(process: int, call: str | None) -> None:
             _calls[process] = call
 
 
+@contextlib.contextmanager
+def running(process: Any, call: str) -> Iterator[None]:
+    """This process, which is to be run in the block, is that call of the parent."""
+    _running[id(process)] = call, process
+    try:
+        yield
+    finally:
+        del _running[id(process)]
+
+
+def call_of(process: Any) -> tuple[str, str] | None:
+    """The call of the parent within which this process runs, and its path within that; None: it is
+    no part of one.
+    """
+    if not _running or process is None:
+        return None
+    around = _native._ancestors(process)
+    for call, first in list(_running.values()):
+        if first.id in around:
+            return call, process.path[len(first.path) :]
+    return None
+
+
+def members() -> list[Member]:
+    """The hosts of this space."""
+    with _lock:
+        return list(_members)
+
+
+# _seen.py sets both: does what a host is told by FOLLOW; and notes that one has gone.
+follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
+has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
+
+
 def join(by: socket.socket) -> Member:
     """A host begins: it is asked from now on."""
     global _bell
@@ -211,7 +257,10 @@ def answer(by: socket.socket) -> None:
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
         while question := by.recv(2, socket.MSG_WAITALL):
-            if question[:1] == WHERE:
+            if question[:1] == FOLLOW:
+                (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
+                said = pickle.dumps(follow(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
+            elif question[:1] == WHERE:
                 said = pickle.dumps(_native._where() + where_elsewhere(PATIENCE / 2))
             else:
                 try:
@@ -227,29 +276,43 @@ def where_elsewhere(patience: float) -> list[str]:
     the middle of anything.
     """
     said: list[str] = []
+    answers, silent = ask(list(_members), WHERE, None, patience)
+    for member, lines in answers:
+        said += [
+            line if " in OS process " in line else f"{line} in OS process {member.pid}"
+            for line in lines
+        ]
+    return said + [f"OS process {member.pid} does not say where it is" for member in silent]
+
+
+def ask(
+    whom: list[Member], what: bytes, more: Any, patience: float
+) -> tuple[list[tuple[Member, Any]], list[Member]]:
+    """Asks these hosts. Gives the answers, and those that have not answered within `patience`
+    seconds and are still there.
+    """
+    answers: list[tuple[Member, Any]] = []
+    if not whom:
+        return answers, []
+    asked = list(whom)
     if not _asking.acquire(timeout=patience):
-        return said
+        return answers, asked
     try:
         until = time.monotonic() + patience
-        asked = list(_members)
-        for member in asked:
-            member.ask(WHERE)
+        for member in whom:
+            member.ask(what, more)
         while asked and (rest := until - time.monotonic()) > 0:
             for member in select.select(asked, [], [], rest)[0]:
-                lines = member.take()
-                if lines is not None:
-                    said += [
-                        line if " in OS process " in line else f"{line} in OS process {member.pid}"
-                        for line in lines
-                    ]
-                if member.gone or lines is not None:
+                said = member.take()
+                if said is not None:
+                    answers.append((member, said))
+                if member.gone or said is not None:
                     asked.remove(member)
-        said += [f"OS process {member.pid} does not say where it is" for member in asked]
     except (OSError, ValueError, RuntimeError):  # the members changed at this moment
         pass
     finally:
         _asking.release()
-    return said
+    return answers, asked
 
 
 def _elsewhere() -> list[str]:
@@ -293,6 +356,8 @@ def _watch(ring: socket.socket) -> None:
                 stands = stands or member.stands or member.gone
                 member.stands = False
                 if member.gone:
+                    if not member.away:  # else the call tells, once it has heard it out
+                        has_gone(member)
                     with _lock:
                         _members.discard(member)
         if stands and _up is not None:
@@ -339,7 +404,7 @@ def _mine(members: list[Member]) -> Space:
         idle = _jobs is not None and _native._waits_at(_jobs)
         waits = waits and _working == (1 if idle else 0)
         calls = dict(_calls)
-        away = {(m.pid, call): process for m in members for call, process in list(m.away.items())}
+        away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items())}
     facts = _native._facts(True) if waits else []
     return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
 
@@ -385,6 +450,7 @@ def _forget() -> None:
     _members.clear()
     _ours.clear()
     _calls.clear()
+    _running.clear()
     if _bell is not None:
         os.close(_bell)
     _working, _jobs, _up, _bell = 0, None, None, None

@@ -1,9 +1,10 @@
-"""What an OS process says outside its channels: its standard error, its log records and its
-warnings. All of it is passed on to its parent.
+"""What an OS process says outside its channels: its standard error, its log records, its warnings,
+and what was observed there. All of it is passed on to its parent.
 
     child:  standard error ──a pipe──► parent: its own standard error (its end is kept: ProcessDied)
             a record ──a socket, a datagram each──► parent: the logger of that name
             a warning ──the same socket──► parent: its filters and showwarning
+            what was observed ──the same socket──► parent: _seen.py
 
 Invariants
 - Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on what
@@ -27,12 +28,13 @@ import socket
 import threading
 import warnings
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from weft import _rounds
 from weft._extension import native as _native
 
-__all__ = ["Heard", "levels", "say_to"]
+__all__ = ["Heard", "levels", "observed", "say_to"]
 
 KEPT = 4096  #: the last bytes of the standard error that are kept
 LINES = 12  #: lines of these that are shown
@@ -59,6 +61,7 @@ class Heard:
         self._last = b""
         self._open = True  # the socket of the records is open
         self._flows = True  # the pipe is open
+        self.seen: Callable[[Any], None] = lambda piece: None  # takes what was observed
 
     @property
     def handed(self) -> tuple[int, int]:
@@ -98,12 +101,16 @@ class Heard:
                     _write(said)
                     continue
                 with contextlib.suppress(Exception):  # one that cannot be rebuilt here
-                    _pass_on(*pickle.loads(said))
+                    what = pickle.loads(said)
+                    (self._see if what[0] == "seen" else _pass_on)(*what)
         finally:
             with self._lock:
                 if self._passer == me:  # the code that it runs has raised
                     self._passer = None
                     self._lock.notify_all()
+
+    def _see(self, _kind: str, piece: Any, _text: str) -> None:
+        self.seen(piece)
 
     def _read(self) -> None:
         """Reads all that is there. Called with the lock held."""
@@ -304,6 +311,14 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     return True
 
 
+_up: socket.socket | None = None  # to the parent
+
+
+def observed(piece: Any) -> bool:
+    """Sends a piece of what was observed to the parent: plain values. False: it is too long."""
+    return _up is None or _send(_up, "seen", piece, "")
+
+
 def _packed(message: Any, filename: str, lineno: int) -> bytes:
     try:
         return pickle.dumps((message, filename, lineno)) if message is not None else b""
@@ -323,7 +338,8 @@ def _without_handlers() -> None:
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """From now on logging and warnings go to the parent, by this socket."""
-    by = socket.socket(fileno=descriptor)
+    global _up
+    by = _up = socket.socket(fileno=descriptor)
     _without_handlers()
     logging.root.addHandler(_ToParent(by))
     logging.root.setLevel(as_there["root"])

@@ -5,6 +5,8 @@ Invariants
 - Lines are written in whole blocks. The rest is written when the trace ends, however it ends, and
   when the interpreter exits. A killed program loses at most the last block.
 - A file whose last line is cut off can be read.
+- Lines of one OS process stand in order. Those of another (with "pid") come in pieces, later than
+  they happened (rule 14.7): read() puts all in the order of their times, which are of one clock.
 """
 
 from __future__ import annotations
@@ -25,53 +27,19 @@ SCHEMA = 1
 _BLOCK = 512  # lines
 
 
-class Trace:
-    """Writes events to a file from `start()` to `close()`."""
+class Recorder:
+    """Makes a line of each event."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        except OSError as error:
-            raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
-        from json import JSONEncoder  # imported here, so that only programs that trace pay for it
-
-        self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-        self._lines: list[str] = []
-        self._lock = threading.Lock()
+    def __init__(self, start: int) -> None:
+        self._start = start  # of the steady clock, in ns
         self._begun: dict[int, int] = {}  # process → since when its operation waits
-        self._names: dict[int, str] = {}
-        self._start = _native._steady_ns()
-        self._pid = os.getpid()
-        self._put(
-            {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
-        )
-
-    def start(self) -> None:
-        _observers.add(self._event)
-        atexit.register(self.close)
-
-    def close(self) -> None:
-        """Writes what is left and ends the trace. A second call does nothing."""
-        _observers.remove(self._event)
-        atexit.unregister(self.close)
-        self._flush()
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._names: dict[int, dict[str, Any]] = {}
 
     def _put(self, fields: dict[str, Any]) -> None:
-        self._lines.append(self._encode(fields) + "\n")
-        if len(self._lines) >= _BLOCK:
-            self._flush()
+        raise NotImplementedError
 
-    def _flush(self) -> None:
-        if os.getpid() != self._pid or self._file < 0:
-            return
-        with self._lock:  # blocks stay in order
-            lines, self._lines = self._lines, []
-            data = memoryview("".join(lines).encode("utf-8", "backslashreplace"))
-            while data:
-                data = data[os.write(self._file, data) :]
+    def _named(self, process: Any) -> dict[str, Any]:
+        return {"p": process.path if process is not None else threading.current_thread().name}
 
     def _event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
@@ -81,17 +49,19 @@ class Trace:
         if what == "park":
             self._begun[key] = now
             return
+        if what == "lent":
+            return
         if what in ("start", "end", "left") or key not in self._names:
             # Asked for again at the end: a path gets its index only when a second process of that
             # name is started.
-            self._names[key] = (
-                process.path if process is not None else threading.current_thread().name
-            )
-        fields: dict[str, Any] = {"t": now, "e": what, "id": key, "p": self._names[key]}
+            self._names[key] = self._named(process)
+        fields: dict[str, Any] = {"t": now, "e": what, "id": key, **self._names[key]}
         if operation is not None:
             fields["op"] = operation
         if what == "start":
             pass
+        elif what == "away":
+            fields["in"] = detail
         elif what == "end":
             fields["how"] = "returned"
         elif what == "left":
@@ -121,6 +91,89 @@ class Trace:
             self._names.pop(key, None)
             self._begun.pop(key, None)
         self._put(fields)
+
+
+class Trace(Recorder):
+    """Writes events to a file from `start()` to `close()`; those of other OS processes too, as they
+    come.
+    """
+
+    kind = "trace"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        except OSError as error:
+            raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
+        from json import JSONEncoder  # imported here, so that only programs that trace pay for it
+
+        self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._lines: list[str] = []
+        self._lock = threading.RLock()
+        super().__init__(_native._steady_ns())
+        self._pid = os.getpid()
+        self._sources: dict[tuple[int, int], int] = {}  # OS processes, by number from 1 on
+        self._there: dict[int, dict[int, str]] = {}  # by pid the processes that run: id → path
+        self._lost: set[int] = set()  # pids
+        self._put(
+            {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
+        )
+
+    def start(self) -> None:
+        _observers.add(self._event)
+        atexit.register(self.close)
+        _observers.begin_everywhere(self)
+
+    def close(self) -> None:
+        """Writes what is left and ends the trace. A second call does nothing."""
+        _observers.remove(self._event)
+        atexit.unregister(self.close)
+        _observers.end_everywhere(self)
+        self._flush()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def setting(self) -> int:
+        return self._start
+
+    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        pid = source[0]
+        number = self._sources.setdefault(source, len(self._sources) + 1)
+        running = self._there.setdefault(pid, {})
+        for record in records:
+            key = record.get("id", 0)
+            record["id"] = key = key + (number << 32 if key >= 0 else -(number << 32))
+            record["pid"] = pid
+            if record["e"] == "end":
+                running.pop(key, None)
+            elif key > 0:
+                running[key] = record["p"]
+            self._put(record)
+
+    def gone(self, pid: int) -> None:
+        """What ran there has ended as far as is known, and what is missing is said once."""
+        if pid in self._lost:
+            return
+        self._lost.add(pid)
+        now = _native._steady_ns() - self._start
+        for key, path in self._there.pop(pid, {}).items():
+            self._put({"t": now, "e": "end", "id": key, "p": path, "pid": pid, "how": "lost"})
+        self._put({"t": now, "e": "lost", "id": 0, "p": "", "pid": pid})
+
+    def _put(self, fields: dict[str, Any]) -> None:
+        self._lines.append(self._encode(fields) + "\n")
+        if len(self._lines) >= _BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        if os.getpid() != self._pid or self._file < 0:
+            return
+        with self._lock:  # blocks stay in order
+            lines, self._lines = self._lines, []
+            data = memoryview("".join(lines).encode("utf-8", "backslashreplace"))
+            while data:
+                data = data[os.write(self._file, data) :]
 
 
 def _name(target: Any) -> str | None:
@@ -198,6 +251,8 @@ class Summary(NamedTuple):
     channels: list[Totals]
     unfinished: list[str]  #: paths of processes that had not ended
     cut_off: bool  #: the last line is not whole
+    lost: list[int]  #: OS processes that were lost, with what they had not yet sent
+    unseen: list[str]  #: hosts of a network that ran processes, of which there is nothing here
 
 
 def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
@@ -234,7 +289,15 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
                     events.append(event)
     except OSError as error:
         raise BadUse(f"cannot read {name}: {error.strerror}") from None
+    if any("pid" in event for event in events):
+        events.sort(key=lambda event: int(event["t"]))
     return events, cut_off
+
+
+def label(event: dict[str, Any]) -> str:
+    """The path of its process, and in which OS process it runs."""
+    path: str = event["p"]
+    return f"{path} in OS process {event['pid']}" if "pid" in event else path
 
 
 def _direction(event: dict[str, Any]) -> str:
@@ -247,6 +310,8 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
     """Counts and waiting times by process and by channel, both with the longest waits first."""
     paths: dict[int, str] = {}
     ended: set[int] = set()
+    lost: list[int] = []
+    unseen: set[str] = set()
     by: dict[str, dict[Any, dict[str, float]]] = {
         kind: defaultdict(lambda: defaultdict(float)) for kind in ("id", "c")
     }
@@ -255,7 +320,12 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
     for event in events:
         count += 1
         last = max(last, event["t"])
-        paths[event["id"]] = event["p"]
+        if event["e"] == "lost":
+            lost.append(event["pid"])
+            continue
+        if event["e"] == "away" and isinstance(event["in"], str):
+            unseen.add(event["in"])
+        paths[event["id"]] = label(event)
         if event["e"] == "end":
             ended.add(event["id"])
         if event["e"] not in ("commit", "withdraw", "ended"):
@@ -291,25 +361,31 @@ def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summar
         rows("c"),
         sorted(paths[i] for i in paths if i > 0 and i not in ended),
         cut_off,
+        lost,
+        sorted(unseen),
     )
 
 
 def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The trace in the Trace Event Format (a "JSON object" with complete events), which Perfetto
-    and chrome://tracing read.
+    and chrome://tracing read. Its processes are OS processes (this one is number 1), its threads
+    Weft's processes.
     """
     out: list[dict[str, Any]] = []
     paths: dict[int, str] = {}
     started: dict[int, float] = {}
     begun: dict[int, tuple[float, str]] = {}
+    of: dict[int, int] = {}  # its OS process
+
+    def track(key: int) -> dict[str, int]:
+        return {"pid": of[key], "tid": key if of[key] == 1 else key % (1 << 32)}
 
     def complete(key: int, name: str, since: float, until: float, **args: Any) -> None:
         out.append(
             {
                 "name": name,
                 "ph": "X",
-                "pid": 1,
-                "tid": key,
+                **track(key),
                 "ts": since,
                 "dur": max(until - since, 0.0),
                 "args": args,
@@ -320,6 +396,9 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for event in events:
         key, at = event["id"], event["t"] / 1000
         last = max(last, at)
+        if event["e"] in ("lost", "away"):
+            continue
+        of[key] = event.get("pid", 1)
         paths[key] = event["p"]
         match event["e"]:
             case "start":
@@ -338,5 +417,8 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for key, since in started.items():
         complete(key, paths[key], since, last, how="had not ended")
     for key, path in paths.items():
-        out.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": key, "args": {"name": path}})
+        out.append({"name": "thread_name", "ph": "M", **track(key), "args": {"name": path}})
+    for pid in {pid for pid in of.values() if pid != 1}:
+        name = {"name": f"OS process {pid}"}
+        out.append({"name": "process_name", "ph": "M", "pid": pid, "args": name})
     return {"traceEvents": out, "displayTimeUnit": "ns"}

@@ -3,7 +3,8 @@
 A helper thread looks, twice within the limit, at what every scheduler runs. A step is what a
 process does from one operation that parks to the next. If the present step has lasted longer than
 `limit`, the process has kept all others of its scheduler waiting; it is reported once for that
-step.
+step. Other OS processes of the program have a watchdog each (rule 14.7), whose hogs are reported
+here, on this one's thread.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import threading
 import types
 import warnings
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,9 +33,11 @@ class Hog(NamedTuple):
     file: str
     line: int  #: where it was; of a component's process its last operation
     stack: str  #: as of a traceback, innermost last; empty of a component's process
+    pid: int | None = None  #: the OS process in which it runs; None: this one
 
     def __str__(self) -> str:
-        who = f"process {self.path} has kept its"
+        where = "" if self.pid is None else f" in OS process {self.pid}"
+        who = f"process {self.path}{where} has kept its"
         at = f"{self.seconds:.3f} s at {self.file}:{self.line}"
         if not self.stack:
             return (
@@ -53,6 +57,8 @@ def _warn(hog: Hog) -> None:
 class Watchdog:
     """A context manager: see :func:`watchdog`."""
 
+    kind = "watchdog"
+
     def __init__(self, limit: float, report: Callable[[Hog], object] | None = None) -> None:
         if not isinstance(limit, int | float) or not limit > 0:
             raise BadUse(f"watchdog: the limit must be longer than 0 s, not {limit!r}")
@@ -61,8 +67,19 @@ class Watchdog:
         self._told: set[int] = set()  # steps
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._elsewhere: deque[Hog] = deque()  # to be reported
 
     def __enter__(self) -> Watchdog:
+        self.begin()
+        _observers.begin_everywhere(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _observers.end_everywhere(self)
+        self.end()
+
+    def begin(self) -> None:
+        """Watches this OS process."""
         global _active
         if self._thread is not None:
             raise BadUse("a watchdog is entered once: make another")
@@ -71,9 +88,8 @@ class Watchdog:
             _native._watch_steps(True)
         self._thread = threading.Thread(target=self._watch, name="weft watchdog", daemon=True)
         self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
         global _active
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -88,6 +104,8 @@ class Watchdog:
         try:
             while not self._stop.wait(self.limit / 2):
                 self.look()
+                self._tell_elsewhere()
+            self._tell_elsewhere()
         finally:
             _native._helper_thread(False)
 
@@ -100,7 +118,28 @@ class Watchdog:
             if step in self._told or (now - since) * 1e-9 <= self.limit:
                 continue
             self._told.add(step)
-            self._report(_hog(process, (now - since) * 1e-9, thread))
+            self._found(process, _hog(process, (now - since) * 1e-9, thread))
+
+    def _found(self, process: Any, hog: Hog) -> None:
+        self._report(hog)
+
+    def _tell_elsewhere(self) -> None:
+        while self._elsewhere:
+            self._report(self._elsewhere.popleft())
+
+    # --- in other OS processes ------------------------------------------------------------------
+
+    def setting(self) -> float:
+        return self.limit
+
+    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        for r in records:
+            self._elsewhere.append(
+                Hog(r["p"], r["seconds"], r["file"], r["line"], r["stack"], source[0])
+            )
+
+    def gone(self, pid: int) -> None:
+        """It hogs nothing any more."""
 
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:

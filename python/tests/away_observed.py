@@ -1,0 +1,128 @@
+"""Processes that test_processes_observed.py starts in other OS processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import weft.coroutines as co
+from weft import observe
+from weft.processes import Channel, Hosts, Parallel, process
+
+BOUND = 280.0  # s: nothing here waits longer
+
+
+@process
+def numbers(out: Any, n: int) -> int:
+    for i in range(n):
+        out.write(i)
+    return os.getpid()
+
+
+@process
+def doubles(inp: Any, out: Any) -> int:
+    for v in inp:
+        out.write(2 * v)
+    return os.getpid()
+
+
+@process
+def adds(inp: Any) -> tuple[int, int]:
+    total = 0
+    for v in inp:
+        total += v
+    return os.getpid(), total
+
+
+@co.process
+async def numbers_in_a_coroutine(out: Any, n: int) -> None:
+    for i in range(n):
+        await out.write(i)
+
+
+@co.process
+async def adds_in_a_coroutine(inp: Any, done: Any) -> None:
+    await done.write(sum([v async for v in inp]))
+
+
+@process
+def within(n: int, name: str) -> int:
+    """A network of its own, in one OS process."""
+    c, done = Channel(name), Channel(f"{name} done")
+    r = done.reader()
+
+    @process
+    def result(inp: Any) -> int:
+        return int(inp.read())
+
+    return int(
+        Parallel(
+            numbers_in_a_coroutine(c.writer(), n),
+            adds_in_a_coroutine(c.reader(), done.writer()),
+            result.on("threads")(r),
+        )[2]
+    )
+
+
+@process
+def further(n: int, name: str) -> int:
+    """The same in a host of its own."""
+    with Hosts(1) as hosts:
+        return int(Parallel(within.on(hosts)(n, name))[0])
+
+
+@process
+def one_by_one(asked: Any, said: Any) -> None:
+    """Answers with what it is asked."""
+    for v in asked:
+        said.write(v)
+
+
+@process
+def answers_then_dies(asked: Any, said: Any, n: int) -> None:
+    for _ in range(n):
+        said.write(asked.read())
+    asked.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def dies_once(asked: Any, said: Any, mark: Any) -> None:
+    while True:
+        with asked.extended() as v:
+            if v is None:
+                return
+            if v == 1 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            said.write(v)
+
+
+def computes(told: Any) -> None:
+    """Until it is told that it has been noticed. Its line is here, and in no function that it calls."""
+    over = []
+
+    def look() -> None:
+        until = time.monotonic() + BOUND
+        while not told.exists() and time.monotonic() < until:
+            time.sleep(0.001)  # nobody tells that a file is there
+        over.append(True)
+
+    threading.Thread(target=look).start()
+    while not over:
+        pass
+
+
+@process
+async def hogs(told: Any) -> None:
+    computes(told)
+
+
+@process
+def traces_within(n: int, path: str) -> int:
+    """Observes itself, and a host of its own."""
+    with observe.tracing(path), Hosts(1) as hosts:
+        return int(Parallel(within.on(hosts)(n, "inner"))[0])
