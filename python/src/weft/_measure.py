@@ -39,7 +39,7 @@ class ChannelMeasure:
     max_waiting_writers: int = 0  #: the longest line of writers
     max_buffered: int = 0  #: the most values that were in a buffer
 
-    def add(self, figures: dict[str, Any]) -> None:
+    def _add(self, figures: dict[str, Any]) -> None:
         """Takes in what was measured at the same channels in another OS process."""
         for name, value in figures.items():
             if name != "name":
@@ -103,7 +103,7 @@ class Measurement:
         rows = self._rows_here()
         for there in list(self._elsewhere.values()):
             for name, figures in list(there.items()):
-                rows.setdefault(name, ChannelMeasure(name)).add(figures)
+                rows.setdefault(name, ChannelMeasure(name))._add(figures)
         for row in rows.values():
             row.channels = row.channels or 1
         return sorted(
@@ -116,7 +116,7 @@ class Measurement:
             live.fold(rows)
         return rows
 
-    def rows_here(self) -> list[dict[str, Any]]:
+    def _rows_sent(self) -> list[dict[str, Any]]:
         """What was measured in this OS process alone, without order."""
         return [asdict(row) for row in self._rows_here().values()]
 
@@ -169,26 +169,26 @@ class Measurement:
 
     # --- in other OS processes ----------------------------------------------------------------------
 
-    def setting(self) -> None:
+    def _for_others(self) -> None:
         """Nothing that another OS process needs."""
 
-    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         self._elsewhere.setdefault(source, {}).update({row["name"]: row for row in records})
 
-    def gone(self, pid: int) -> None:
+    def _gone(self, pid: int) -> None:
         if pid not in self.lost:
             self.lost.append(pid)
 
     # --- observing ----------------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         _observers.add(self._event)
         for channel in _native._lent():
             if not _observers.is_own(channel):
                 self._known(channel)
         self._goes_on = True
 
-    def end(self) -> None:
+    def _end(self) -> None:
         self._goes_on = False
         _observers.remove(self._event)
         for live in self._live.values():
@@ -290,12 +290,12 @@ def measuring() -> Iterator[Measurement]:
     `m.table()`, `m.json()`.
     """
     m = Measurement()
-    m.begin()
+    m._begin()
     try:
         _observers.begin_everywhere(m)
         yield m
     finally:
-        m.end()
+        m._end()
         _observers.end_everywhere(m)
 
 
@@ -312,11 +312,11 @@ def measure(on: bool) -> Measurement | None:
     before = _standing
     if before is not None:
         _standing = None
-        before.end()
+        before._end()
         _observers.end_everywhere(before)
     if not on:
         return before
     _standing = Measurement()
-    _standing.begin()
+    _standing._begin()
     _observers.begin_everywhere(_standing)
     return _standing

@@ -118,15 +118,15 @@ class Everywhere(Protocol):
 
     kind: str  #: what is to run there: see _seen.KINDS
 
-    def setting(self) -> Any:
+    def _for_others(self) -> Any:
         """What that needs to know."""
 
-    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         """What was recorded in an OS process, in order: its number, and one that tells it from an
         earlier one of that number.
         """
 
-    def gone(self, pid: int) -> None:
+    def _gone(self, pid: int) -> None:
         """An OS process has died, or does not answer; what it had not yet sent is lost."""
 
 

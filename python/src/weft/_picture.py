@@ -105,7 +105,9 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
 def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Without those that only wait here for what runs in another OS process: that has a line of its
     own."""
-    away = {event["id"] for event in events if event["e"] == "away" and isinstance(event["in"], int)}
+    away = {
+        event["id"] for event in events if event["e"] == "away" and isinstance(event["in"], int)
+    }
     away -= {event["id"] for event in events if "op" in event}
     return (e for e in events if e["e"] not in ("away", "lost") and e["id"] not in away)
 

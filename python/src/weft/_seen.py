@@ -52,7 +52,7 @@ def settings() -> Wanted:
     """What a host is to be told."""
     with _lock:
         return time.monotonic_ns(), {
-            key: (o.kind, o.setting()) for key, o in list(_observers.wanted.items())
+            key: (o.kind, o._for_others()) for key, o in list(_observers.wanted.items())
         }
 
 
@@ -88,7 +88,7 @@ def has_gone(member: _rounds.Member) -> None:
     """It has died, if it was not let go of, or does not answer. All that it sent has come."""
     if not member.closing:
         for one in list(_observers.known.values()):
-            _handed(one.gone, member.pid)
+            _handed(one._gone, member.pid)
 
 
 _observers.tell_others = _tell_all
@@ -102,7 +102,7 @@ def came(member: _rounds.Member, piece: Any) -> None:
     if one is None:
         return
     if records is None:
-        _handed(one.gone, source[0])
+        _handed(one._gone, source[0])
         return
     for record in records:
         call, within = record.pop("call", None), record.pop("within", "")
@@ -110,7 +110,7 @@ def came(member: _rounds.Member, piece: Any) -> None:
             record["p"] = caller.path + within
             if (up := _rounds.call_of(caller)) is not None:
                 record["call"], record["within"] = up[0], up[1] + within
-    _handed(one.came, source, records)
+    _handed(one._came, source, records)
 
 
 def _handed(f: Callable[..., None], *args: Any) -> None:
@@ -199,7 +199,7 @@ class _There:
         self._records: list[dict[str, Any]] = []
         self._lock = threading.RLock()  # a finaliser may record while a record is made
 
-    def setting(self) -> Any:
+    def _for_others(self) -> Any:
         return self._setting
 
     def begin(self) -> None:
@@ -231,11 +231,11 @@ class _There:
             short = {k: v for k, v in records[0].items() if len(repr(v)) < 1000}
             _said.observed((self.key, source, [short]))
 
-    def came(self, source: Source, records: list[dict[str, Any]]) -> None:
+    def _came(self, source: Source, records: list[dict[str, Any]]) -> None:
         with self._lock:
             self._pass_up(source, records)
 
-    def gone(self, pid: int) -> None:
+    def _gone(self, pid: int) -> None:
         with self._lock:
             self._pass_up((pid, 0), None)
 
@@ -277,15 +277,15 @@ class _Measure(_There):
     def begin(self) -> None:
         self._measured = _measure.Measurement()
         self._sent: dict[str, Any] = {}
-        self._measured.begin()
+        self._measured._begin()
 
     def end(self) -> None:
-        self._measured.end()
+        self._measured._end()
 
     def send(self) -> None:
         """Rows have the figures since the beginning, and are sent when they have changed."""
         with self._lock:
-            for row in self._measured.rows_here():
+            for row in self._measured._rows_sent():
                 if self._sent.get(row["name"]) != row:
                     self._sent[row["name"]] = dict(row)
                     self._records.append(row)
@@ -300,10 +300,10 @@ class _Watch(_There, _watchdog.Watchdog):
         _watchdog.Watchdog.__init__(self, setting)
 
     def begin(self) -> None:
-        _watchdog.Watchdog.begin(self)
+        _watchdog.Watchdog._begin(self)
 
     def end(self) -> None:
-        _watchdog.Watchdog.end(self)
+        _watchdog.Watchdog._end(self)
 
     def _found(self, process: Any, hog: _watchdog.Hog) -> None:
         self.note({**hog._asdict(), **_named(process)})

@@ -134,10 +134,10 @@ class Trace(Recorder):
             os.close(self._file)
             self._file = -1
 
-    def setting(self) -> int:
+    def _for_others(self) -> int:
         return self._start
 
-    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         pid = source[0]
         number = self._sources.setdefault(source, len(self._sources) + 1)
         running = self._there.setdefault(pid, {})
@@ -151,7 +151,7 @@ class Trace(Recorder):
                 running[key] = record["p"]
             self._put(record)
 
-    def gone(self, pid: int) -> None:
+    def _gone(self, pid: int) -> None:
         """What ran there has ended as far as is known, and what is missing is said once."""
         if pid in self._lost:
             return

@@ -70,15 +70,15 @@ class Watchdog:
         self._elsewhere: deque[Hog] = deque()  # to be reported
 
     def __enter__(self) -> Watchdog:
-        self.begin()
+        self._begin()
         _observers.begin_everywhere(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _observers.end_everywhere(self)
-        self.end()
+        self._end()
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Watches this OS process."""
         global _active
         if self._thread is not None:
@@ -89,7 +89,7 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="weft watchdog", daemon=True)
         self._thread.start()
 
-    def end(self) -> None:
+    def _end(self) -> None:
         global _active
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -129,16 +129,16 @@ class Watchdog:
 
     # --- in other OS processes ------------------------------------------------------------------
 
-    def setting(self) -> float:
+    def _for_others(self) -> float:
         return self.limit
 
-    def came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
             self._elsewhere.append(
                 Hog(r["p"], r["seconds"], r["file"], r["line"], r["stack"], source[0])
             )
 
-    def gone(self, pid: int) -> None:
+    def _gone(self, pid: int) -> None:
         """It hogs nothing any more."""
 
 
