@@ -99,13 +99,26 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
   return reinterpret_cast<PyObject*>(b);
 }
 
-std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) { return side_of(b).end; }
+std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
+  const std::shared_ptr<wire::FarEnd> share = side_of(b).end;
+  if (!share) bad_use("barrier %U has died, and can go to nobody: make another", b->name);
+  return share;
+}
+
+// Our share is given back as that of one that died, which is the barrier's death (WIRE.md 4.9).
+void far_dies(BarrierObject* b) {
+  FarSide& far = side_of(b);
+  const Space::Step step(*far.peer->space);
+  far.has_ended(Status::died, 0);
+  far.give_back(true);
+}
 
 PyObject* far_parties(BarrierObject* b, Parties what) {
   static constexpr const char* kVerbs[] = {"", "parties", "enrol", "resign"};
   const char* const verb = kVerbs[static_cast<int>(what)];
   if (check_end(reinterpret_cast<EndObject*>(b->far), verb) < 0) return nullptr;
   FarSide& far = side_of(b);
+  if (!far.end) return raise_barrier_died(verb);
   const std::shared_ptr<Peer> peer = far.peer;
   const auto word = std::make_shared<Word>(far.number, what);
   bool over;

@@ -33,8 +33,11 @@ class BarrierPort final : public wire::BarrierPort {
 
 // A barrier of another OS process. Null with an exception.
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called);
-// What there is to be handed to a peer, or to go in a value.
+// What there is to be handed to a peer, or to go in a value. Null, with an exception: it has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
+// Its home is told that it has died, by whoever was to hand it to one that was killed: here it has
+// died already. Nothing, if that was said before.
+void far_dies(BarrierObject* b);
 // Says it to its home, and waits for the answer: for `ask` how many are enrolled, else None. Null
 // with an exception.
 //

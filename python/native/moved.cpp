@@ -31,10 +31,13 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
         end);
   if (barrier) {
     auto* const b = reinterpret_cast<BarrierObject*>(end);
-    if (b->far)
-      moving->push_back({nullptr, far_share(b), false, b->core.name, true});
-    else
+    if (b->far) {
+      std::shared_ptr<wire::FarEnd> share = far_share(b);
+      if (!share) return nullptr;
+      moving->push_back({nullptr, std::move(share), false, b->core.name, true});
+    } else {
       moving->push_back({std::make_shared<BarrierPort>(b), nullptr, false, {}, true});
+    }
     return described();
   }
   EndObject* const e = end_of(end);

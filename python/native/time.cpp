@@ -129,12 +129,14 @@ PyObject* f_now(PyObject*, PyObject*) {
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
 }
 
-// Its party was killed before it could be given the barrier (rule 8.7). Of one that another OS
-// process made: nothing, for that one knows who had it.
+// Its party was killed before it could be given the barrier (rule 8.7).
 PyObject* f_barrier_dies(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: %R is no barrier", o);
   run_deferred();
-  if (!bar(o)->far) bar(o)->core.die();
+  if (bar(o)->far)
+    far_dies(bar(o));
+  else
+    bar(o)->core.die();
   Py_RETURN_NONE;
 }
 

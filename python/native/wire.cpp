@@ -381,11 +381,12 @@ PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, 
   const std::string given =
       (std::string(name) + " " + (b->far ? b->core.name : runtime::name_of(b->core)))
           .substr(0, 150);
+  const std::shared_ptr<wire::FarEnd> share = b->far ? far_share(b) : nullptr;
+  if (b->far && !share) return nullptr;
   const Space::Step step(*space);
   if (!b->far) {
     link.peer()->home.give(std::make_shared<BarrierPort>(b, dies), wire::kBarrierType, given, 0);
-  } else if (const char* wrong =
-                 link.peer()->pass(far_share(b), false, wire::kBarrierType, given)) {
+  } else if (const char* wrong = link.peer()->pass(share, false, wire::kBarrierType, given)) {
     return bad_use("give: a barrier: %s", wrong);
   }
   Py_RETURN_NONE;

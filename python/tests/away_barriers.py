@@ -271,3 +271,15 @@ def step_by_step(barrier: Barrier, out: Any, go: Any) -> None:
 def leaves(barrier: Barrier) -> None:
     """Ends in good order, with the barrier in a global variable."""
     globals()["kept"] = barrier
+
+
+@process
+def makes_one(out: Any) -> str:
+    """Hands out a barrier of two that is made here, and waits at it."""
+    b = Barrier(2)
+    out.write(b)
+    try:
+        b.sync()
+    except PeerDied as error:
+        return str(error)
+    return "met"

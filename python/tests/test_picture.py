@@ -152,13 +152,18 @@ def test_nothing_at_all() -> None:
     assert names(drawn([])) == []
 
 
-def test_the_picture_in_the_readme_is_that_of_its_program(tmp_path: Path) -> None:
-    """Written again by: ./run picture."""
-    page = (ROOT / "README.md").read_text()
+def hello() -> str:
+    """README's first program."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.search(r"```python run file=hello.py\n(.*?)```", page, re.DOTALL)
     if code is None:
         pytest.fail("README.md has no hello.py")
-    (tmp_path / "hello.py").write_text(code[1])
+    return code[1]
+
+
+def test_the_picture_in_the_readme_is_that_of_its_program(tmp_path: Path) -> None:
+    """Written again by: ./run picture."""
+    (tmp_path / "hello.py").write_text(hello())
     out = tmp_path / "t.jsonl"
     command = [
         sys.executable,

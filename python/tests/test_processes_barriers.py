@@ -17,6 +17,7 @@ import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
 from weft.processes import (
+    BadUse,
     Barrier,
     Channel,
     Hosts,
@@ -378,6 +379,29 @@ def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
 
     with Hosts(1) as hosts:
         Parallel(dying(hosts[0]), mine())
+
+
+def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
+    """Rule 8.7: neither that which made it nor that which was killed knew of the other."""
+    made, c = Channel("made"), Channel("said")
+
+    @th.process
+    def between(inp: Any, place: Any) -> None:
+        b = inp.read()
+        assert b.parties == 2
+        with pytest.raises(ProcessDied):
+            Parallel(away_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
+        for use in (b.sync, b.enrol, lambda: b.parties):  # nobody comes here either
+            with pytest.raises(PeerDied, match="barrier"):
+                use()
+        with pytest.raises(BadUse, match="has died"):
+            Parallel(away_barriers.phases.on(place)(b, Channel("d").writer(), 0, 1))
+
+    with Hosts(2) as hosts:
+        text, _ = Parallel(
+            away_barriers.makes_one.on(hosts[0])(made.writer()), between(made.reader(), hosts[1])
+        )
+    assert "barrier" in text and "died" in text
 
 
 def test_a_choice_in_the_program_of_its_home_hears_of_it() -> None:

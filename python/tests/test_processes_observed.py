@@ -6,8 +6,11 @@ Each starts interpreters.
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
+import random
+import re
 import signal
 import threading
 from collections import Counter
@@ -18,7 +21,9 @@ from typing import Any
 import away
 import away_observed as ao
 import pytest
-from test_processes import children
+from test_cli import weft
+from test_picture import hello
+from test_processes import children, program
 
 import weft.threads as th
 from weft import _observers, _picture, _rounds, _seen, _trace
@@ -505,8 +510,6 @@ def test_a_host_observes_only_while_it_is_wanted_and_its_fork_never(
 @pytest.mark.parametrize("start", ["forkserver", "fork"])
 def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
     """Rule 14.7. A fork must come before any thread: in a program of its own."""
-    from test_processes import program
-
     done = program(
         tmp_path,
         f"""
@@ -535,3 +538,65 @@ def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["15", "6", "12"]
+
+
+def test_readmes_picture_with_os_processes(tmp_path: Path) -> None:
+    """Rule 14.7: the way to README's picture, `--on processes`. Its main is elsewhere too."""
+    (tmp_path / "hello.py").write_text(hello(), encoding="utf-8")
+    run_it = weft("run", "hello.py", "--on", "processes", "--trace", "t.jsonl", cwd=tmp_path)
+    assert (run_it.returncode, run_it.stdout.split()) == (0, ["0", "1", "4", "9"]), run_it.stderr
+    drawn = weft("trace", "t.jsonl", "--picture", "hello.svg", cwd=tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    picture = (tmp_path / "hello.svg").read_text(encoding="utf-8")
+    lanes = re.findall(r">(main[/\w]*) in OS process (\d+)</text>", picture)
+    assert sorted(path for path, _ in lanes) == [
+        "main/main",
+        *(f"main/main/{name}" for name in ("numbers", "show", "squares")),
+    ]
+    assert len({pid for _, pid in lanes}) == 4
+    arrows = Counter(
+        re.findall(r"<title>([ab]): main/main/(\w+) in .* to main/main/(\w+)", picture)
+    )
+    assert arrows == {("a", "numbers", "squares"): 4, ("b", "squares", "show"): 4}
+
+
+KILLS = int(os.environ.get("WEFT_KILLS", "30")) // 6
+
+
+def test_hosts_that_are_killed_at_random_while_they_are_observed(tmp_path: Path) -> None:
+    """Rules 14.2, 14.7: no hang, nothing counted wrongly, and a trace that can be read."""
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    for k in range(KILLS):
+        file, a, b = tmp_path / f"{k}.jsonl", Channel("a"), Channel("b")
+        victim, at = chance.randrange(2), chance.randrange(2 * _seen.BLOCK)
+        got: list[int] = []
+
+        @th.process
+        def kills(inp: Any, pid: int, at: int, got: list[int]) -> None:
+            for v in inp:
+                got.append(v)
+                if len(got) == at:
+                    os.kill(pid, signal.SIGKILL)
+
+        with Hosts(2) as hosts, tracing(file), measuring() as m:
+            pid = hosts.pids[victim]
+            if at == 0:
+                os.kill(pid, signal.SIGKILL)
+            with pytest.raises(Exception, match="died|killed|failed"):
+                Parallel(
+                    ao.numbers.on(hosts[0])(a.writer(), 10**6),
+                    ao.doubles.on(hosts[1])(a.reader(), b.writer()),
+                    kills(b.reader(), pid, at, got),
+                )
+        assert (m["b"].transfers if got else 0, m.lost) == (len(got), [pid])
+        events = events_of(file)
+        summary = _trace.summarise(events)
+        assert (summary.lost, summary.unfinished) == ([pid], [])
+        for track in {e["id"] for e in events if e.get("pid") and e["id"] > 0}:
+            mine = [e["e"] for e in events if e["id"] == track]
+            assert mine[0] == "start" and mine[-1] == "end" and mine.count("end") == 1
+            assert not {"commit", "ended", "withdraw"} & {
+                then for now, then in itertools.pairwise(mine) if now != "begin"
+            }

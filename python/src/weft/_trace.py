@@ -128,11 +128,13 @@ class Trace(Recorder):
         """Writes what is left and ends the trace. A second call does nothing."""
         _observers.remove(self._event)
         atexit.unregister(self.close)
-        _observers.end_everywhere(self)
-        self._flush()
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        try:
+            _observers.end_everywhere(self)
+        finally:
+            self._flush()
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
 
     def _for_others(self) -> int:
         return self._start
@@ -222,8 +224,8 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
         BadUse: the file cannot be written.
     """
     trace = Trace(path)
-    trace.start()
     try:
+        trace.start()
         yield
     finally:
         trace.close()

@@ -75,8 +75,10 @@ class Watchdog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _observers.end_everywhere(self)
-        self._end()
+        try:
+            _observers.end_everywhere(self)
+        finally:
+            self._end()
 
     def _begin(self) -> None:
         """Watches this OS process."""
