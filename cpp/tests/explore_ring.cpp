@@ -101,6 +101,71 @@ SCENARIO(
   REQUIRE_THAT(r.got == 8);
 }
 
+SCENARIO("ring: who has looked for another only sleeps by itself: neither is forgotten (wire 12.4)",
+         2) {
+  Ring r;
+  prim::atomic<bool> looks{false};                  // Attendant::looks_
+  prim::atomic<std::uint32_t> first{0}, second{0};  // by which two wait: each for one frame
+  const auto take = [&] {
+    const auto set = [](prim::atomic<std::uint32_t>& word) {
+      if (word.exchange(1) == 0) prim::unpark(word);
+    };
+    r.take();
+    if (r.got >= 4) set(first);
+    if (r.got == 8) set(second);
+  };
+  const auto leave = [&] {
+    r.in.say(w::Bell::standby);
+    take();
+    looks.store(false);
+  };
+  engine().spawn("far", [&] {
+    r.publish(4);
+    r.publish(4);
+  });
+  // As Attendant::park(), with kInVain 1.
+  const auto waits = [&](prim::atomic<std::uint32_t>& mine) {
+    for (bool in_vain = false; mine.load() == 0;) {
+      if (in_vain || looks.exchange(true)) {
+        prim::park(mine, 0, prim::forever);
+        continue;
+      }
+      const std::uint32_t seen = r.d.bell.thread.load(), before = r.got;
+      if (mine.load() == 0 && r.in.may_park()) prim::park(r.d.bell.thread, seen, prim::forever);
+      r.in.say(w::Bell::looking);
+      take();
+      in_vain = r.got != before && mine.load() == 0;
+      leave();
+    }
+  };
+  const auto end = [&] {
+    if (first.load() == 0 || second.load() == 0) return;
+    r.d.bell.service.fetch_add(1);
+    prim::unpark(r.d.bell.service);
+  };
+  engine().spawn("first", [&] { waits(first), end(); });
+  engine().spawn("second", [&] { waits(second), end(); });
+  // As Attendant::serve().
+  engine().spawn("bells", [&] {
+    while (r.got < 8) {
+      const std::uint32_t seen = r.d.bell.service.load();
+      if (r.d.bell.who.load() != w::Bell::rung) {
+        if (r.got < 8) prim::park(r.d.bell.service, seen, prim::forever);
+        continue;
+      }
+      if (looks.exchange(true)) {
+        prim::pause(0);
+        continue;
+      }
+      r.in.say(w::Bell::looking);
+      take();
+      leave();
+    }
+  });
+  engine().run();
+  REQUIRE_THAT(r.got == 8 && first.load() == 1 && second.load() == 1);
+}
+
 SCENARIO("ring: a writer that finds it full is woken when there is room (wire 12.4)", 3) {
   Ring r, back;  // of the other direction only the bell is used
   engine().spawn("far", [&] {

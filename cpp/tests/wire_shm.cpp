@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include "weft/weft.hpp"
@@ -436,6 +437,68 @@ TEST_CASE(
       sleep[t].join();
     }
   }
+}
+
+TEST_CASE(
+    "wire 12.4: a thread that has looked for others only sleeps by itself: they look when they "
+    "wait") {
+  constexpr int kTimes = 2000;
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::close(fds[0]);
+    {
+      w::ShmLink link(w::Space::make("other"), fds[1]);
+      const auto in = link.reader<int>("there");
+      const auto out = link.writer<int>("back");
+      try {
+        for (;;) out(in() + 1);
+      } catch (const ChannelEnd&) {
+      }
+      link.wait();
+    }
+    ::_exit(0);
+  }
+  ::close(fds[1]);
+  {
+    w::ShmLink link(w::Space::make("first"), fds[0]);
+    Channel<int> there, back, never;
+    Writer<int> out = there.writer(), end = never.writer();
+    Reader<int> in = back.reader();
+    link.give(there.reader(), "there");
+    link.give(back.writer(), "back");
+    out(0);
+    REQUIRE(in() == 1);  // from here on the link is open, and nobody asks for the list
+    std::atomic<int> id{0};
+    long sleeps = 0;
+    std::thread idle([&, r = never.reader(), token = Outside()] {
+      id = static_cast<int>(::syscall(SYS_gettid));
+      CHECK(r() == 1);
+      rusage use;
+      REQUIRE(::getrusage(RUSAGE_THREAD, &use) == 0);
+      sleeps = use.ru_nvcsw;
+    });
+    // it waits first, so it looks for all
+    const auto asleep = [&] {
+      if (id == 0) return false;
+      std::ifstream stat("/proc/self/task/" + std::to_string(id) + "/stat");
+      const std::string line((std::istreambuf_iterator<char>(stat)), {});
+      return line.find(") S ") != std::string::npos;
+    };
+    while (!asleep()) std::this_thread::yield();
+    for (int i = 0; i < kTimes; ++i) {
+      out(i);
+      REQUIRE(in() == i + 1);
+    }
+    end(1);
+    idle.join();
+    // three times for others, and some for what it prints and loads
+    CHECK(sleeps < kTimes / 20);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(other, &status, 0) == other);
+  CHECK(status == 0);
 }
 
 TEST_CASE(

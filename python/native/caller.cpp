@@ -148,8 +148,10 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
         thrown_ = e;
       else  // cannot be: nobody else is there
         Py_XDECREF(e);
-    } else
+    } else {
       thread_->block(kind);
+    }
+    settle();
     return thread_->status;
   }
   process_->op = &kind;
@@ -161,6 +163,15 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   }
   process_->op = nullptr;
   return process_->status;
+}
+
+bool Caller::sleeps_here() const noexcept { return thread_ && !home_here(*thread_); }
+void Caller::settle() noexcept {
+  if (!wire::Lazily::owes()) [[likely]]
+    return;
+  PyThreadState* const state = give_up_lock();  // the attendant's locks come before it
+  wire::Lazily::not_so();
+  take_lock(state);
 }
 
 void Caller::yield() noexcept {

@@ -33,6 +33,7 @@
 #include "weft/runtime/own_thread.hpp"
 #include "weft/runtime/report.hpp"
 #include "weft/runtime/scheduler.hpp"
+#include "weft/wire/lazily.hpp"
 
 namespace weft::py {
 
@@ -474,6 +475,18 @@ class Caller {
   // Waits until the operation, which began with `s`, is decided; returns its status. Serves
   // cancellations and timers meanwhile.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
+  // Begins what another program answers (wire/lazily.hpp); it is waited for next.
+  template <class F>
+  Status begin_lazily(F&& begins) const noexcept {
+    if (!sleeps_here()) return begins();
+    Status s;
+    {
+      const wire::Lazily soon;
+      s = begins();
+    }
+    if (s != Status::pending) settle();
+    return s;
+  }
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
   PyObject* withdrawn(PyObject* value);
@@ -482,6 +495,10 @@ class Caller {
 
  private:
   void park_until_run() noexcept;
+  // Does wait() put this thread to sleep, and nothing else?
+  bool sleeps_here() const noexcept;
+  // It has not slept after all: what it has put off is done now.
+  static void settle() noexcept;
 
   ProcessBase* process_ = nullptr;
   runtime::ThreadProcess* thread_ = nullptr;

@@ -146,7 +146,7 @@ template <class W>
       if (check_end(end_of(o.target), verb_of(o.type)) < 0) return Status::pending;
       p.slot = &way.slot();
       kind = o.type == OpType_::far_sync ? &far_sync_op : &read_op;
-      return way.begin_read(core_of(o.target));
+      return way.template begin<Side::in>(end_of(o.target)->channel);
     case OpType_::write:
       if (const int how = check_end(end_of(o.target), "write"); how != 0) [[unlikely]] {
         ChannelObject* const c = end_of(o.target)->channel;
@@ -155,14 +155,14 @@ template <class W>
       }
       p.slot = &way.slot();
       kind = &write_op;
-      return core_of(o.target).begin<Side::out>(p);
+      return way.template begin<Side::out>(end_of(o.target)->channel);
     case OpType_::extended: {
       ExtendedObject* x = ext(o.target);
       if (check_free(x) < 0) return Status::pending;
       p.slot = &way.slot();
       enter_block(x, p);
       kind = is_far(x->end->channel) ? &far_extended_op : &extended_op;
-      return way.begin_read(x->end->channel->core);
+      return way.template begin<Side::in>(x->end->channel);
     }
     default: {
       BarrierEngine& b = reinterpret_cast<BarrierObject*>(o.target)->core;

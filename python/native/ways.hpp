@@ -18,6 +18,7 @@
 #pragma once
 #include "asyncio.hpp"
 #include "awaiting.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -37,7 +38,10 @@ class InProcess {
   bool cancelled() const noexcept {
     return me_->base.cancel().load(std::memory_order_relaxed) != 0;
   }
-  Status begin_read(Engine& c) const noexcept { return c.begin<Side::in>(me_->base); }
+  template <Side S>
+  Status begin(ChannelObject* c) const noexcept {
+    return c->core.template begin<S>(me_->base);
+  }
 
   bool wait(const runtime::OpKind& kind) const noexcept {
     await_in(me_, reinterpret_cast<PyObject*>(o_), &kind);
@@ -88,7 +92,11 @@ class InTask {
   runtime::Run* run() const noexcept { return nullptr; }
   Value& slot() const noexcept { return o_->value; }
   bool cancelled() const noexcept { return false; }  // asyncio cancels by a throw
-  Status begin_read(Engine& c) const noexcept { return c.begin_foreign(*o_->task_waiter); }
+  template <Side S>
+  Status begin(ChannelObject* c) const noexcept {
+    if constexpr (S == Side::in) return c->core.begin_foreign(*o_->task_waiter);
+    return c->core.template begin<S>(*o_->task_waiter);
+  }
 
   bool wait(const runtime::OpKind& kind) noexcept {
     o_->task_waiter->op = &kind;
@@ -155,7 +163,11 @@ class InCaller {
   runtime::Run* run() const noexcept { return caller_.run(); }
   Value& slot() const noexcept { return caller_.slot(); }
   bool cancelled() const noexcept { return caller_.cancelled(); }
-  Status begin_read(Engine& c) const noexcept { return c.begin<Side::in>(caller_.process()); }
+  template <Side S>
+  Status begin(ChannelObject* c) const noexcept {
+    const auto begins = [&] { return c->core.template begin<S>(caller_.process()); };
+    return is_far(c) ? caller_.begin_lazily(begins) : begins();
+  }
 
   bool wait(const runtime::OpKind& kind) const noexcept {
     caller_.wait(Status::pending, kind);

@@ -20,7 +20,7 @@ import weft.coroutines as co
 import weft.threads as th
 from weft import _host
 from weft._extension import native
-from weft.processes import BadUse, Channel, Hosts, run
+from weft.processes import BadUse, Channel, Hosts, process, run
 
 linux = pytest.mark.skipif(
     sys.platform != "linux" or not getattr(sys, "_is_gil_enabled", lambda: True)(),
@@ -186,3 +186,40 @@ def test_a_link_that_is_made_first_of_all_knows_how_values_go() -> None:
 def test_a_plain_process_talks_to_a_thread(over: str) -> None:
     there, back = Channel("there"), Channel("back")
     assert run(away.echo(+there, -back), asks(-there, +back, 50))[1] == 50
+
+
+def sleeps_of_others() -> int:
+    """How often the other threads of this program went to sleep."""
+    tasks = Path("/proc/self/task").iterdir()
+    status = [(t / "status").read_text() for t in tasks if int(t.name) != threading.get_native_id()]
+    return sum(int(s.split("\nvoluntary_ctxt_switches:")[1].split()[0]) for s in status)
+
+
+@process
+def echo_alone(inp: Any, out: Any, first: int) -> None:
+    """Says at the end what the other threads here did from `first` on."""
+    before = 0
+    for v in inp:
+        if v == first:
+            before = sleeps_of_others()
+        out.write(v)
+        if v < 0:
+            out.write(sleeps_of_others() - before)
+            return
+
+
+@linux
+def test_who_waits_for_a_value_takes_it_from_the_link_itself() -> None:
+    """The threads that wait for orders, and the link's own, sleep meanwhile (WIRE.md 12.4)."""
+    first, times = 50, 400
+
+    @th.process
+    def asks_and_hears(w: Any, r: Any) -> int:
+        for i in (*range(first + times), -1):
+            w.write(i)
+            assert r.read() == i
+        return int(r.read())
+
+    there, back = Channel("there"), Channel("back")
+    network = echo_alone(+there, -back, first), asks_and_hears(-there, +back)
+    assert run(*network)[1] < times / 2

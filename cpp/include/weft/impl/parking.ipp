@@ -30,7 +30,9 @@ WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
 
 WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
   const Attending* const served = attending.load(std::memory_order_acquire);
-  if (served && !around_sleep.begin ? served->attend(word_) : give_way()) return take();
+  // Under a global lock one attends once that is given up, in park(), in place of the yields: until
+  // then the links' own thread would be rung, and wait for the lock.
+  if (served ? !around_sleep.begin && served->attend(word_) : give_way()) return take();
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
   const std::uint32_t standstill = activity ? activity->deactivated() : 0;
@@ -107,10 +109,12 @@ WEFT_IMPL void Parking::signal(std::uint32_t bit) noexcept {
     }
   } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
   if (sleeps(s)) {
-    if (ring)
-      ring(*this);             // a host outlives the calls of its bell
-    else if (serves_ != this)  // else it is what we have served ourselves that wakes us
+    if (ring) {
+      ring(*this);                 // a host outlives the calls of its bell
+    } else if (serves_ != this) {  // else it is what we have served ourselves that wakes us
       prim::unpark(word_);
+      woke_another_ = true;
+    }
   } else if (counted) {
     a->deactivated();  // it woke by itself or by another: counted twice
   }

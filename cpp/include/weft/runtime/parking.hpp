@@ -16,6 +16,7 @@
 // 10.1).
 #pragma once
 #include <atomic>
+#include <utility>
 
 #include "../prim.hpp"
 
@@ -134,6 +135,8 @@ class Parking {
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
   void signal(std::uint32_t bit) noexcept;
+  // Has the calling thread woken a sleeper by signal(), since it last asked?
+  static bool woke_another() noexcept { return std::exchange(woke_another_, false); }
 
  private:
   static constexpr bool sleeps(std::uint32_t s) noexcept { return (s & ~disturbed) == idle; }
@@ -161,6 +164,7 @@ class Parking {
 
   // what this thread sleeps by, while it serves other programs instead
   static inline thread_local const Parking* serves_ = nullptr;
+  static inline thread_local bool woke_another_ = false;
 
   prim::atomic<std::uint32_t> word_{0};
   std::uint8_t patience_ = kPatience;  // ours alone

@@ -9,6 +9,7 @@
 // the watching thread polls for, as for the hand-shakes.
 //
 //   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one looks ──its own wait is over, or somebody needs the list──► nobody
+//                                                                        └──park(): it has only woken others, kInVain times──► nobody
 //
 // Invariants
 //  1 Who looks holds `looks_`. Links come and go with `looks_` and `list_` held, so either suffices
@@ -165,11 +166,9 @@ class Attendant {
       if (who != Bell::standby || !put_off(l.late)) ring(l);
       return;
     }
-    const Knock k = wire::knock(d.bell, true, !Lazily::now());
-    if (k.wake)
-      wake(*k.wake);
-    else if (Lazily::now())
-      l.owed.store(true, std::memory_order_relaxed);
+    if (!Lazily::now()) return ring(l);
+    l.owed.store(true, std::memory_order_relaxed);
+    Lazily::owe();
   }
 
  private:
@@ -177,6 +176,8 @@ class Attendant {
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;  // ns of spinning
   // of one look, before the lives of the peers are looked at again
   static constexpr int kRounds = 16;
+  // times in a row that who looks wakes others, and is not woken by what it takes in
+  static constexpr int kInVain = 3;
   // ticks without anything that was put off, after which they end
   static constexpr int kQuiet = 8;
   struct Waited {
@@ -255,8 +256,23 @@ class Attendant {
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
           wake(*k.wake);
   }
+  // We look from now on. Who has parked is woken first: on a CPU that we share it runs at once, and
+  // what it answers needs no bell.
+  void begin_to_look() noexcept {
+    say(Bell::looking);
+    for (Attended* l : links_) {
+      // Taken back first: what another thread owes from now on stays.
+      if (!l->owed.load(std::memory_order_relaxed) || !l->owed.exchange(false)) continue;
+      if (const Knock k = wire::knock(l->outlet.direction().bell, true, false); k.wake)
+        wake(*k.wake);
+      else
+        l->owed.store(true, std::memory_order_relaxed);
+    }
+    take_all();
+  }
   // Whose bell was to be rung when we park, unless they had looked by then.
   void pay_owed() noexcept {
+    Lazily::paid();
     for (Attended* l : links_)
       if (l->owed.load(std::memory_order_relaxed) && l->owed.exchange(false) && l->outlet.unread())
         ring(*l);
@@ -330,15 +346,15 @@ class Attendant {
       came() ? pay_owed() : pay();
       return came();
     }
-    say(Bell::looking);
-    take_all();
+    begin_to_look();
     spin(came);
     came() ? pay_owed() : pay();
     stand_by();
     looks_.unlock();
     return came();
   }
-  // False: another looks, or is about to; the thread is to sleep by itself.
+  // False: the thread is to sleep by itself. Another looks, or is about to; or what this one has
+  // taken in was for others: the next of them that waits is to look for itself.
   // `spins`: it has not attended before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
@@ -347,30 +363,35 @@ class Attendant {
       pay();
       return false;
     }
+    const auto came = [&] { return word.load(std::memory_order_acquire) != expected; };
     if (spins) {
+      begin_to_look();
+      spin(came);
+    }
+    int in_vain = 0;
+    while (!came() && in_vain < kInVain) {
+      pay();
+      Words words;
+      std::size_t n = 0;
+      add(words, n, word, expected, kPrivate);
+      add(words, n, control_, control_.load(std::memory_order_seq_cst), kPrivate);
+      for (Attended* l : links_) {
+        if (!l->open) continue;
+        Bell& b = l->inlet.direction().bell;
+        add(words, n, b.thread, b.thread.load(std::memory_order_seq_cst), kShared);
+      }
+      say(Bell::parked);
+      if (!anything() && wanted_.load() == 0 && !came()) wait(words, n, until);
       say(Bell::looking);
+      (void)runtime::Parking::woke_another();
       take_all();
-      spin([&] { return word.load(std::memory_order_acquire) != expected; });
+      if (!runtime::Parking::woke_another()) break;
+      ++in_vain;
     }
-    pay();
-    Words words;
-    std::size_t n = 0;
-    add(words, n, word, expected, kPrivate);
-    add(words, n, control_, control_.load(std::memory_order_seq_cst), kPrivate);
-    for (Attended* l : links_) {
-      if (!l->open) continue;
-      Bell& b = l->inlet.direction().bell;
-      add(words, n, b.thread, b.thread.load(std::memory_order_seq_cst), kShared);
-    }
-    say(Bell::parked);
-    if (!anything() && wanted_.load() == 0 && word.load(std::memory_order_acquire) == expected) {
-      wait(words, n, until);
-    }
-    say(Bell::looking);
-    take_all();
+    came() ? pay_owed() : pay();
     stand_by();
     looks_.unlock();
-    return true;
+    return in_vain < kInVain;
   }
 
   // --- wake-ups that are put off: where the peer can only run once we sleep, or nobody waits for
