@@ -3,16 +3,17 @@ KIND: see away_shared.
 
 int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is one
 for the whole system. read: an array, until its sum is known; here: the same from thread to thread
-in one process.
+in one process. fill, fill-here: the same, from before the array is made and filled; in place
+(weft.processes.empty).
 """
 
 import sys
 
-from away_shared import check, now, payload, pin
+from away_shared import MEGABYTE, check, now, payload, pin
 from sampler import Sampler, fail, numbers
 
 from weft import threads
-from weft.processes import Channel, process, run
+from weft.processes import Channel, empty, process, run
 
 
 @process
@@ -29,6 +30,29 @@ def send(asked, sink, kind):
         began = now()
         sink.write(value)
         sink.write(began)
+
+
+def make_and_send(asked, sink, make):
+    pin(1)
+    for number in asked:
+        began = now()
+        value = make(MEGABYTE // 8)
+        value.fill(number)
+        sink.write(value)
+        sink.write(began)
+        del value
+
+
+@process
+def fills(asked, sink):
+    make_and_send(asked, sink, empty)
+
+
+@threads.process
+def fills_here(asked, sink):
+    import numpy
+
+    make_and_send(asked, sink, numpy.empty)
 
 
 @process
@@ -54,6 +78,25 @@ def round_trips(there, back, samples, per):
         if k:
             sampler.end(per)
     sampler.print()
+
+
+@threads.process
+def one_way_filled(ask, back, samples, per):
+    pin(0)
+    means = []
+    for k in range(samples + 1):
+        total = 0
+        for number in range(per):
+            ask.write(number)
+            value = back.read()
+            if value.sum() != number * (MEGABYTE // 8):
+                fail("away_values: a wrong sum")
+            ended = now()
+            total += ended - back.read()
+            del value
+        if k:
+            means.append(total / per)
+    print("ns", *(f"{m:.1f}" for m in means), flush=True)
 
 
 @threads.process
@@ -86,6 +129,11 @@ if __name__ == "__main__":
         run(
             round_trips(there.writer(), back.reader(), *numbers("SAMPLES PER")),
             answers(there.reader(), back.writer()),
+        )
+    elif kind in ("fill", "fill-here"):
+        run(
+            one_way_filled(there.writer(), back.reader(), *numbers("SAMPLES PER")),
+            (fills if kind == "fill" else fills_here)(there.reader(), back.writer()),
         )
     else:
         sender = sends_here if kind == "here" else sends

@@ -9,7 +9,15 @@
 // A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each
 // at a multiple of 64. Who gets the value gets the buffers where they are, to write to as well:
 // nobody else has them.
+//
+// A *place* is a slot that is made before its value: a buffer in it is filled there, and the table
+// is written before it when it is sent.
+//
+//   _place() ──a value whose only buffer it is is packed: of_a_place()──► sent: from now on copied, as any other
 #include "packed.hpp"
+
+#include <mutex>
+#include <unordered_map>
 
 #include "cells.hpp"
 #include "moved.hpp"
@@ -55,7 +63,7 @@ PyObject* protocol = nullptr;
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
 
 // Takes both references over.
-PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table,
+PyObject* new_packed(PyObject* bytes, std::shared_ptr<Slot> slot, bool table,
                      PyObject* original) noexcept {
   PackedObject* p = PyObject_New(PackedObject, &PackedType);
   if (p) {
@@ -100,7 +108,14 @@ struct PartObject {
   Py_ssize_t size;
 };
 PyTypeObject PartType{PyVarObject_HEAD_INIT(nullptr, 0)};
+std::mutex places_lock;
+std::unordered_map<const void*, PartObject*> places;  // that were not sent, by their address
 void part_dealloc(PyObject* o) {
+  {
+    const std::lock_guard g(places_lock);
+    const auto it = places.find(reinterpret_cast<PartObject*>(o)->at);
+    if (it != places.end() && it->second == reinterpret_cast<PartObject*>(o)) places.erase(it);
+  }
   delete reinterpret_cast<PartObject*>(o)->slot;
   PyObject_Free(o);
 }
@@ -108,12 +123,17 @@ int part_buffer(PyObject* o, Py_buffer* view, int flags) {
   auto* const p = reinterpret_cast<PartObject*>(o);
   return PyBuffer_FillInfo(view, o, p->at, p->size, 0, flags);
 }
-PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t size) {
+PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t size,
+                  bool is_a_place = false) {
   PartObject* p = PyObject_New(PartObject, &PartType);
   if (!p) return nullptr;
   p->slot = new std::shared_ptr<Slot>(s);
   p->at = s->data() + at;
   p->size = static_cast<Py_ssize_t>(size);
+  if (is_a_place) {
+    const std::lock_guard g(places_lock);
+    places[p->at] = p;
+  }
   PyObject* const view = PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p));
   Py_DECREF(p);
   return view;
@@ -164,6 +184,36 @@ class Parts {
   std::vector<Py_buffer> views_;
 };
 
+// What is before a place in its slot: the table, then the pickle, and zeros, which pickle passes
+// over.
+constexpr std::size_t kFront = 4096, kLengths = aligned(8 * 3);
+
+// The slot of a place, if this buffer is one, complete with the pickle.
+std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes));
+  Py_buffer b;
+  if (size > kFront - kLengths || PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  std::shared_ptr<Slot> slot;
+  {
+    const std::lock_guard g(places_lock);
+    const auto it = places.find(b.buf);
+    if (it != places.end() && it->second->size == b.len) {
+      slot = *it->second->slot;
+      places.erase(it);
+    }
+  }
+  const std::uint64_t head[] = {2, kFront - kLengths, static_cast<std::uint64_t>(b.len)};
+  PyBuffer_Release(&b);
+  if (!slot) return nullptr;
+  std::memset(slot->data(), 0, kFront);
+  std::memcpy(slot->data(), head, sizeof(head));
+  std::memcpy(slot->data() + kLengths, PyBytes_AS_STRING(bytes), size);
+  return slot;
+}
+
 // Whether a buffer goes beside the pickle: the callback of pickle.dumps, bound to the list of those
 // that do.
 PyObject* apart(PyObject* list, PyObject* buffer) {
@@ -208,7 +258,11 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   bool good = parts.add(bytes);
   for (Py_ssize_t i = 0; good && i < n; ++i) good = parts.add(PyList_GET_ITEM(list, i));
   PyObject* packed = nullptr;
-  if (good) {
+  std::shared_ptr<Slot> made;
+  if (good && n == 1) made = of_a_place(bytes, PyList_GET_ITEM(list, 0));
+  if (made) {
+    packed = new_packed(nullptr, std::move(made), true, Py_NewRef(value));
+  } else if (good) {
     const std::size_t size = parts.size();
     if (auto slot = Slot::make(size)) {
       parts.write(slot->data());
@@ -257,6 +311,14 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   return value;
 }
 
+// _place(size): a buffer of so many bytes in a slot. None: there is none.
+PyObject* f_place(PyObject*, PyObject* bytes) {
+  const std::size_t size = PyLong_AsSize_t(bytes);
+  if (PyErr_Occurred()) return nullptr;
+  const std::shared_ptr<Slot> slot = size < SIZE_MAX / 2 ? Slot::make(kFront + size) : nullptr;
+  if (!slot) Py_RETURN_NONE;
+  return part_of(slot, kFront, size, true);
+}
 PyObject* f_set_pickling(PyObject*, PyObject* args) {
   PyObject *d, *of_pickle, *l;
   if (!PyArg_ParseTuple(args, "OOO", &d, &of_pickle, &l)) return nullptr;
@@ -293,6 +355,7 @@ PyObject* f_cbor_fault(PyObject*, PyObject* args) {
 // A value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
 PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
+                           {"_place", gated<f_place>, METH_O, nullptr},
                            {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
                            {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
                            {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
@@ -312,6 +375,11 @@ PyObject* pack_cbor(ChannelObject* c, PyObject* value) {
 }
 
 }  // namespace
+
+void forget_places() noexcept {
+  new (&places_lock) std::mutex;  // another thread of the parent may have held it
+  places.clear();
+}
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 

@@ -16,6 +16,8 @@ wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by
 // The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any
 // other object is itself.
 PyObject* as_sent(PyObject* view) noexcept;
+// In the child of a fork: they are the parent's, and are copied when they are sent.
+void forget_places() noexcept;
 int init_packed(PyObject* m);
 
 }  // namespace weft::py

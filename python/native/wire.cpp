@@ -605,6 +605,7 @@ void forget_links() noexcept {
   runtime::links_are_asked = false;
   abroads.clear();
   wire::Slot::forget();
+  forget_places();
 }
 
 int init_wire(PyObject* m) {

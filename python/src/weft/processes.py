@@ -15,6 +15,7 @@ from weft._blocking import Sequence as Sequence
 from weft._blocking import Spawn as Spawn
 from weft._executor import Executor as Executor
 from weft._hosts import Hosts as Hosts
+from weft._in_place import empty as empty
 from weft._io import io as io
 from weft._limits import Timeout as Timeout
 from weft._limits import deadline as deadline
@@ -115,6 +116,7 @@ __all__ = [
     "deadline",
     "deadlocks",
     "debug",
+    "empty",
     "freeze_support",
     "io",
     "measure",

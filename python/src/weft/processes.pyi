@@ -2,6 +2,7 @@
 
 from weft._executor import Executor as Executor
 from weft._hosts import Hosts as Hosts
+from weft._in_place import empty as empty
 from weft._native import Shared as Shared
 from weft._start import freeze_support as freeze_support
 from weft._supervisor import Supervisor as Supervisor
@@ -103,6 +104,7 @@ __all__ = [
     "deadline",
     "deadlocks",
     "debug",
+    "empty",
     "freeze_support",
     "io",
     "measure",
