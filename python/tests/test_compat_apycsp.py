@@ -4,8 +4,6 @@ our own."""
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -325,8 +323,6 @@ def test_helpers(run: Any) -> None:
 
     assert run(main) == [(1, "a"), (2, "b")]
     assert avg([1, 2, 3]) == 2
-    with pytest.raises(ImportError, match="JSON protocol"):
-        importlib.import_module("weft.compat.apycsp.net")
 
 
 def test_a_deadlock_is_reported() -> None:

@@ -1,6 +1,332 @@
-"""aPyCSP's net module, which this layer does not have."""
+"""aPyCSP's net: channels of one program by name in another, over TCP, a line of JSON for each message.
 
-raise ImportError(
-    "weft.compat.apycsp.net: channels over aPyCSP's JSON protocol are not part of this layer; "
-    "keep both programs on aPyCSP, or the network in one program"
-)
+    there: register_channel(c, "results"), start_server(port)      {"op": "read", "name": …, "msgno": 7} ──► c.read()
+    here:  setup_client("host:port"), get_channel_proxy("results") ◄── {"ack": 7, "ret": value, "exc": null}
+
+It has no keys and no encryption: whoever reaches the port may read, write and poison what is
+registered, so without a host name the server listens on this machine alone. `weft.net` has both, and
+ends that may stand in a choice.
+
+Invariants
+- Values are JSON's: of what another program says nothing is run.
+- An operation that a peer asked for is a task of its connection: when that ends, or the peer says
+  that nobody waits any more, it is cancelled, and leaves nothing behind in the channel. A value that
+  was read and not delivered by then is lost.
+- Each answer resolves the future of its number; the end of the connection those that are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from weft.compat.apycsp import Channel, PoisonException
+from weft.errors import BadUse
+
+__all__ = [
+    "create_registered_channel",
+    "get_channel_proxy",
+    "register_channel",
+    "setup_client",
+    "start_server",
+    "unregister_channel",
+]
+
+PORT = "8890"
+LONGEST = 1 << 24  # bytes of a message
+POISON = "ChannelPoisonException"
+
+_registered: dict[str, Channel] = {}
+_connections: list[_Connection] = []  # at which get_channel_proxy asks, in the order they came
+
+
+def register_channel(chan: Channel, name: str) -> None:
+    """Other programs get at the channel by this name from now on.
+
+    Raises:
+        BadUse: another channel has the name.
+    """
+    if _registered.setdefault(name, chan) is not chan:
+        raise BadUse(f"register_channel: there is a channel {name!r} already: unregister it first")
+
+
+def unregister_channel(name: str) -> None:
+    """Takes back register_channel.
+
+    Raises:
+        BadUse: there is no such channel.
+    """
+    if _registered.pop(name, None) is None:
+        raise BadUse(f"unregister_channel: no channel {name!r} is registered")
+
+
+def create_registered_channel(name: str) -> Channel:
+    """A new channel, which is registered."""
+    chan = Channel(name)
+    register_channel(chan, name)
+    return chan
+
+
+def _parted(host_port: str) -> tuple[str, int]:
+    host, _, port = str(host_port).rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise BadUse(f"an address is 'PORT' or 'HOST:PORT', not {host_port!r}")
+    return host or "127.0.0.1", int(port)
+
+
+class _Connection:
+    """With one other program, which may ask and answer.
+
+    Args:
+        serves: does what the other one asks for.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, serves: bool
+    ) -> None:
+        self._reader, self._writer, self._serves = reader, writer, serves
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._asked: dict[Any, asyncio.Task[None]] = {}
+        self._over = ""
+
+    async def send_recv_cmd(self, op: str, **more: Any) -> Any:
+        """Asks the other program, and waits for its answer.
+
+        Raises:
+            PoisonException: the channel is poisoned. ConnectionError: the connection ended. BadUse:
+            a value is not JSON's; the other program refuses.
+        """
+        if self._over:
+            raise ConnectionError(self._over)
+        number = next(self._numbers)
+        line = _packed({"op": op, "msgno": number, **more})
+        self._answers[number] = future = asyncio.get_running_loop().create_future()
+        try:
+            self._writer.write(line)
+            await self._writer.drain()
+            answer = await future
+        except asyncio.CancelledError:
+            if (
+                future.cancelled() or not future.done()
+            ):  # it is not to happen over there once nobody waits for it
+                self._writer.write(_packed({"op": "cancel", "msgno": number}))
+            raise
+        finally:
+            del self._answers[number]
+        if answer.get("exc") == POISON:
+            raise PoisonException(f"{op} of {more.get('name')}", None, None, None, 1, True)
+        if answer.get("err"):
+            raise BadUse(f"the other program: {str(answer['err'])[:500]}")
+        return answer.get("ret")
+
+    async def listen(self) -> None:
+        """Until the connection ends."""
+        why = "the other program has closed the connection"
+        try:
+            while line := await self._reader.readline():
+                said = json.loads(line)
+                if not isinstance(said, dict):
+                    raise ValueError("a message is an object")
+                if "ack" in said:
+                    future = self._answers.get(said["ack"])
+                    if future is not None and not future.done():
+                        future.set_result(said)
+                    continue
+                self._began(said)
+        except (OSError, ValueError, TypeError) as error:  # a reset, or no JSON of this kind
+            why = f"the connection with the other program failed: {error}"
+        finally:
+            self.close(why)
+
+    def _began(self, said: dict[str, Any]) -> None:
+        number = said.get("msgno")
+        if not isinstance(number, int) or (number in self._asked and said.get("op") != "cancel"):
+            raise ValueError(f"{number!r} is no number of a new message")
+        if said.get("op") == "cancel":
+            if number in self._asked:
+                self._asked[number].cancel()
+            return
+        self._asked[number] = task = asyncio.ensure_future(self._serve(said))
+        task.add_done_callback(lambda _: self._asked.pop(number, None))
+
+    async def _serve(self, said: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"ack": said.get("msgno"), "ret": None, "exc": None}
+        try:
+            answer["ret"] = await self._done(said)
+            line = _packed(answer)
+        except PoisonException:
+            line = _packed({**answer, "exc": POISON})
+        except BadUse as error:
+            line = _packed({**answer, "ret": None, "err": str(error)})
+        with contextlib.suppress(OSError):
+            self._writer.write(line)
+            await self._writer.drain()
+
+    async def _done(self, said: dict[str, Any]) -> Any:
+        """What came of it."""
+        op, name = said.get("op"), said.get("name")
+        if op == "ping":
+            return "ack"
+        if op == "print":
+            print(f"Server asked to print {said.get('args')}")
+            return "ack"
+        if op == "chanlist":
+            return list(_registered) if self._serves else []
+        chan = _registered.get(name) if self._serves and isinstance(name, str) else None
+        if op not in ("read", "write", "poison"):
+            raise BadUse(f"there is no command {op!r}")
+        if chan is None:
+            raise BadUse(f"no channel {name!r} is registered")
+        if op == "read":
+            return await chan.read()
+        return await (chan.write(said.get("msg")) if op == "write" else chan.poison())
+
+    def close(self, why: str = "this program has closed the connection") -> None:
+        """Ends it: what waits for an answer gets ConnectionError. Again: nothing."""
+        if self._over:
+            return
+        self._over = why
+        if self in _connections:
+            _connections.remove(self)
+        for task in list(self._asked.values()):
+            task.cancel()
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(ConnectionError(why))
+        self._writer.close()
+
+
+def _packed(message: dict[str, Any]) -> bytes:
+    try:
+        line = json.dumps(message).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadUse(f"what goes to another program is JSON's: {error}") from None
+    if len(line) >= LONGEST:
+        raise BadUse(f"a message has at most {LONGEST} bytes, not {len(line)}")
+    return line
+
+
+async def start_server(host_port: str = PORT) -> asyncio.Server:
+    """Serves what is registered. Closed, it takes nobody any more.
+
+    Args:
+        host_port: "HOST:PORT", or a port of this machine; port 0: a free one.
+    Raises:
+        OSError: somebody has the port. BadUse: that is no address.
+    """
+    host, port = _parted(host_port)
+
+    async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = _Connection(reader, writer, serves=True)
+        _connections.append(connection)
+        await connection.listen()
+
+    return await asyncio.start_server(came, host, port, limit=LONGEST)
+
+
+_listening: set[asyncio.Task[None]] = set()
+
+
+async def setup_client(
+    host_port: str = f"127.0.0.1:{PORT}", can_serve: bool = False
+) -> _Connection:
+    """Connects with a server; get_channel_proxy asks there too.
+
+    Args:
+        can_serve: the other program also gets at what is registered here.
+    Raises:
+        OSError: nobody listens there. BadUse: that is no address.
+    """
+    host, port = _parted(host_port)
+    reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
+    connection = _Connection(reader, writer, can_serve)
+    _connections.append(connection)
+    task = asyncio.ensure_future(connection.listen())
+    _listening.add(task)
+    task.add_done_callback(_listening.discard)
+    return connection
+
+
+class _End:
+    """An end of a proxy: `await end(…)`."""
+
+    def __init__(self, chan: RemoteChannel, ask: Callable[..., Any]) -> None:
+        self._chan, self.__ask = chan, ask
+
+    def __call__(self, *value: Any) -> Any:
+        return self.__ask(*value)
+
+    def channel(self) -> RemoteChannel:
+        return self._chan
+
+    async def poison(self) -> None:
+        await self._chan.poison()
+
+    def __aiter__(self) -> _End:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self()
+        except PoisonException:
+            raise StopAsyncIteration from None
+
+    def alt_pending_write(self, obj: Any) -> Any:
+        """
+        Raises:
+            BadUse: as aPyCSP, this has no choice over the net.
+        """
+        raise BadUse(
+            f"{self._chan.name} is in another program, and not for an Alternative: "
+            "weft.net has ends that are"
+        )
+
+
+class RemoteChannel:
+    """A channel of another program; get_channel_proxy makes it.
+
+    Attributes:
+        name: by which it is registered there.
+        read, write: its ends: `await c.read()`, `await c.write(value)`, which gives 0.
+    """
+
+    def __init__(self, name: str, connection: _Connection) -> None:
+        self.name, self._connection = name, connection
+        self.read = _End(self, self._read)
+        self.write = _End(self, self._write)
+
+    async def _read(self) -> Any:
+        return await self._connection.send_recv_cmd("read", name=self.name)
+
+    async def _write(self, value: Any) -> Any:
+        return await self._connection.send_recv_cmd("write", name=self.name, msg=value)
+
+    async def poison(self) -> None:
+        """Poisons it, for all programs."""
+        await self._connection.send_recv_cmd("poison", name=self.name)
+
+    def __aiter__(self) -> _End:
+        return self.read
+
+    def __repr__(self) -> str:
+        return f"<RemoteChannel {self.name}>"
+
+
+async def get_channel_proxy(name: str) -> RemoteChannel:
+    """The channel with this name of the first program of those connected that has it.
+
+    Raises:
+        BadUse: none has it.
+    """
+    for connection in list(_connections):
+        with contextlib.suppress(ConnectionError):
+            if name in await connection.send_recv_cmd("chanlist"):
+                return RemoteChannel(name, connection)
+    raise BadUse(
+        f"no channel {name!r} is registered with the {len(_connections)} programs connected"
+    )
