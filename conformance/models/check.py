@@ -73,6 +73,20 @@ SPANS_MUTANTS = [
     (79, ("TOPO=1", "FAULT=4")),
     (80, ("TOPO=1", "ALL", "ROUNDS=2")),
 ]
+ROUNDS_MUTANTS = [
+    (122, ("ROUNDS=1",)),
+    (123, ("WAKES=2",)),
+    (124, ("DEAF",)),
+    (125, ()),
+    (126, ("TRIANGLE",)),
+    (127, ()),
+    (128, ("JOIN",)),
+    (129, ("JOIN",)),
+    (130, ("KILL",)),
+    (131, ("KILL",)),
+    (132, ()),
+    (133, ()),
+]
 CASES = [
     *(Case("commit.pml", macros, 0) for macros in COMMIT),
     Case("standing.pml", (), 0),
@@ -94,6 +108,12 @@ CASES = [
     *(Case("wire_later.pml", (f"MUT={m}",), m) for m in range(106, 110)),
     Case("wire_barrier.pml", (), 0),
     *(Case("wire_barrier.pml", (f"MUT={m}",), m) for m in range(110, 122)),
+    Case("wire_rounds.pml", ("FRAMES=2", "WAKES=2"), 0),
+    *(
+        Case("wire_rounds.pml", (macro,), 0)
+        for macro in ("KILL", "JOIN", "DEAF", "TRIANGLE", "ROUNDS=1")
+    ),
+    *(Case("wire_rounds.pml", (*macros, f"MUT={m}"), m) for m, macros in ROUNDS_MUTANTS),
     *(
         Case("wire_delegated.pml", (f"FAULT={f}", f"MUT={m}"), m)
         for m, f in ((31, 2), (32, 0), (33, 2), (34, 1), (36, 0), (37, 0))

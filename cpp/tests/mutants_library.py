@@ -27,7 +27,61 @@ def blocks(name: str, what: str, old: str, new: str) -> Text:
     return Text(name, what, "blocks.hpp", old, new, "library_blocks.cpp")
 
 
+# Those of conformance/models/MUTANTS.md, by their numbers.
+def rounds(number: int, what: str, file: str, old: str, new: str) -> Text:
+    return Text(f"r{number}", what, f"wire/{file}", old, new, "wire_everywhere.cpp")
+
+
 MUTANTS = [
+    rounds(
+        122,
+        "rounds: what is under way is not counted",
+        "impl/everywhere.ipp",
+        "return g.second.queued == 0 && g.second.said % 2 == 0;",
+        "return g.second.said % 2 == 0;",
+    ),
+    rounds(
+        124,
+        "rounds: a session with who was not asked does not count",
+        "impl/everywhere.ipp",
+        "return g.second.queued == 0 && g.second.said % 2 == 0;",
+        "return g.second.queued == 0 || g.second.said % 2 != 0;",
+    ),
+    rounds(
+        125,
+        "rounds: their frames move the counters",
+        "session.hpp",
+        "return next_out_ - rounds_out_;",
+        "return next_out_;",
+    ),
+    rounds(
+        126,
+        "rounds: who is asked again does not answer",
+        "impl/rounds.ipp",
+        "    send(from, Kind::said, f.op, f.txn, {}, 0);\n",
+        "",
+    ),
+    rounds(
+        127,
+        "rounds: who is asked asks nobody else",
+        "impl/rounds.ipp",
+        "if (p == from || !p->session.may_ask()) continue;",
+        "if (from || !p->session.may_ask()) continue;",
+    ),
+    rounds(
+        131,
+        "rounds: who has gone is awaited",
+        "impl/rounds.ipp",
+        "    finish_if_done(asker, g);\n  }\n}\n// What was proven",
+        "  }\n}\n// What was proven",
+    ),
+    rounds(
+        132,
+        "rounds: a second round is taken for the first",
+        "impl/rounds.ipp",
+        "static_cast<std::int32_t>(f.txn - it->second.round) <= 0;",
+        "true;",
+    ),
     skeletons(
         "s1",
         "a farm that keeps order takes results as they come from the first worker",

@@ -171,9 +171,12 @@ struct Asked {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2);
   w::Rounds rounds{home};
   struct Nobody final : w::Inquirer {
-    const char* heard(w::Peer&, const w::Frame& f) override { return got = f.kind, nullptr; }
+    const char* heard(w::Peer&, const w::Frame& f) override {
+      return got = f.kind, bytes = f.val, nullptr;
+    }
     void gone(w::Peer&) noexcept override {}
     w::Kind got{};
+    std::uint64_t bytes = 0;
   } nobody;
   std::optional<test::Wire> wire;
   explicit Asked(bool both) {
@@ -202,6 +205,35 @@ TEST_CASE("wire 10.6: frames of a round move no counter, and are answered") {
   CHECK(t.wire->at_home.session.sent() == sent);
   CHECK(t.wire->at_home.session.received() == got);
   CHECK(t.after(w::Frame{w::Kind::said, 0, 0, 9, 2, 0, {}}).empty());  // of an earlier round
+}
+
+TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round anew") {
+  Asked t(true);
+  const auto third = w::Space::make("third", 3);
+  Asked::Nobody other;
+  {
+    const w::Space::Step step(*third);
+    third->may_be_asked(other);
+  }
+  test::Wire beyond(*t.home, *third);
+  beyond.pump();
+  for (std::uint32_t round = 1; round < 4; ++round) {
+    CAPTURE(round);
+    t.nobody.got = other.got = {};
+    CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());
+    CHECK(t.nobody.got == w::Kind{});  // not before the third has said
+    beyond.pump();
+    CHECK(other.got == w::Kind::ask);
+    beyond.to_home(w::Frame{w::Kind::said, 0, 0, round, 2, 0, {}});
+    beyond.pump();
+    t.wire->pump();
+    CHECK(t.nobody.got == w::Kind::said);
+    CHECK(t.nobody.bytes > 0);
+    t.nobody.got = {};
+    CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());  // by another way
+    CHECK(t.nobody.got == w::Kind::said);
+    CHECK(t.nobody.bytes == 0);
+  }
 }
 
 TEST_CASE("wire 10.6: while one asks the other is asked too; whoever goes is not waited for") {

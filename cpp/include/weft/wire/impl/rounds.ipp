@@ -285,6 +285,14 @@ class WhoWaits final : public runtime::WaitVisitor {
   std::vector<InProgram::Process>& to_;
 };
 
+// Calls f if all of them sleep at one moment, which lasts until it returns. One by one will not do:
+// runs of one program wake each other, so each might be found at rest though never all are.
+template <class F>
+void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
+  if (runs.empty()) return f();
+  runs.front()->try_while_all_sleep([&] { while_all_sleep(runs.subspan(1), f); });
+}
+
 }  // namespace detail
 
 // In a step.
@@ -303,19 +311,18 @@ WEFT_IMPL InProgram Rounds::mine() {
   }
   detail::WhoWaits::FarPlaces far;
   for (const FarEnd* e : space_->far_ends) far.emplace(&e->place, e);
-  std::uint32_t runs = 0;
   const runtime::Outsiders::Pinned pinned;
-  for (runtime::Run* const run : pinned.runs()) {
-    ++runs;
-    me.standstills.push_back(run->rests());
-    me.waits = me.waits && run->waits_for_links();
-    bool listed = false;
-    if (me.waits)
-      run->try_while_all_sleep(
-          [&] { listed = detail::WhoWaits(far, runs, me.processes).of(*run); });
-    me.waits = me.waits && listed;
-  }
-  me.waits = me.waits && runs > 0;
+  for (runtime::Run* const run : pinned.runs()) me.standstills.push_back(run->rests());
+  bool rest = false;
+  if (me.waits && !pinned.runs().empty())
+    detail::while_all_sleep(pinned.runs(), [&] {
+      rest = true;
+      std::uint32_t number = 0;
+      for (runtime::Run* const run : pinned.runs())
+        rest = rest && run->waits_for_links() &&
+               detail::WhoWaits(far, ++number, me.processes).of(*run);
+    });
+  me.waits = rest;
   for (const Peer* p : space_->peers())
     p->home.each_end([&](std::uint32_t number, const Port& port) {
       const core::SyncObject* const c = port.place();
