@@ -8,8 +8,8 @@ Invariants
 - A host is told of everything that is wanted, each time, with a number: what is older than it has
   heard is ignored. It answers when its own hosts have answered, and it has sent all that there is.
   A host that starts is told at its start, and again once it is a member if that has changed.
-- A host holds at most BLOCK records of an observation back, and none for longer than PERIOD. All
-  are sent before the result of a call is. They come by the socket of its log records, so they are
+- A host holds at most BLOCK records of an observation back, and for some PERIODs at most. All are
+  sent before the result of a call is. They come by the socket of its log records, so they are
   here when the result is (_said.py).
 - A record has the path there ("p"), and where that is part of a call of the parent's, the call and
   the path within. At each step up the caller's path takes the place of the call's.
@@ -180,9 +180,12 @@ def _tick(on: bool) -> None:
 def _send_now_and_then(over: threading.Event) -> None:
     _native._helper_thread(True)
     _rounds.ours()
+    pause = PERIOD
     try:
-        while not over.wait(PERIOD):
+        while not over.wait(pause):
+            since = time.monotonic()
             tell()
+            pause = max(PERIOD, 9 * (time.monotonic() - since))  # of many channels
     finally:
         _rounds.not_ours()
         _native._helper_thread(False)

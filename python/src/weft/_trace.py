@@ -109,7 +109,7 @@ class Trace(Recorder):
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # a finaliser may put a line while one is put
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
         self._sources: dict[tuple[int, int], int] = {}  # OS processes, by number from 1 on
@@ -164,9 +164,11 @@ class Trace(Recorder):
         self._put({"t": now, "e": "lost", "id": 0, "p": "", "pid": pid})
 
     def _put(self, fields: dict[str, Any]) -> None:
-        self._lines.append(self._encode(fields) + "\n")
-        if len(self._lines) >= _BLOCK:
-            self._flush()
+        line = self._encode(fields) + "\n"
+        with self._lock:
+            self._lines.append(line)
+            if len(self._lines) >= _BLOCK:
+                self._flush()
 
     def _flush(self) -> None:
         if os.getpid() != self._pid or self._file < 0:
