@@ -22,15 +22,24 @@ import pytest
 from weft import _net_server, net
 
 HERE = Path(__file__).resolve().parent
-SERVER = HERE.parent.parent / ".build/net/bin/nats-server"
+ROOT = HERE.parent.parent
+SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
 
 
-class Program:
-    """One of programs.py, under way."""
+CPP = ROOT / ".build/net/cpp"
 
-    def __init__(self, name: str, *args: object, before: Sequence[str] = ()) -> None:
-        command = [*before, sys.executable, str(HERE / "programs.py"), name, *map(str, args)]
+
+class Program:
+    """One of programs.py, or of programs.cpp, under way."""
+
+    def __init__(
+        self, name: str, *args: object, before: Sequence[str] = (), cpp: bool = False
+    ) -> None:
+        program = (
+            [str(CPP / "net_programs")] if cpp else [sys.executable, str(HERE / "programs.py")]
+        )
+        command = [*before, *program, name, *map(str, args)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
         )
@@ -67,8 +76,8 @@ class Program:
 def program() -> Iterator[Callable[..., Program]]:
     started: list[Program] = []
 
-    def start(name: str, *args: object, before: Sequence[str] = ()) -> Program:
-        started.append(Program(name, *args, before=before))
+    def start(name: str, *args: object, before: Sequence[str] = (), cpp: bool = False) -> Program:
+        started.append(Program(name, *args, before=before, cpp=cpp))
         return started[-1]
 
     yield start

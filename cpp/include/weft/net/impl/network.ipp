@@ -1,0 +1,349 @@
+// What Network does, on its threads and on those that call it. See net.hpp.
+#pragma once
+#include "../../net.hpp"
+
+namespace weft::inline WEFT_ABI::net {
+
+// --- names ---------------------------------------------------------------------------------------
+
+inline void Network::offer(const std::shared_ptr<Offer>& o) {
+  detail::checked(o->name);
+  {
+    const std::lock_guard g(mutex_);
+    if (closed_) detail::bad("this program has left the network: join again");
+    if (!offers_.try_emplace(o->name, o).second)
+      detail::bad("'" + o->name + "' is offered by this program already: withdraw it first");
+  }
+  const auto lost = [&](const std::string& why) {
+    had(o->name);
+    detail::bad("the name '" + o->name + "' could not be written at " + names_.url() + " (" + why +
+                "): is the server up?");
+  };
+  std::string by;
+  try {
+    if (!server_is_there(detail::Clock::now() + std::chrono::seconds(1)))
+      lost("the connection is lost");
+    if (write(*o)) return;
+    if (const auto entry = names_.read(o->name))
+      by = " by " + entry->text("host") + " " + entry->at() +
+           ": take another name, or end that program. A name whose home was killed is free after "
+           "15 seconds";
+    else
+      by = ": try again, or take another name";
+  } catch (const detail::Lost& e) {
+    lost(e.what());
+  }
+  had(o->name);
+  detail::bad("the name '" + o->name + "' is taken" + by);
+}
+
+// It is offered no more; null: it was not.
+inline std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
+  const std::lock_guard g(mutex_);
+  const auto at = offers_.find(name);
+  if (at == offers_.end()) return nullptr;
+  std::shared_ptr<Offer> o = std::move(at->second);
+  offers_.erase(at);
+  return o;
+}
+
+// The entry, with a new ticket. False: it is another home's. Throws Lost; BadUse: none of Weft's
+// stands there.
+inline bool Network::write(Offer& o) {
+  const std::lock_guard one(o.writing);
+  const std::string ticket = detail::random_hex(16);
+  {
+    const std::lock_guard g(mutex_);
+    const auto now = detail::Clock::now();
+    std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
+    for (auto& [text, until] : o.tickets)
+      if (!until) until = now + detail::kMeeting;
+    o.tickets.emplace(ticket, std::nullopt);
+  }
+  const Any entry{{"address", address_},
+                  {"fingerprint", keys_.fingerprint},
+                  {"home", home_},
+                  {"host", name_},
+                  {"relay", false},
+                  {"relayed", 0},
+                  {"ticket", ticket},
+                  {"readers", o.which.readers},
+                  {"writers", o.which.writers}};
+  std::uint64_t last = o.revision;
+  for (int i = 0; i < 100; ++i) {
+    if (const auto revision = names_.write(o.name, entry, last)) {
+      o.revision = *revision;
+      return true;
+    }
+    const auto there = names_.read(o.name);
+    if (there && there->text("home") != home_) return false;
+    last = there ? there->revision : 0;
+  }
+  throw detail::Lost(NATS_ERR);
+}
+
+inline void Network::let_go(Offer& o) noexcept {
+  try {
+    const std::lock_guard one(o.writing);
+    for (int i = 0; i < 100; ++i) {
+      const auto there = names_.read(o.name);
+      if (!there || there->text("home") != home_ || names_.remove(o.name, there->revision)) return;
+    }
+  } catch (const std::exception&) {  // the server is away: the entry's time runs out
+  }
+}
+
+inline void Network::renew_all() {
+  for (auto next = detail::Clock::now() + detail::kRenew;;) {
+    std::vector<std::shared_ptr<Offer>> due;
+    {
+      std::unique_lock g(mutex_);
+      news_.wait_until(g, next, [this] { return leaving_ || !soon_.empty(); });
+      if (leaving_) return;
+      due = std::exchange(soon_, {});
+      if (detail::Clock::now() >= next) {
+        next = detail::Clock::now() + detail::kRenew;
+        due.clear();
+        for (const auto& [name, o] : offers_) due.push_back(o);
+      }
+    }
+    for (const auto& o : due) {
+      {
+        const std::lock_guard g(mutex_);
+        if (!offers_.contains(o->name) || offers_[o->name] != o) continue;  // withdrawn
+      }
+      try {
+        if (!write(*o)) had(o->name);
+      } catch (const std::exception&) {  // the next time
+      }
+    }
+  }
+}
+
+// --- who comes -----------------------------------------------------------------------------------
+
+inline void Network::listen(const std::string& address) {
+  std::string why = "nothing is found there";
+  const detail::Found found(address, true);
+  for (const addrinfo* a = found.first; a && listens_ < 0; a = a->ai_next) {
+    const int fd = ::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int yes = 1;
+    if (fd < 0) continue;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (::bind(fd, a->ai_addr, a->ai_addrlen) == 0 && ::listen(fd, 128) == 0) {
+      listens_ = fd;
+    } else {
+      why = std::strerror(errno);
+      ::close(fd);
+    }
+  }
+  if (listens_ < 0) detail::bad("this program cannot listen at " + address + ": " + why);
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  char host[256], port[16];
+  ::getsockname(listens_, reinterpret_cast<sockaddr*>(&own), &size);
+  ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  const bool v6 = own.ss_family == AF_INET6;
+  address_ = (v6 ? "[" : "") + std::string(host) + (v6 ? "]:" : ":") + port;
+}
+
+inline void Network::accept_all() {
+  static constexpr std::size_t kMostComing = 256;
+  for (;;) {
+    const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int error = errno;
+    const std::lock_guard g(mutex_);
+    if (leaving_) {
+      if (fd >= 0) ::close(fd);
+      return;
+    }
+    for (auto at = coming_.begin(); at != coming_.end();) {
+      const auto next = std::next(at);
+      if (at->done.load()) {
+        at->thread.join();  // it has nothing left to do
+        coming_.erase(at);
+      }
+      at = next;
+    }
+    if (fd < 0) {
+      if (error == EMFILE || error == ENFILE)  // until descriptors are free again
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    if (coming_.size() >= kMostComing) {
+      ::close(fd);
+      continue;
+    }
+    Coming& him = coming_.emplace_back();
+    him.socket = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    him.thread = std::thread([this, &him, fd] {
+      try {
+        answer(fd);
+      } catch (const std::exception&) {  // he has gone, or has no certificate of this network
+      }
+      const std::lock_guard mine(mutex_);
+      ::close(std::exchange(him.socket, -1));  // else he would not hear that he was sent away
+      him.done = true;
+    });
+  }
+}
+
+// The offer that he comes for. Throws BadUse: what he is told.
+inline std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
+  const auto text = [&](const char* key) {
+    const auto at = said.find(key);
+    return at != said.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const std::string name = text("name"), side = text("side"), ticket = text("ticket");
+  const std::lock_guard g(mutex_);
+  const auto at = offers_.find(name);
+  if (at == offers_.end())
+    detail::bad("no channel '" + name +
+                "' is offered here (any more): `weft net ls` shows the names");
+  const std::shared_ptr<Offer> o = at->second;
+  const auto known = o->tickets.find(ticket);
+  const bool good =
+      known != o->tickets.end() && (!known->second || *known->second > detail::Clock::now());
+  if (known != o->tickets.end()) o->tickets.erase(known);
+  if (!good)
+    detail::bad("the ticket for '" + name +
+                "' is not good: each is good once, for 30 seconds. Ask for the name again");
+  soon_.push_back(o);
+  news_.notify_all();
+  if (!(side == "reader" ? o->which.readers : side == "writer" && o->which.writers))
+    detail::bad("'" + name + "' gives " +
+                (!o->which.writers   ? "reader"
+                 : !o->which.readers ? "writer"
+                                     : "reader and writer") +
+                " ends only");
+  return o;
+}
+
+inline void Network::answer(int socket) {
+  detail::Connection c = detail::Connection::accepted(keys_, socket);
+  const Any said = c.heard();
+  Gives gives;
+  try {
+    const std::shared_ptr<Offer> o = shown(said);
+    try {
+      gives = o->end(said["side"] == "writer");
+    } catch (const ChannelEnd& e) {
+      detail::bad("the channel '" + o->name + "' has ended (" + e.what() + ")");
+    }
+  } catch (const BadUse& e) {
+    c.say({{"host", ""}, {"refused", e.what()}, {"again", false}});
+    return;
+  }
+  c.say({{"host", name_}, {"trust", false}});
+  const auto link = keep(
+      std::make_shared<Link>(space_, std::move(c), said["host"].get<std::string>().substr(0, 60)));
+  try {
+    gives(*link);
+  } catch (const BadUse& e) {
+    link->bye(e.what());
+  }
+}
+
+inline std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
+  std::vector<std::shared_ptr<Link>> over;  // let go of without the lock
+  const std::lock_guard g(mutex_);
+  for (auto& each : sessions_)
+    if (each->closed()) over.push_back(std::move(each));
+  std::erase(sessions_, nullptr);
+  sessions_.push_back(link);
+  return link;
+}
+
+// --- who goes ------------------------------------------------------------------------------------
+
+inline std::shared_ptr<detail::Link> Network::come(const std::string& name, const char* side,
+                                                   double patience) {
+  const auto until = detail::Clock::now() + std::chrono::duration_cast<detail::Clock::duration>(
+                                                std::chrono::duration<double>(patience));
+  {
+    const std::lock_guard g(mutex_);
+    if (closed_) detail::bad("this program has left the network: join again");
+  }
+  std::string seen;
+  std::optional<detail::Entry> entry;
+  const auto lost = [&](const std::string& why) {
+    detail::bad("the server at " + names_.url() + " does not answer (" + why +
+                "), and who the home of '" + name +
+                "' is says only that one. Channels that are joined go on");
+  };
+  try {
+    if (!server_is_there(until)) lost("the connection is lost");
+    entry = names_.take_ticket(name, home_, until, seen);
+  } catch (const detail::Lost& e) {
+    lost(e.what());
+  }
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", patience);
+  if (!entry && !names_.connected()) lost("the connection is lost");
+  if (!entry && seen.empty())
+    detail::bad("nobody has offered '" + name + "' within " + seconds +
+                " seconds: `weft net ls` shows the names");
+  if (!entry)
+    detail::bad(seen + ", the home of '" + name + "', had no ticket within " + seconds +
+                " seconds: try again");
+  const std::string address = entry->text("address");
+  const auto unreachable = [&](const std::string& why) {
+    throw Unreachable(entry->text("host") + ", the home of '" + name + "', does not answer " + why +
+                      ": if it was killed its name is gone within 15 seconds; if it is on another "
+                      "machine, it has to join with an address that can be reached from here");
+  };
+  if (address.empty()) unreachable("by the relay (which this program does not use)");
+  std::optional<detail::Connection> c;
+  try {
+    c.emplace(detail::Connection::reach(keys_, address));
+  } catch (const Unreachable& e) {
+    unreachable("at " + address + " (" + e.what() + ")");
+  }
+  if (c->fingerprint() != entry->text("fingerprint"))
+    detail::bad(address +
+                " is not who was announced: its certificate has another fingerprint. If the "
+                "program there was restarted with other keys, its name is free in 15 seconds; else "
+                "somebody stands in for it");
+  c->say({{"host", name_},
+          {"trust", false},
+          {"name", name},
+          {"side", side},
+          {"ticket", entry->said["ticket"]}});
+  const Any answer = c->heard();
+  if (answer.contains("refused"))
+    detail::bad(
+        address + " refuses: " +
+        (answer["refused"].is_string() ? answer["refused"].get<std::string>() : "no reason"));
+  return keep(std::make_shared<Link>(space_, std::move(*c),
+                                     answer["host"].get<std::string>().substr(0, 60)));
+}
+
+inline void Network::close() {
+  std::unordered_map<std::string, std::shared_ptr<Offer>> offers;
+  std::vector<std::shared_ptr<Link>> sessions;
+  {
+    const std::lock_guard g(mutex_);
+    if (std::exchange(closed_, true)) return;
+    leaving_ = true;
+    offers.swap(offers_);
+    for (const Coming& each : coming_)
+      if (each.socket >= 0) ::shutdown(each.socket, SHUT_RDWR);
+    news_.notify_all();
+  }
+  ::shutdown(listens_, SHUT_RDWR);  // accept() returns
+  accepts_.join();
+  renews_.join();
+  ::close(listens_);
+  for (Coming& each : coming_) each.thread.join();
+  coming_.clear();
+  if (names_.connected())
+    for (const auto& [name, o] : offers) let_go(*o);
+  {
+    const std::lock_guard g(mutex_);
+    sessions.swap(sessions_);
+  }
+  for (const auto& link : sessions) link->bye("the other program has left the network");
+}
+
+}  // namespace weft::inline WEFT_ABI::net

@@ -1,0 +1,231 @@
+// A session over a connection between machines (WIRE.md 17.13): its bytes go in pieces, through TLS.
+//
+//   Link(space, std::move(connection), host)  ──bye(), BYE, the connection ends──► over: what is queued goes, then a
+//   piece of none; reads on until the other side has said the same, for kLast ──► closed
+//
+// One native thread reads; who has something to say sends it himself, and the thread sends what the
+// socket did not take.
+//
+// Invariants (the space's lock)
+//  1 Only who is in a step uses the TLS object, until the session is over and the link is not
+//    flushed any more: from then on only the thread does.
+//  2 `out_` is one piece, with its length before it; the next is taken when it has gone. So beside
+//    what the session has queued there is at most one.
+#pragma once
+#include "../wire/joint.hpp"
+#include "tls.hpp"
+
+namespace weft::inline WEFT_ABI::net::detail {
+
+class Link final : public wire::Joint {
+ public:
+  Link(const std::shared_ptr<wire::Space>& space, Connection c, std::string who)
+      : Joint(space), host(std::move(who)) {
+    std::tie(socket_, ssl_) = c.release();
+    if (::pipe2(bell_, O_NONBLOCK | O_CLOEXEC) != 0) {
+      SSL_free(ssl_);
+      ::close(socket_);
+      bad("no descriptor is left for a session");
+    }
+    begin();
+    thread_ = std::thread([this] { serve(); });
+  }
+  // Ends the session: ends that are still held died.
+  ~Link() {
+    bye("the other program has closed the session");
+    thread_.join();
+    end();
+    SSL_free(ssl_);
+    for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
+  }
+  bool closed() const noexcept { return closed_.load(); }
+
+  // Waits for the end that the peer gives by this name, behind which a space and the channel's own
+  // stand: that, by which it is found from now on. Throws PeerDied: the session ended first.
+  std::string given(const std::string& name) {
+    for (;;) {
+      const std::uint32_t seen = news();
+      {
+        const wire::Space::Step step(*peer_->space);
+        for (auto& o : peer_->offered)
+          if (o.name.compare(0, name.size() + 1, name + " ") == 0)
+            return o.name.erase(0, name.size() + 1);
+        if (peer_->session.is_over())
+          throw PeerDied("the session with " + host + " ended before it had given '" + name +
+                             "' (" + peer_->session.why() + ")",
+                         -1);
+      }
+      wait_for_news(seen);
+    }
+  }
+
+  const std::string host;  // what the other program calls itself
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{1} << 18;
+  static constexpr std::chrono::seconds kLast{10}, kOther{5};
+
+  void flush() noexcept override {
+    if (closing_) return;
+    if (!send() || peer_->session.is_over()) ring();
+  }
+  void ring() noexcept {
+    const char one = 1;
+    if (::write(bell_[1], &one, 1) < 0) return;  // it is full: the thread is rung already
+  }
+
+  // In a step. False: there is more, or the connection has failed.
+  bool send() noexcept {
+    for (;;) {
+      if (at_ == out_.size()) {
+        const wire::Bytes next = peer_->session.output();
+        if (next.empty()) return true;
+        const std::size_t n = std::min(next.size(), kPiece);
+        piece(next.first(n));
+        peer_->session.went(n);
+      }
+      if (!push()) return false;
+    }
+  }
+  void piece(wire::Bytes bytes) {
+    out_.clear();
+    at_ = 0;
+    for (unsigned i = 0; i < 4; ++i) out_.push_back(std::byte(bytes.size() >> (8 * i)));
+    wire::detail::put(out_, bytes);
+  }
+  // Sends of the piece what the socket takes. False: not all.
+  bool push() noexcept {
+    while (at_ < out_.size()) {
+      ERR_clear_error();
+      const int n = SSL_write(ssl_, out_.data() + at_, static_cast<int>(out_.size() - at_));
+      if (n <= 0) {
+        const int how = SSL_get_error(ssl_, n);
+        broken_ = broken_ || (how != SSL_ERROR_WANT_WRITE && how != SSL_ERROR_WANT_READ);
+        return false;
+      }
+      at_ += static_cast<std::size_t>(n);
+    }
+    return true;
+  }
+
+  // What TLS has, at most kPiece; false: the other side has said all, or the connection has ended.
+  template <class F>
+  bool receive(F&& take) {
+    for (std::size_t got = 0; got < kPiece;) {
+      ERR_clear_error();
+      const int n = SSL_read(ssl_, room_.data(), static_cast<int>(room_.size()));
+      if (n <= 0) {
+        const int how = SSL_get_error(ssl_, n);
+        if (how == SSL_ERROR_WANT_READ || how == SSL_ERROR_WANT_WRITE) return true;
+        why_ = "its connection ended";
+        return false;
+      }
+      got += static_cast<std::size_t>(n);
+      if (!pieces(wire::Bytes(room_).first(static_cast<std::size_t>(n)), take)) return false;
+    }
+    return true;
+  }
+  template <class F>
+  bool pieces(wire::Bytes in, F&& take) {
+    while (!in.empty()) {
+      if (left_ == 0) {  // of a piece: its length is next
+        head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
+        in = in.subspan(1);
+        if (++heads_ < 4) continue;
+        left_ = std::exchange(head_, 0);
+        heads_ = 0;
+        if (left_ == 0 || left_ > kPiece) {
+          why_ = left_ ? "a piece longer than any may be" : "its connection was closed";
+          return false;
+        }
+        continue;
+      }
+      const auto n = std::min<std::size_t>(left_, in.size());
+      take(in.first(n));
+      left_ -= static_cast<std::uint32_t>(n);
+      in = in.subspan(n);
+    }
+    return true;
+  }
+
+  void serve() {
+    bool more = false, heard = false;
+    for (;;) {
+      bool sending;
+      {
+        const wire::Served served;
+        const wire::Space::Step step(*peer_->space);
+        if (peer_->session.is_over()) break;
+        sending = at_ < out_.size() || !peer_->session.output().empty();
+        more = SSL_pending(ssl_) > 0;
+      }
+      pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
+                      {bell_[0], POLLIN, 0}};
+      if (::poll(fds, 2, more ? 0 : -1) < 0) continue;
+      if (fds[1].revents) {
+        char rung[64];
+        while (::read(bell_[0], rung, sizeof rung) > 0) {
+        }
+      }
+      const wire::Served served;
+      const wire::Space::Step step(*peer_->space);  // at its end what waits is sent
+      if (fds[0].revents || more)
+        heard = !receive([this](wire::Bytes b) { peer_->session.input(b); });
+      if (heard || broken_) peer_->session.lost(why_.empty() ? "its connection failed" : why_);
+    }
+    {
+      const wire::Space::Step step(*peer_->space);
+      closing_ = true;
+    }
+    say_the_rest(heard);
+    ::shutdown(socket_, SHUT_RDWR);
+    closed_ = true;
+    if (wire::around_steps) wire::around_steps->end();
+  }
+  // By the thread alone. Writers of what is queued were told success (WIRE.md 6.2).
+  void say_the_rest(bool heard) {
+    auto until = Clock::now() + kLast;
+    bool last = false;
+    while (!broken_) {
+      if (at_ == out_.size() && !last) {
+        const wire::Space::Step step(*peer_->space);
+        const wire::Bytes next = peer_->session.output();
+        const std::size_t n = std::min(next.size(), kPiece);
+        piece(next.first(n));
+        peer_->session.went(n);
+        last = n == 0;
+      }
+      const bool all = push();
+      if (all && !last) continue;
+      if (all && heard) return;
+      if (all) until = std::min(until, Clock::now() + kOther);
+      if (!heard && SSL_pending(ssl_) > 0) {
+        heard = !receive([](wire::Bytes) {});
+        continue;
+      }
+      const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now());
+      pollfd fd{socket_, static_cast<short>((all ? 0 : POLLOUT) | (heard ? 0 : POLLIN)), 0};
+      if (left.count() <= 0 || ::poll(&fd, 1, static_cast<int>(left.count())) <= 0) return;
+      if (!heard && (fd.revents & (POLLIN | POLLHUP | POLLERR)))
+        heard = !receive([](wire::Bytes) {});
+      else if (fd.revents & (POLLHUP | POLLERR))
+        return;
+    }
+  }
+
+  int socket_ = -1;
+  SSL* ssl_ = nullptr;
+  int bell_[2] = {-1, -1};
+  wire::Buffer out_;
+  std::size_t at_ = 0;
+  bool broken_ = false, closing_ = false;
+  // The thread's own:
+  wire::Buffer room_ = wire::Buffer(std::size_t{1} << 16);
+  std::uint32_t left_ = 0, head_ = 0;
+  unsigned heads_ = 0;
+  std::string why_;
+  std::atomic<bool> closed_{false};
+  std::thread thread_;
+};
+
+}  // namespace weft::inline WEFT_ABI::net::detail

@@ -1,0 +1,220 @@
+// Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by it
+// (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
+//
+//   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
+//                           ▲                                                                   │ he shows it
+//                           └──────────write(): he has come, or kRenew has gone by──────────────┘
+//
+// Invariants
+//  1 `Names` is used by several threads at once; what it has of its own never changes.
+//  2 With the server down nothing here is waited for by a session.
+#pragma once
+#include <nats/nats.h>
+
+#include "tls.hpp"
+
+namespace weft::inline WEFT_ABI::net::detail {
+
+inline constexpr const char* kBucket = "weft_names";
+inline constexpr std::chrono::seconds kLives{15},
+    kRenew{5};                                       // of an entry; its home writes it again
+inline constexpr std::chrono::seconds kMeeting{30};  // a ticket is good once it is out
+inline constexpr std::chrono::seconds kServer{5};    // for the server to answer
+
+// Throws BadUse: that is no name.
+inline const std::string& checked(const std::string& name) {
+  bool good = !name.empty() && name.size() <= 60;
+  bool part = false;  // there is a letter before
+  for (const char c : name) {
+    const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                        (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+    good = good && (letter || (part && (c == '/' || c == '.')));
+    part = letter;
+  }
+  if (!good || !part)
+    bad("a name is 1 to 60 letters, digits, - and _, in parts with / or . between, as "
+        "'lab/results'; not '" +
+        name + "'");
+  return name;
+}
+
+template <class T, void (*Destroy)(T*)>
+struct Destroys {
+  void operator()(T* p) const { Destroy(p); }
+};
+template <class T, void (*Destroy)(T*)>
+using Owned = std::unique_ptr<T, Destroys<T, Destroy>>;
+
+// What stands under a name, and its revision.
+struct Entry {
+  Any said;
+  std::uint64_t revision = 0;
+  std::string text(const char* key) const {
+    const auto at = said.find(key);
+    return at != said.end() && at->is_string() ? at->get<std::string>() : std::string();
+  }
+  std::string at() const {
+    const std::string address = text("address");
+    return address.empty() ? "by the relay" : "at " + address;
+  }
+  // An entry of Weft's? Throws BadUse: no.
+  static Entry of(kvEntry* e, const std::string& name) {
+    const auto* const data = static_cast<const char*>(kvEntry_Value(e));
+    Entry made{Any::parse(data, data + kvEntry_ValueLen(e), nullptr, false), kvEntry_Revision(e)};
+    const Any& j = made.said;
+    bool good =
+        j.is_object() && j.contains("ticket") && (j["ticket"].is_null() || j["ticket"].is_string());
+    for (const char* text : {"address", "fingerprint", "home", "host"})
+      good = good && j.contains(text) && j[text].is_string();
+    for (const char* is : {"readers", "writers"})
+      good = good && j.contains(is) && j[is].is_boolean();
+    if (!good)
+      bad("what stands under '" + name + "' in the bucket " + kBucket +
+          " is no entry of Weft's: another program writes there");
+    return made;
+  }
+};
+
+// What the server has come to, if not to an answer.
+class Lost : public std::runtime_error {
+ public:
+  explicit Lost(natsStatus s) : std::runtime_error(natsStatus_GetText(s)) {}
+};
+
+class Names {
+ public:
+  // Throws BadUse: the server does not answer, refuses us, or has no JetStream.
+  Names(std::string url, const Keys& keys, const std::string& host) : url_(std::move(url)) {
+    natsStatus s = connect(keys, host, nullptr);
+    // A server is known by the authority, not by the name by which it is reached; nats.c wants one
+    // of those in its certificate, and every certificate by `weft net keys` has this one.
+    if (s == NATS_SSL_ERROR) s = connect(keys, host, "localhost");
+    if (s == NATS_OK) s = look_for_bucket();
+    if (s != NATS_OK)
+      bad("no meeting place at " + url_ + " (" + natsStatus_GetText(s) +
+          "): is its server up (`weft net up` starts one for a developer), with TLS by the "
+          "authority of these keys, and with JetStream?");
+  }
+
+  const std::string& url() const noexcept { return url_; }
+  bool connected() const {
+    return natsConnection_Status(connection_.get()) == NATS_CONN_STATUS_CONNECTED;
+  }
+
+  // Writes an entry, if the name is free (last 0) or as `last` left it: the revision; nothing if it
+  // has been written meanwhile. Throws Lost.
+  std::optional<std::uint64_t> write(const std::string& name, const Any& said, std::uint64_t last) {
+    const std::string packed = said.dump();
+    std::uint64_t revision = 0;
+    const int size = static_cast<int>(packed.size());
+    const natsStatus s =
+        last ? kvStore_Update(&revision, bucket_.get(), name.c_str(), packed.data(), size, last)
+             : kvStore_Create(&revision, bucket_.get(), name.c_str(), packed.data(), size);
+    if (s == NATS_OK) return revision;
+    if (s != NATS_ERR && s != NATS_NOT_FOUND) throw Lost(s);  // its time ran out meanwhile
+    return {};
+  }
+  // What stands there. Throws Lost; BadUse: none of Weft's.
+  std::optional<Entry> read(const std::string& name) {
+    kvEntry* e = nullptr;
+    const natsStatus s = kvStore_Get(&e, bucket_.get(), name.c_str());
+    const Owned<kvEntry, kvEntry_Destroy> owned(e);
+    if (s == NATS_NOT_FOUND) return {};
+    if (s != NATS_OK) throw Lost(s);
+    return Entry::of(e, name);
+  }
+  // Deletes it, if it is as `last` left it. Throws Lost. (kvStore_Delete compares nothing.)
+  bool remove(const std::string& name, std::uint64_t last) {
+    natsMsg* made = nullptr;
+    const std::string subject = std::string("$KV.") + kBucket + "." + name;
+    if (const natsStatus s = natsMsg_Create(&made, subject.c_str(), nullptr, "", 0); s != NATS_OK)
+      throw Lost(s);
+    const Owned<natsMsg, natsMsg_Destroy> message(made);
+    natsMsgHeader_Set(made, "KV-Operation", "DEL");
+    jsPubOptions options;
+    jsPubOptions_Init(&options);
+    options.ExpectLastSubjectSeq = last;
+    const natsStatus s = js_PublishMsg(nullptr, js_.get(), made, &options, nullptr);
+    if (s != NATS_OK && s != NATS_ERR) throw Lost(s);
+    return s == NATS_OK;
+  }
+  // Waits until there is an entry with a ticket, and takes that out: the entry as it was. `seen`:
+  // whose it is, if there was one without. Nothing: it took too long. Throws Lost; BadUse.
+  std::optional<Entry> take_ticket(const std::string& name, const std::string& home,
+                                   Clock::time_point until, std::string& seen) {
+    kvWatcher* made = nullptr;
+    if (const natsStatus s = kvStore_Watch(&made, bucket_.get(), name.c_str(), nullptr);
+        s != NATS_OK)
+      throw Lost(s);
+    const Owned<kvWatcher, kvWatcher_Destroy> watcher(made);
+    for (;;) {
+      const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now());
+      kvEntry* e = nullptr;
+      const natsStatus s = kvWatcher_Next(&e, made, std::max<std::int64_t>(left.count(), 1));
+      const Owned<kvEntry, kvEntry_Destroy> owned(e);
+      if (s == NATS_TIMEOUT) return {};
+      if (s != NATS_OK) throw Lost(s);
+      if (!e || kvEntry_Operation(e) != kvOp_Put) continue;
+      Entry entry = Entry::of(e, name);
+      if (entry.text("home") == home)
+        bad("'" + name + "' is a channel of this program: use the ends of the channel itself");
+      seen = entry.text("host");
+      if (entry.said["ticket"].is_null()) continue;
+      Any without = entry.said;
+      without["ticket"] = nullptr;
+      if (write(name, without, entry.revision)) return entry;
+    }
+  }
+
+ private:
+  natsStatus connect(const Keys& keys, const std::string& host, const char* expected) {
+    natsOptions* made = nullptr;
+    natsStatus s = natsOptions_Create(&made);
+    const Owned<natsOptions, natsOptions_Destroy> options(made);
+    const auto and_then = [&s](natsStatus next) { s = s == NATS_OK ? next : s; };
+    and_then(natsOptions_SetURL(made, url_.c_str()));
+    and_then(natsOptions_SetName(made, host.c_str()));
+    and_then(natsOptions_SetSecure(made, true));
+    and_then(natsOptions_LoadCATrustedCertificates(made, keys.file("authority.pem").c_str()));
+    and_then(natsOptions_LoadCertificatesChain(made, keys.file("certificate.pem").c_str(),
+                                               keys.file("key.pem").c_str()));
+    if (expected) and_then(natsOptions_SetExpectedHostname(made, expected));
+    and_then(natsOptions_SetTimeout(made, Milliseconds(kServer).count()));
+    and_then(natsOptions_SetMaxReconnect(made, -1));
+    and_then(natsOptions_SetReconnectWait(made, 250));
+    and_then(natsOptions_SetSendAsap(made, true));
+    natsConnection* c = nullptr;
+    and_then(natsConnection_Connect(&c, made));
+    connection_.reset(c);
+    return s;
+  }
+  natsStatus look_for_bucket() {
+    jsOptions options;
+    jsOptions_Init(&options);
+    options.Wait = Milliseconds(kServer).count();
+    jsCtx* js = nullptr;
+    natsStatus s = natsConnection_JetStream(&js, connection_.get(), &options);
+    js_.reset(js);
+    if (s != NATS_OK) return s;
+    kvStore* bucket = nullptr;
+    s = js_KeyValue(&bucket, js, kBucket);
+    if (s == NATS_NOT_FOUND) {
+      kvConfig config;
+      kvConfig_Init(&config);
+      config.Bucket = kBucket;
+      config.History = 1;
+      config.TTL = std::chrono::nanoseconds(kLives).count();
+      s = js_CreateKeyValue(&bucket, js, &config);
+      if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);  // another one was quicker
+    }
+    bucket_.reset(bucket);
+    return s;
+  }
+
+  const std::string url_;
+  Owned<natsConnection, natsConnection_Destroy> connection_;
+  Owned<jsCtx, jsCtx_Destroy> js_;
+  Owned<kvStore, kvStore_Destroy> bucket_;
+};
+
+}  // namespace weft::inline WEFT_ABI::net::detail

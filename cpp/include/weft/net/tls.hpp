@@ -1,0 +1,340 @@
+// Connections between machines: TLS 1.3 over TCP, a certificate on both sides (WIRE.md 17.1), and
+// what each side says first (17.2). By OpenSSL.
+//
+//   Keys keys(folder);
+//   Connection c = Connection::reach(keys, "10.0.0.2:4711", "…", seconds);    c.fingerprint()
+//   Connection c = Connection::accepted(keys, fd);
+//   c.say(json)   c.heard()                                                    until the link has it
+//
+// Invariants
+//  1 A socket does not block; every wait has a limit. Nothing here raises SIGPIPE.
+//  2 A connection that is made has shown its certificate, and seen the other's.
+#pragma once
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "../wire/space.hpp"
+#include "typed.hpp"
+
+namespace weft::inline WEFT_ABI::net {
+
+// Nobody answers at an address: the home of a name may have been killed. (Python's ConnectionError.)
+class Unreachable final : public Error {
+ public:
+  using Error::Error;
+};
+
+namespace detail {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+inline constexpr std::chrono::seconds kGreeting{10};  // for the hand-shake, and the first message
+inline constexpr std::size_t kMost = 4096;            // bytes of that
+inline constexpr char kMagic[] = "WEFTNET1";
+
+[[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
+
+// The last of OpenSSL's complaints; "" if there is none.
+inline std::string complaint() {
+  const unsigned long last = ERR_peek_last_error();
+  const char* const text = last ? ERR_reason_error_string(last) : nullptr;
+  ERR_clear_error();
+  return text ? text : "";
+}
+
+// OpenSSL's own way to a socket would raise SIGPIPE.
+inline const BIO_METHOD* quiet_socket() {
+  static const BIO_METHOD* const method = [] {
+    BIO_METHOD* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft socket");
+    BIO_meth_set_create(m, [](BIO* b) { return BIO_set_init(b, 1), 1; });
+    const auto result = [](BIO* b, ssize_t n, int retry) {
+      BIO_clear_retry_flags(b);
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        BIO_set_flags(b, retry | BIO_FLAGS_SHOULD_RETRY);
+      return static_cast<int>(n);
+    };
+    static const auto told = result;
+    BIO_meth_set_write(m, [](BIO* b, const char* data, int n) {
+      const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(b)));
+      return told(b, ::send(fd, data, static_cast<std::size_t>(n), MSG_NOSIGNAL), BIO_FLAGS_WRITE);
+    });
+    BIO_meth_set_read(m, [](BIO* b, char* data, int n) {
+      const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(b)));
+      return told(b, ::recv(fd, data, static_cast<std::size_t>(n), 0), BIO_FLAGS_READ);
+    });
+    BIO_meth_set_ctrl(m,
+                      [](BIO*, int what, long, void*) -> long { return what == BIO_CTRL_FLUSH; });
+    return m;
+  }();
+  return method;
+}
+
+inline std::string hex(const unsigned char* bytes, std::size_t n) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < n; ++i) text += digits[bytes[i] >> 4], text += digits[bytes[i] & 15];
+  return text;
+}
+inline std::string random_hex(std::size_t bytes) {
+  std::string text;
+  while (text.size() < 2 * bytes) {
+    const std::uint64_t n = wire::Space::random();
+    unsigned char raw[8];
+    std::memcpy(raw, &n, 8);
+    text += hex(raw, 8);
+  }
+  return text.substr(0, 2 * bytes);
+}
+inline std::string fingerprint_of(const X509* certificate) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  if (!certificate || X509_digest(certificate, EVP_sha256(), digest, &size) != 1) return "";
+  return hex(digest, size);
+}
+
+struct Address {
+  std::string host, port;
+};
+// Throws BadUse: it is none.
+inline Address parted(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon), port;
+  if (colon != std::string::npos) port = address.substr(colon + 1);
+  const bool number = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (colon == std::string::npos || host.empty() || !number || std::stoi(port) > 65535)
+    bad("an address is 'HOST:PORT', with a port from 0 to 65535, not '" + address + "'");
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  return {host, port};
+}
+
+struct Found {
+  addrinfo* first = nullptr;
+  Found(const std::string& address, bool listens) {
+    const Address a = parted(address);
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = listens ? AI_PASSIVE : 0;
+    if (const int n = ::getaddrinfo(a.host.c_str(), a.port.c_str(), &hints, &first); n != 0)
+      throw Unreachable(std::string(::gai_strerror(n)));
+  }
+  Found(const Found&) = delete;
+  Found& operator=(const Found&) = delete;
+  ~Found() {
+    if (first) ::freeaddrinfo(first);
+  }
+};
+
+// The system notices that the other machine has fallen silent (WIRE.md 17.7).
+inline void watch_over(int fd) {
+  const auto set = [fd](int level, int name, int value) {
+    ::setsockopt(fd, level, name, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+#if defined(__linux__)
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 20'000);
+#endif
+}
+
+// A folder with a certificate, its key, and the authority that signed it (`weft net keys` makes it).
+class Keys {
+ public:
+  // `given` empty: $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net. Throws BadUse: there
+  // are no keys.
+  explicit Keys(const std::string& given) : folder(found(given)) {
+    for (SSL_CTX* const each : {client_.get(), server_.get()}) {
+      SSL_CTX_set_min_proto_version(each, TLS1_3_VERSION);
+      SSL_CTX_set_mode(each, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+      SSL_CTX_set_verify(each, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+      SSL_CTX_set_session_cache_mode(each, SSL_SESS_CACHE_OFF);
+      SSL_CTX_set_num_tickets(each, 0);
+      if (SSL_CTX_load_verify_locations(each, file("authority.pem").c_str(), nullptr) != 1 ||
+          SSL_CTX_use_certificate_chain_file(each, file("certificate.pem").c_str()) != 1 ||
+          SSL_CTX_use_PrivateKey_file(each, file("key.pem").c_str(), SSL_FILETYPE_PEM) != 1 ||
+          SSL_CTX_check_private_key(each) != 1)
+        bad("no keys in " + folder.string() + " (" + complaint() +
+            "): `weft net up` makes them, and `weft net keys` those of other machines; "
+            "$WEFT_NET or keys=… says where they are");
+    }
+    fingerprint = fingerprint_of(SSL_CTX_get0_certificate(server_.get()));
+  }
+  std::string file(const char* name) const { return (folder / name).string(); }
+  SSL_CTX* client() const noexcept { return client_.get(); }
+  SSL_CTX* server() const noexcept { return server_.get(); }
+
+  const std::filesystem::path folder;
+  std::string fingerprint;  // SHA-256 of the certificate
+
+ private:
+  static std::filesystem::path found(const std::string& given) {
+    const auto from = [](const char* name) {
+      const char* const v = std::getenv(name);
+      return std::string(v ? v : "");
+    };
+    if (!given.empty()) return given;
+    if (const std::string v = from("WEFT_NET"); !v.empty()) return v;
+    if (const std::string v = from("XDG_CONFIG_HOME"); !v.empty())
+      return std::filesystem::path(v) / "weft" / "net";
+    return std::filesystem::path(from("HOME")) / ".config" / "weft" / "net";
+  }
+  struct Free {
+    void operator()(SSL_CTX* c) const { SSL_CTX_free(c); }
+  };
+  std::unique_ptr<SSL_CTX, Free> client_{SSL_CTX_new(TLS_client_method())};
+  std::unique_ptr<SSL_CTX, Free> server_{SSL_CTX_new(TLS_server_method())};
+};
+
+class Connection {
+ public:
+  // With the program at an address; `where`: what that is called in messages. Throws Unreachable:
+  // nobody is there; BadUse: its certificate is not right, or it refuses ours.
+  static Connection reach(const Keys& keys, const std::string& address) {
+    const auto until = Clock::now() + 2 * kGreeting;
+    const Found found(address, false);
+    std::string why = "nobody answers";
+    for (const addrinfo* a = found.first; a; a = a->ai_next) {
+      const int fd = ::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      if (fd < 0) continue;
+      int error = 0;
+      socklen_t size = sizeof error;
+      if (::connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+        error = errno == EINPROGRESS ? 0 : errno;
+        if (!error && !waits(fd, POLLOUT, until)) error = ETIMEDOUT;
+        if (!error) ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+      }
+      if (!error) return Connection(keys.client(), fd, false, address);
+      why = std::strerror(error);
+      ::close(fd);
+    }
+    throw Unreachable(why);
+  }
+  // Of somebody who comes. Throws BadUse: he has no certificate of this network, or says nothing.
+  static Connection accepted(const Keys& keys, int fd) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+    return Connection(keys.server(), fd, true, "who comes");
+  }
+  Connection(Connection&& o) noexcept
+      : where_(std::move(o.where_)), fd_(std::exchange(o.fd_, -1)), ssl_(std::move(o.ssl_)) {}
+  Connection& operator=(Connection&&) = delete;
+  ~Connection() {
+    ssl_.reset();
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  std::string fingerprint() const {
+    X509* const shown = SSL_get1_peer_certificate(ssl_.get());
+    const std::string f = fingerprint_of(shown);
+    X509_free(shown);
+    return f;
+  }
+  // The first message, of this side and of the other. Throw BadUse: the other side has gone, or that
+  // was none.
+  void say(const Any& what) {
+    const std::string text = what.dump();
+    std::string all(kMagic);
+    for (unsigned i = 0; i < 4; ++i) all += static_cast<char>(text.size() >> (8 * i));
+    all += text;
+    const auto until = Clock::now() + kGreeting;
+    for (std::size_t at = 0; at < all.size();)
+      at += static_cast<std::size_t>(through(
+          [&] { return SSL_write(ssl_.get(), all.data() + at, int(all.size() - at)); }, until));
+  }
+  Any heard() {
+    const auto until = Clock::now() + kGreeting;
+    const std::string head = exactly(12, until);
+    std::size_t size = 0;
+    for (unsigned i = 0; i < 4; ++i)
+      size |= std::size_t{static_cast<unsigned char>(head[8 + i])} << (8 * i);
+    if (head.compare(0, 8, kMagic) != 0 || size > kMost)
+      bad(where_ + ": who spoke is no Weft program, or of another version");
+    Any said = Any::parse(exactly(size, until), nullptr, false);
+    if (!said.is_object() || !said.contains("host") || !said["host"].is_string())
+      bad(where_ + ": the first message does not say who speaks");
+    return said;
+  }
+  // For the link, which takes both over.
+  std::pair<int, SSL*> release() { return {std::exchange(fd_, -1), ssl_.release()}; }
+  int socket() const noexcept { return fd_; }
+
+ private:
+  Connection(SSL_CTX* context, int fd, bool server, std::string where)
+      : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
+    watch_over(fd);
+    BIO* const way = BIO_new(quiet_socket());
+    BIO_set_data(way, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
+    SSL_set_bio(ssl_.get(), way, way);
+    through([&] { return server ? SSL_accept(ssl_.get()) : SSL_connect(ssl_.get()); },
+            Clock::now() + kGreeting);
+  }
+  static bool waits(int fd, short what, Clock::time_point until) {
+    const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now());
+    pollfd p{fd, what, 0};
+    return left.count() > 0 && ::poll(&p, 1, static_cast<int>(left.count())) > 0;
+  }
+  template <class F>
+  int through(F&& operation, Clock::time_point until) {
+    for (;;) {
+      ERR_clear_error();
+      const int n = operation();
+      if (n > 0) return n;
+      const int how = SSL_get_error(ssl_.get(), n);
+      const bool reads = how == SSL_ERROR_WANT_READ;
+      if (!reads && how != SSL_ERROR_WANT_WRITE) refuse(how);
+      if (!waits(fd_, reads ? POLLIN : POLLOUT, until))
+        bad(where_ + " says nothing: is it a Weft program of this network?");
+    }
+  }
+  [[noreturn]] void refuse(int how) {
+    if (SSL_get_verify_result(ssl_.get()) != X509_V_OK)
+      bad(where_ +
+          " shows a certificate that our authority has not signed: both need keys of one "
+          "network (`weft net keys`)");
+    const std::string reason = complaint();
+    if (how == SSL_ERROR_SSL && reason.find("unexpected eof") == std::string::npos)
+      bad(where_ + " refuses our certificate, or speaks no TLS 1.3 (" + reason +
+          "): both need keys of one network (`weft net keys`)");
+    bad(where_ +
+        " closed the connection before it had answered: it was killed, it refuses our "
+        "certificate (both need keys of one network: `weft net keys`), or is no Weft program");
+  }
+  std::string exactly(std::size_t n, Clock::time_point until) {
+    std::string all(n, '\0');
+    for (std::size_t at = 0; at < n;)
+      at += static_cast<std::size_t>(
+          through([&] { return SSL_read(ssl_.get(), all.data() + at, int(n - at)); }, until));
+    return all;
+  }
+
+  struct Free {
+    void operator()(SSL* s) const { SSL_free(s); }
+  };
+  std::string where_;
+  int fd_;
+  std::unique_ptr<SSL, Free> ssl_;
+};
+
+}  // namespace detail
+
+}  // namespace weft::inline WEFT_ABI::net

@@ -1,0 +1,217 @@
+// The C++ programs of the tests: net_programs NAME SERVER KEYS ARGS…; each says what it has to by
+// lines of JSON, as programs.py.
+#include <weft/net.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <iostream>
+
+namespace {
+using weft::net::Any;
+using Args = std::vector<std::string>;
+
+void say(const Any& what) { std::cout << what.dump() << std::endl; }
+void wait_for_go() {
+  std::string line;
+  std::getline(std::cin, line);
+}
+std::string kind_of(const weft::ChannelEnd& e) {
+  if (dynamic_cast<const weft::Retired*>(&e)) return "Retired";
+  return dynamic_cast<const weft::Poisoned*>(&e) ? "Poisoned" : "PeerDied";
+}
+
+// Writes 0, 1, … N-1 to a channel of another program.
+void names_writer(weft::net::Network& network, const Args& a) {
+  auto out = network.at(a[0]).writer<weft::Typed<long>>();
+  for (long i = 0; i < std::stol(a[1]); ++i) out(i);
+  out.retire();
+  say("written");
+}
+
+// Until it ends: what came, and how it ended.
+void names_reader(weft::net::Network& network, const Args& a) {
+  auto in = network.at(a[0]).reader<weft::Typed<Any>>();
+  say("has it");
+  Any got = Any::array();
+  try {
+    for (;;) got.push_back(*in());
+  } catch (const weft::ChannelEnd& e) {
+    say({got, kind_of(e)});
+  }
+}
+
+// Offers both sides, and keeps an end of each until it is let go.
+void is_home(weft::net::Network& network, const Args& a) {
+  const weft::Channel<weft::Typed<long>> c(weft::named("c"));
+  auto reader = c.reader();
+  auto writer = c.writer();
+  network.offer(a[0], c, {.readers = true, .writers = true});
+  say("offered");
+  wait_for_go();
+  reader.retire();
+  writer.retire();
+}
+
+// Is the home of a channel, and reads all that comes by it: says when the first has come, and in the
+// end how much it was, and how it ended.
+void reads_all(weft::net::Network& network, const Args& a) {
+  const weft::Channel<weft::Typed<long>> c(
+      weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));
+  auto in = c.reader();
+  network.offer(a[0], c, {.writers = true});
+  say("offered");
+  long n = 0;
+  try {
+    for (;; ++n) {
+      if (in() != n) return say("out of order");
+      if (n == 0) say("the first");
+    }
+  } catch (const weft::ChannelEnd& e) {
+    say({n, kind_of(e)});
+  }
+}
+
+// Is the home of a channel to which it writes 0, 1, …, until nobody reads: how many, and how.
+void writes_for_ever(weft::net::Network& network, const Args& a) {
+  const weft::Channel<weft::Typed<long>> c(weft::named("c"));
+  auto out = c.writer();
+  network.offer(a[0], c, {.readers = true});
+  say("offered");
+  long n = 0;
+  try {
+    for (;; ++n) out(n);
+  } catch (const weft::ChannelEnd& e) {
+    say({n, kind_of(e)});
+  }
+}
+
+// Sends back what it gets, whatever it is, until there is no more.
+void echoes(weft::net::Network& network, const Args& a) {
+  auto values = network.at(a[0] + "/values").reader<weft::Typed<Any>>();
+  auto back = network.at(a[0] + "/back").writer<weft::Typed<Any>>();
+  try {
+    for (;;) {
+      const auto v = values();
+      try {
+        back(*v);
+      } catch (const weft::BadUse& e) {
+        back(Any{{"refused", e.what()}});
+      }
+    }
+  } catch (const weft::Retired&) {
+    back.retire();
+    say("done");
+  }
+}
+
+// Reads integers; what is none it says, and goes on.
+void reads_integers(weft::net::Network& network, const Args& a) {
+  auto in = network.at(a[0]).reader<weft::Typed<std::int8_t>>();
+  try {
+    for (;;) {
+      const auto v = in();
+      try {
+        say(*v);
+      } catch (const weft::BadUse& e) {
+        say(e.what());
+      }
+    }
+  } catch (const weft::Retired&) {
+    say("done");
+  }
+}
+
+// Two ends of one home and one of its own in a choice.
+void chooses(weft::net::Network& network, const Args& a) {
+  auto left = network.at(a[0] + "/left").reader<weft::Typed<long>>();
+  auto right = network.at(a[0] + "/right").reader<weft::Typed<long>>();
+  Any got = Any::array();
+  for (long i = 0; i < std::stol(a[1]); ++i) {
+    weft::wire::FarSelect s;
+    s.in(left).in(right);
+    const auto at = s();
+    got.push_back({at, *s.value<weft::Typed<long>>()});
+  }
+  say(got);
+}
+
+// Words of a type that is C++'s own, and one that both sides know.
+void own_type(weft::net::Network& network, const Args& a) {
+  using Row = std::vector<double>;
+  if (a[1] == "home") {
+    const weft::Channel<Row> c(weft::named("rows"));
+    auto in = c.reader();
+    network.offer(a[0], c, {.writers = true});
+    say("offered");
+    double sum = 0;
+    for (const double each : in()) sum += each;
+    say(sum);
+  } else {
+    auto out = network.at(a[0]).writer<Row>();
+    out(Row(100'000, 0.5));
+    out.retire();
+    say("written");
+  }
+}
+
+// What asking for an end comes to: "ok", or the error.
+void tries(weft::net::Network& network, const Args& a) {
+  const double patience = std::stod(a[2]);
+  try {
+    const auto at = network.at(a[0], std::chrono::duration<double>(patience));
+    if (a[1] == "reader") at.reader<weft::Typed<long>>();
+    if (a[1] == "writer") at.writer<weft::Typed<long>>();
+    if (a[1] == "raw") at.writer<long>();
+    say({"ok", ""});
+  } catch (const weft::net::Unreachable& e) {
+    say({"Unreachable", e.what()});
+  } catch (const weft::BadUse& e) {
+    say({"BadUse", e.what()});
+  } catch (const weft::ChannelEnd& e) {
+    say({kind_of(e), e.what()});
+  }
+}
+
+// Offers a name, when told; what that comes to; and withdraws it, when told.
+void offers(weft::net::Network& network, const Args& a) {
+  const weft::Channel<weft::Typed<long>> c(weft::named("c"));
+  const auto keep = c.writer();
+  try {
+    network.offer(a[0], c, {.readers = true});
+    say({"ok", ""});
+    wait_for_go();
+    network.withdraw(a[0]);
+    say({"withdrawn", ""});
+    wait_for_go();
+  } catch (const weft::BadUse& e) {
+    say({"BadUse", e.what()});
+  }
+}
+
+const std::map<std::string, std::function<void(weft::net::Network&, const Args&)>> kPrograms{
+    {"names_writer", names_writer},
+    {"names_reader", names_reader},
+    {"is_home", is_home},
+    {"reads_all", reads_all},
+    {"writes_for_ever", writes_for_ever},
+    {"echoes", echoes},
+    {"reads_integers", reads_integers},
+    {"chooses", chooses},
+    {"own_type", own_type},
+    {"tries", tries},
+    {"offers", offers},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Args a(argv + 1, argv + argc);
+  try {
+    auto network = weft::join(a.at(1), {.keys = a.at(2), .name = "c++"});
+    kPrograms.at(a.at(0))(network, Args(a.begin() + 3, a.end()));
+    return 0;
+  } catch (const weft::Error& e) {
+    say({"error", e.what()});
+    return 1;
+  }
+}

@@ -1,0 +1,381 @@
+"""Programs in C++ (`weft/net.hpp`) on one network with programs in Python and in C++ (WIRE.md 17).
+The others are programs.py's and programs.cpp's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import CPP, Program
+
+from weft import _net_names, _net_server, net
+from weft import threads as th
+from weft.errors import BadUse, PeerDied, Retired
+
+
+@pytest.fixture
+def cpp(program: Callable[..., Program]) -> Callable[..., Program]:
+    """Starts a program in C++."""
+    return partial(program, cpp=True)
+
+
+@pytest.fixture
+def network(server: Any, keys: Path) -> Any:
+    with net.join(server.url, keys=keys, name="python", relay="never") as joined:
+        yield joined
+
+
+def read_all(r: Any) -> list[Any]:
+    got = []
+    with pytest.raises(Retired):
+        while True:
+            got.append(r.read())
+    return got
+
+
+# --- there and back -------------------------------------------------------------------------------
+
+
+def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.3, 17.6
+    c = th.Channel("numbers")
+    r = c.reader()
+    network.offer("lab/numbers", c, writers=True)
+    p = cpp("names_writer", server.url, keys, "lab/numbers", 100)
+    assert read_all(r) == list(range(100))
+    assert (p.heard(), p.ended()) == ("written", 0)
+
+
+def test_cpp_reads_from_python(server, keys, network, cpp):
+    """Values of all kinds that it knows."""
+    values = [1, -(2**63), 2**64 - 1, 1.5, True, None, "text ✓", [1, [2]], {"k": ["v"]}]
+    c = th.Channel("values")
+    w = c.writer()
+    network.offer("values", c, readers=True)
+    p = cpp("names_reader", server.url, keys, "values")
+    assert p.heard() == "has it"
+    for value in values:
+        w.write(value)
+    w.retire()
+    assert p.heard() == [values, "Retired"]
+
+
+def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.4
+    """At a rendezvous and by a buffer, one after the other and from several who come at once."""
+    for capacity in (0, 16):
+        p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity)
+        assert p.heard() == "offered"
+        w = network.writer(f"c{capacity}")
+        for i in range(300):
+            w.write(i)
+        w.retire()
+        assert p.heard() == "the first"
+        assert (p.heard(), p.ended()) == ([300, "Retired"], 0)
+
+
+def test_python_reads_from_a_home_in_cpp(server, keys, network, cpp):
+    p = cpp("writes_for_ever", server.url, keys, "c")
+    assert p.heard() == "offered"
+    r = network.reader("c")
+    assert [r.read() for _ in range(100)] == list(range(100))
+    r.retire()
+    n, how = p.heard()
+    assert (n >= 100, how, p.ended()) == (True, "Retired", 0)
+
+
+def test_several_come_at_once(server, keys, network, cpp):  # wire 17.4
+    """Each takes a ticket of its own, of a home in C++."""
+    p = cpp("is_home", server.url, keys, "c")
+    assert p.heard() == "offered"
+    ends: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: ends.append(network.writer("c", patience=60)))
+        for _ in range(8)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(ends) == 8
+    p.go()
+    assert p.ended() == 0
+
+
+def test_values_go_through_cpp_as_they_were(server, keys, network, cpp):  # wire 9.1, 17.13, 17.15
+    """Of some megabytes too. What C++ does not take is told where it is looked at, and the session
+    goes on."""
+    out, back = th.Channel("values"), th.Channel("back")
+    w, r = out.writer(), back.reader()
+    network.offer("e/values", out, readers=True)
+    network.offer("e/back", back, writers=True)
+    p = cpp("echoes", server.url, keys, "e")
+    for value in (0, "", b"", b"\0\xff" * 1_500_000, [float("inf"), -0.0], {"ä": {"": [None]}}):
+        w.write(value)
+        assert r.read() == value
+    for value in (2**64, {1: 2}):
+        w.write(value)
+        assert "beyond 64 bits, or a map whose keys are no texts came" in r.read()["refused"]
+    w.write("still there")
+    assert r.read() == "still there"
+    w.retire()
+    assert (p.heard(), p.ended()) == ("done", 0)
+
+
+def test_what_is_no_integer_of_that_size(server, keys, network, cpp):  # wire 17.15
+    c = th.Channel("c")
+    w = c.writer()
+    network.offer("c", c, readers=True)
+    p = cpp("reads_integers", server.url, keys, "c")
+    for value in (-128, 127):
+        w.write(value)
+        assert p.heard() == value
+    for value, kind in [
+        (128, "the integer 128"),
+        (-129, "the integer -129"),
+        (2**63, f"the integer {2**63}"),
+        (1.0, "a number with a fraction"),
+        ("1", "a text"),
+        (True, "a boolean"),
+        (None, "null"),
+        ([1, 2], "a list of 2"),
+    ]:
+        w.write(value)
+        assert p.heard() == f"{kind} came, where this program takes: integer of 8 bits"
+    w.write(5)
+    assert p.heard() == 5
+    w.retire()
+    assert p.heard() == "done"
+
+
+def test_cpp_and_cpp(server, keys, cpp):
+    home = cpp("reads_all", server.url, keys, "c", 0)
+    assert home.heard() == "offered"
+    p = cpp("names_writer", server.url, keys, "c", 500)
+    assert (p.heard(), p.ended()) == ("written", 0)
+    assert home.heard() == "the first"
+    assert (home.heard(), home.ended()) == ([500, "Retired"], 0)
+
+
+def test_cpp_and_cpp_with_a_type_of_their_own(server, keys, cpp):  # wire 7.2, 9.1
+    home = cpp("own_type", server.url, keys, "rows", "home")
+    assert home.heard() == "offered"
+    p = cpp("own_type", server.url, keys, "rows", "writes")
+    assert (p.heard(), p.ended()) == ("written", 0)
+    assert (home.heard(), home.ended()) == (50_000, 0)
+
+
+def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
+    left, right = th.Channel("left"), th.Channel("right")
+    ends = left.writer(), right.writer()
+    network.offer("two/left", left, readers=True)
+    network.offer("two/right", right, readers=True)
+    p = cpp("chooses", server.url, keys, "two", 20)
+    for i in range(20):
+        ends[i % 2].write(i)
+    assert p.heard() == [[i % 2, i] for i in range(20)]
+
+
+def test_the_example(server, keys, monkeypatch):
+    """As its page says: one keeps, several measure."""
+    monkeypatch.setenv("WEFT_NET", str(keys))
+    lab = str(CPP / "lab")
+    with subprocess.Popen([lab, "keeps", server.url], stdout=subprocess.PIPE, text=True) as keeper:
+        assert keeper.stdout is not None
+        assert keeper.stdout.readline() == "here\n"
+        subprocess.run([lab, "measures", "50", server.url], check=True)
+        assert keeper.stdout.read() == "50 temperatures, 22.00 on average\n"
+    wrong = subprocess.run([lab, "measures", "0"], stderr=subprocess.PIPE, text=True, check=False)
+    assert wrong.returncode == 2 and "at least 1" in wrong.stderr
+
+
+# --- refused --------------------------------------------------------------------------------------
+
+
+def tried(cpp: Any, server: Any, keys: Any, *args: object) -> list[str]:
+    said: list[str] = cpp("tries", server.url, keys, *args).heard()
+    return said
+
+
+def test_names_that_are_not_there(server, keys, network, cpp):
+    how, why = tried(cpp, server, keys, "nobody", "reader", 0.5)
+    assert (how, why) == (
+        "BadUse",
+        "nobody has offered 'nobody' within 0.5 seconds: `weft net ls` shows the names",
+    )
+    for name in ("", "/x", "x//y", "a b", "host=x", "x" * 61):
+        how, why = tried(cpp, server, keys, name, "reader", 0.5)
+        assert (how, why.endswith(f"not '{name}'")) == ("BadUse", True)
+
+
+def test_the_other_side_or_another_type(server, keys, network, cpp):  # wire 17.2, 17.6
+    network.offer("c", th.Channel("c"), readers=True)
+    how, why = tried(cpp, server, keys, "c", "writer", 10)
+    assert (how, why) == ("BadUse", f"{network.address} refuses: 'c' gives reader ends only")
+    network.offer("d", th.Channel("d"), writers=True)
+    how, why = tried(cpp, server, keys, "d", "raw", 10)
+    assert how == "BadUse" and "is of type typed, and i8 was asked for" in why
+    home = cpp("own_type", server.url, keys, "rows", "home")
+    assert home.heard() == "offered"
+    with pytest.raises((BadUse, PeerDied), match="of type v:f8, and this link carries typed"):
+        network.writer("rows")
+    with pytest.raises(BadUse, match="'rows' gives writer ends only"):
+        network.reader("rows")
+
+
+def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
+    """By Python against C++, and the other way round; it is free once it is withdrawn."""
+    network.offer("c", th.Channel("c"), readers=True)
+    p = cpp("offers", server.url, keys, "c")
+    how, why = p.heard()
+    assert how == "BadUse" and why.startswith(
+        f"the name 'c' is taken by python at {network.address}: "
+    )
+    network.withdraw("c")
+    p = cpp("offers", server.url, keys, "c")
+    assert p.heard() == ["ok", ""]
+    with pytest.raises(BadUse, match=r"the name 'c' is taken by c\+\+ at 127"):
+        network.offer("c", th.Channel("c"), readers=True)
+    (named,) = network.names()
+    assert (named.name, named.host, named.readers, named.writers) == ("c", "c++", True, False)
+    p.go()
+    assert p.heard() == ["withdrawn", ""]
+    network.offer("c", th.Channel("c"), readers=True)
+    p.go()
+    assert p.ended() == 0
+
+
+def test_no_server(keys, tmp_path, cpp):
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        port = listens.getsockname()[1]
+    p = cpp("tries", f"nats://127.0.0.1:{port}", keys, "c", "reader", 1)
+    how, why = p.heard()
+    assert how == "error" and f"no meeting place at tls://127.0.0.1:{port}" in why
+    for url in ("127.0.0.1:4222", "http://x", "nats://"):
+        how, why = cpp("tries", url, keys, "c", "reader", 1).heard()
+        assert (how, why) == ("error", f"a server is nats://HOST:PORT, not '{url}'")
+    how, why = cpp("tries", "nats://127.0.0.1:1", tmp_path / "none", "c", "reader", 1).heard()
+    assert how == "error" and why.startswith(f"no keys in {tmp_path / 'none'} (")
+
+
+def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, program):  # wire 17.1
+    how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).heard()
+    assert how == "error" and "no meeting place at" in why
+    # past the server: the home itself refuses, in C++ and by C++
+    home = cpp("is_home", server.url, keys, "c")
+    assert home.heard() == "offered"
+    strange = _net_names._net_keys.context(Path(strange_keys), server=False)
+    network._meeting._client_tls = strange
+    with pytest.raises(BadUse, match="shows a certificate that our authority has not signed"):
+        network.reader("c")
+    network._meeting._client_tls = _net_names._net_keys.context(Path(keys), server=False)
+    network.reader("c").retire()  # the others go on
+    home.go()
+
+
+def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17.4
+    with net.join(server.url, keys=other_keys, relay="never") as impostor:
+        impostor.offer("c", th.Channel("c"), readers=True)
+
+        async def put_another_fingerprint() -> None:
+            names = await impostor._meeting._names()
+            entry = json.loads((await names.get("c")).value)
+            entry["fingerprint"] = "0" * 64
+            await names.put("c", json.dumps(entry).encode())
+
+        impostor._call(put_another_fingerprint())
+        how, why = tried(cpp, server, keys, "c", "reader", 5)
+    assert how == "BadUse" and "is not who was announced: its certificate has another" in why
+
+
+def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
+    """One that is shown again, or was never given, is refused by a home in C++."""
+    home = cpp("is_home", server.url, keys, "c")
+    assert home.heard() == "offered"
+    link, meeting = _net_names._net_link, network._meeting
+
+    async def come(ticket: str, address: str) -> Any:
+        said = {"host": "x", "trust": True, "name": "c", "side": "reader", "ticket": ticket}
+        return await link.reach(meeting._client_tls, address, said)
+
+    entry = network._call(meeting._ticket_for("c", "reader", 5.0))
+    session = network._call(come(entry["ticket"], entry["address"]))
+    assert (session.host, session.trusted) == ("c++", False)
+    for ticket in (entry["ticket"], "0" * 32):
+        with pytest.raises(BadUse, match="the ticket for 'c' is not good: each is good once"):
+            network._call(come(ticket, entry["address"]))
+    session.close()
+    home.go()
+    assert home.ended() == 0
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"])
+def test_rubbish_first(server, keys, network, cpp, said):  # wire 17.2
+    """It ends that connection, and no other."""
+    home = cpp("is_home", server.url, keys, "c")
+    assert home.heard() == "offered"
+    (named,) = network.names()
+    host, port = named.address.split(":")
+    tls = _net_names._net_keys.context(Path(keys), server=False)
+    with socket.create_connection((host, int(port))) as raw, tls.wrap_socket(raw) as s:
+        s.sendall(said)
+        s.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # a reset
+            assert s.recv(100) == b""
+    network.reader("c").retire()
+    home.go()
+    assert home.ended() == 0
+
+
+# --- lost -----------------------------------------------------------------------------------------
+
+
+def test_a_peer_in_cpp_that_is_killed(server, keys, network, cpp):  # wire 2.5, 17.7
+    p = cpp("writes_for_ever", server.url, keys, "c")
+    assert p.heard() == "offered"
+    r = network.reader("c")
+    assert r.read() == 0
+    p.kill()
+    with pytest.raises(PeerDied):
+        while True:
+            r.read()
+
+
+@pytest.mark.parametrize("other", ["python", "cpp"])
+def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other):  # wire 2.5
+    """Its channel has died, since that was its last writer."""
+    home = cpp("reads_all", server.url, keys, "c", 0)
+    assert home.heard() == "offered"
+    start = cpp if other == "cpp" else program
+    p = start("names_writer", server.url, keys, "c", 10**9)
+    assert home.heard() == "the first"
+    p.kill()
+    n, how = home.heard()
+    assert (n >= 1, how, home.ended()) == (True, "PeerDied", 0)
+
+
+def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
+    """Sessions go on; who comes next is met once it is back, also by the renewed name of a home in
+    C++."""
+    p = cpp("writes_for_ever", server.url, keys, "c")
+    assert p.heard() == "offered"
+    r = network.reader("c")
+    assert r.read() == 0
+    server.stop(signal.SIGKILL)
+    assert [r.read() for _ in range(200)] == list(range(1, 201))
+    with pytest.raises(BadUse, match=r"the server at .* does not answer"):
+        network.reader("c", patience=0.2)
+    with _net_server.Server(tmp_path / "server", server.url.removeprefix("tls://")):
+        again = network.reader("c", patience=60)
+        assert again.read() == 201
+        again.retire()
+        assert r.read() == 202
+        r.retire()
+        assert p.heard()[1] == "Retired"
