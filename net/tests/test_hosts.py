@@ -17,11 +17,12 @@ import far_parts as parts
 import pytest
 from points import Point
 
-from weft import _net_calls, _net_link, _net_loop, net
+from weft import _net_calls, _net_link, _net_loop, _trace, net
 from weft import coroutines as co
 from weft import processes as ps
 from weft import threads as th
 from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, ProcessDied
+from weft.observe import measuring, tracing
 
 HERE = Path(__file__).resolve().parent
 
@@ -81,6 +82,39 @@ def test_ends_go_over(agent, network):  # wire 17.10
     channels = [th.Channel() for _ in range(3)]
     ends = {"readers": [c.reader() for c in channels]}
     assert th.run(parts.sums.on("gpu1")(ends), [writes(c.writer()) for c in channels])[0] == 30
+
+
+def test_a_trace_says_that_it_was_there_and_no_more(agent, network, tmp_path):  # rule 14.7
+    """What runs on another machine is not seen, and the trace and `weft trace` say so."""
+    agent()
+    file = tmp_path / "t.jsonl"
+    values, back = th.Channel("values"), th.Channel("back")
+
+    @th.process
+    def drives(out: Any, inp: Any) -> int:
+        out.write(4)
+        return inp.read()
+
+    with tracing(file), measuring() as m:
+        got = th.run(
+            drives(values.writer(), back.reader()),
+            parts.doubles.on("gpu1")(values.reader(), back.writer()),
+        )
+    assert got == [8, "done"]
+    events, _ = _trace.read(file)
+    mine = [(e["e"], e.get("in")) for e in events if e["p"] == "main/doubles"]
+    # before that it looks who is there
+    assert mine[0] == ("start", None) and mine[-2:] == [("away", "host gpu1"), ("end", None)]
+    assert {e["c"] for e in events if "c" in e} == {"values", "back"}
+    assert {row.name: row.transfers for row in m.rows()} == {"values": 1, "back": 1}
+    assert _trace.summarise(events).unseen == ["host gpu1"]
+    said = subprocess.run(
+        [sys.executable, "-m", "weft.cli", "trace", file],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "host gpu1 ran processes: what they did there is not in this trace" in said.stdout
 
 
 def test_in_coroutines(agent, network):
