@@ -21,6 +21,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from weft import _observers
 from weft._extension import native as _native
 from weft.errors import BadUse, Retired
 
@@ -108,9 +109,11 @@ def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     if _loop is not loop:
         return call(loop, what)
     outside(True)
+    show = _observers.hide()
     try:
         return _waited(loop, what)
     finally:
+        show()
         outside(False)
 
 
