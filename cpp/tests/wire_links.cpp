@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <thread>
 
 #include "weft/weft.hpp"
@@ -320,8 +323,22 @@ TEST_CASE_TEMPLATE(
   writer.join();
 }
 
+// Of this program.
+std::set<std::string> threads() {
+  std::set<std::string> all;
+  for (const auto& t : std::filesystem::directory_iterator("/proc/self/task"))
+    all.insert(t.path().string());
+  return all;
+}
+bool sleeps(const std::string& thread) {
+  std::ifstream stat(thread + "/stat");
+  const std::string line((std::istreambuf_iterator<char>(stat)), {});
+  return line.find(") S ") != std::string::npos;
+}
+
 TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   const auto home = w::Space::make("home");
+  const std::set<std::string> before = threads();
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
   w::StreamLink link(home, fds[0]);
@@ -339,6 +356,16 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
   for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // never waits for the peer
+  // nor does the link's thread look again and again whether it reads
+  std::set<std::string> ours = threads();
+  std::erase_if(ours, [&](const std::string& t) { return before.count(t) != 0; });
+  REQUIRE(ours.size() == 1);
+  int in_a_row = 0;
+  for (int i = 0; i < 1'000'000 && in_a_row < 100; ++i) {
+    in_a_row = sleeps(*ours.begin()) ? in_a_row + 1 : 0;
+    std::this_thread::yield();
+  }
+  CHECK(in_a_row == 100);
   ::close(fds[1]);
   CHECK(link.wait().find("its socket") == 0);
 }

@@ -99,7 +99,7 @@ class Session {
     if (sent_ == out_.size()) {
       out_.clear();
       sent_ = 0;
-    } else if (sent_ > (std::size_t{1} << 16)) {
+    } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 2) {  // each byte moves once
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
       sent_ = 0;
     }

@@ -20,6 +20,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -106,7 +107,10 @@ class StreamLink final : public Joint {
       if (n < 0) return ring();  // the thread will see why
       peer_->session.went(static_cast<std::size_t>(n));
     }
-    if (!peer_->session.output().empty() || peer_->session.is_over()) ring();
+    unsent_.store(!peer_->session.output().empty(), std::memory_order_relaxed);
+    if ((unsent_.load(std::memory_order_relaxed) && served_by_ != std::this_thread::get_id()) ||
+        peer_->session.is_over())
+      ring();
   }
   void ring() noexcept {
     const char one = 1;
@@ -114,15 +118,17 @@ class StreamLink final : public Joint {
   }
 
   void serve() {
-    Buffer room(std::size_t{1} << 16);
+    // As much as a socket holds: each time round may have to wait for a language's lock.
+    Buffer room(std::size_t{1} << 18);
     for (;;) {
-      bool sending;
       {
         const Served served;
         const Space::Step step(*peer_->space);
         if (peer_->session.is_over()) break;
-        sending = !peer_->session.output().empty();
+        served_by_ = std::this_thread::get_id();
       }
+      // What the end of our own step has left; who leaves something later rings.
+      const bool sending = unsent_.load(std::memory_order_relaxed);
       pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
       if (::poll(fds, 2, -1) < 0) continue;
@@ -172,6 +178,8 @@ class StreamLink final : public Joint {
   detail::Descriptors descriptors_;  // the space's lock to send; the thread receives
   bool left_ = false, last_ = false;
   std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
+  std::thread::id served_by_;                     // the space's lock
+  std::atomic<bool> unsent_{false};
   std::thread thread_;
 };
 
