@@ -11,17 +11,26 @@ from typing import Any
 
 import pytest
 
-from weft import _net_link
+from weft import _net_incoming, _net_link
 from weft._net_link import couple
 
 HEARD = 5.0  # seconds until a test that hangs fails
 
 
+@pytest.fixture(params=["direct", "streams"], autouse=True)
+def ways(request, monkeypatch):
+    """Between two programs, and by asyncio's own readers, as the relay's is."""
+    if request.param == "streams":
+        monkeypatch.setattr(_net_incoming, "listen", asyncio.start_server)
+        monkeypatch.setattr(_net_incoming, "connect", asyncio.open_connection)
+    return request.param
+
+
 async def over_tcp() -> tuple[Any, Any]:
     """The two ends of a connection, each with its reader and writer."""
     came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    server = await asyncio.start_server(lambda *both: came.set_result(both), "127.0.0.1", 0)
-    there = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    server = await _net_incoming.listen(lambda *both: came.set_result(both), "127.0.0.1", 0)
+    there = await _net_incoming.connect(*server.sockets[0].getsockname()[:2])
     server.close()
     return there, await came
 
@@ -177,6 +186,47 @@ def test_a_peer_that_never_says_all_is_left_in_time(monkeypatch):  # wire 17.13
         assert await asyncio.wait_for(reader.read(-1), HEARD) == (
             struct.pack("<I", 4) + b"last" + struct.pack("<I", 0)
         )
+        await asyncio.wait_for(carrier, HEARD)
+        writer.close()
+
+    asyncio.run(network())
+
+
+def test_a_link_that_is_slow_gets_all_that_was_said_before_the_end():  # wire 17.13
+    async def network() -> None:
+        one, (_, writer) = await over_tcp()
+        carrier, link = await with_a_link(one)
+        pieces = [bytes([i]) * (1 + 10_007 * i) for i in range(25)]
+        for piece in pieces:
+            writer.write(struct.pack("<I", len(piece)) + piece)
+        writer.write(struct.pack("<I", 0))
+        writer.write_eof()
+        for _ in range(100):  # so far as it comes while nobody reads at the link
+            await asyncio.sleep(0)
+        assert not carrier.done()
+        got = b""
+        while len(got) < sum(map(len, pieces)):
+            got += await asyncio.wait_for(asyncio.get_running_loop().sock_recv(link, 3000), HEARD)
+        assert got == b"".join(pieces)
+        link.close()
+        await asyncio.wait_for(carrier, HEARD)
+        writer.close()
+
+    asyncio.run(network())
+
+
+def test_pieces_may_come_in_any_parts():  # wire 17.13
+    async def network() -> None:
+        one, (_, writer) = await over_tcp()
+        carrier, link = await with_a_link(one)
+        said = b"".join(struct.pack("<I", n) + bytes([n]) * n for n in range(1, 30))
+        for at in range(0, len(said), 3):
+            writer.write(said[at : at + 3])
+            await writer.drain()
+            await asyncio.sleep(0)
+        writer.write_eof()
+        assert await heard(link) == b"".join(bytes([n]) * n for n in range(1, 30))
+        link.close()
         await asyncio.wait_for(carrier, HEARD)
         writer.close()
 

@@ -26,8 +26,9 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from weft import _net_keys, _net_loop, _net_steps
+from weft import _net_incoming, _net_keys, _net_loop, _net_steps
 from weft._extension import native as _native
+from weft._net_incoming import LARGEST, PIECE
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
@@ -52,8 +53,6 @@ __all__ = [
 ]
 
 MAGIC, MOST = b"WEFTNET1", 4096
-LARGEST = 1 << 18  # bytes
-PIECE = struct.Struct("<I")  # before each piece of a session's bytes: its length
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
 SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
 UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
@@ -218,7 +217,10 @@ async def _carry_back(there: asyncio.StreamReader, link: socket.socket) -> None:
     """Until the other side has said all, or its connection has ended. What comes for a link that
     has closed is still read: to close with bytes unread resets the connection, and that may take
     with it what we have sent last."""
-    loop = asyncio.get_running_loop()
+    if isinstance(there, _net_incoming.Incoming):
+        await there.onward(link)
+        return
+    loop = asyncio.get_running_loop()  # the relay's
     listens = True
     with contextlib.suppress(OSError, EOFError):
         while size := PIECE.unpack(await there.readexactly(PIECE.size))[0]:
@@ -356,9 +358,7 @@ async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server
     """Listens. Each connection has a task of its own, so that one who says nothing holds up
     nobody."""
     host, port = parted(address)
-    return await asyncio.start_server(
-        came, host, port, ssl=tls, limit=LARGEST, ssl_handshake_timeout=GREETING
-    )
+    return await _net_incoming.listen(came, host, port, ssl=tls, ssl_handshake_timeout=GREETING)
 
 
 def why(error: Exception, address: str) -> str:
@@ -385,11 +385,10 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     host, port = parted(address)
     try:
         streams = await asyncio.wait_for(
-            asyncio.open_connection(
+            _net_incoming.connect(
                 host,
                 port,
                 ssl=tls,
-                limit=LARGEST,
                 server_hostname="",
                 ssl_handshake_timeout=GREETING,
             ),

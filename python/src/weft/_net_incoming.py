@@ -1,0 +1,177 @@
+"""What comes from another machine goes on to the native link within the loop's callbacks: a task
+that is woken for each piece takes longer than all the rest of a small one's way (WIRE.md 17.13).
+
+    Incoming: as any StreamReader ──onward(link)──► each piece goes to the link once it is whole
+                                        │    ▲
+            the link takes no more: the connection is not read ──it does──► the rest goes, and it is read again
+                                        └──the other side has said all, or its connection has ended──► over
+
+Invariants
+- All of it is on the loop's thread.
+- What is kept here is part of a piece, and what the link did not take of one call of feed_data():
+  meanwhile the connection is not read.
+- What comes for a link that has closed is still taken: to close with bytes unread resets the
+  connection, and that may take with it what we have sent last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+__all__ = ["LARGEST", "PIECE", "Incoming", "connect", "listen"]
+
+Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+LARGEST = 1 << 18  # bytes of a piece
+PIECE = struct.Struct("<I")  # before each piece of a session's bytes: its length
+
+
+class _Onward:
+    """The way to a link, which does not block."""
+
+    def __init__(self, link: socket.socket, transport: asyncio.Transport) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._link: socket.socket | None = link  # None: it has closed
+        self._transport = transport
+        self._head = b""  # what has come of a piece's length
+        self._part = bytearray()  # of a piece
+        self._left = 0  # bytes of it that are to come
+        self._kept = bytearray()  # that the link did not take
+        self._all_said = False
+        self.over: asyncio.Future[None] = self._loop.create_future()
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        come = memoryview(data)
+        while come and not self._all_said:
+            if not self._left:
+                lacks = PIECE.size - len(self._head)
+                self._head += come[:lacks]
+                come = come[lacks:]
+                if len(self._head) < PIECE.size:
+                    return
+                (self._left,) = PIECE.unpack(self._head)
+                self._head = b""
+                if not 0 < self._left <= LARGEST:
+                    self.end()
+                continue
+            now, come = come[: self._left], come[self._left :]
+            self._left -= len(now)
+            if self._left or self._part:
+                self._part += now
+            if not self._left:
+                self._send(memoryview(self._part) if self._part else now)
+                self._part = bytearray()
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._all_said = True
+        if not self._kept and not self.over.done():
+            self.over.set_result(None)
+
+    def close(self) -> None:
+        if self._kept and self._link is not None:
+            self._loop.remove_writer(self._link)
+        self._link = None
+        self._kept.clear()
+
+    def _taken(self, data: bytearray | memoryview) -> int:
+        """How many of these bytes the link takes now."""
+        if self._link is None:
+            return len(data)
+        try:
+            return self._link.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.close()
+            return len(data)
+
+    def _send(self, data: memoryview) -> None:
+        if not self._kept:
+            data = data[self._taken(data) :]
+            if not data:
+                return
+            assert self._link is not None
+            self._loop.add_writer(self._link, self._more)
+            self._transport.pause_reading()
+        self._kept += data
+
+    def _more(self) -> None:
+        link = self._link
+        n = self._taken(self._kept)
+        del self._kept[:n]
+        if self._kept:
+            return
+        if link is not None:
+            self._loop.remove_writer(link)
+        self._transport.resume_reading()
+        if self._all_said:
+            self.end()
+
+
+class Incoming(asyncio.StreamReader):
+    _to: _Onward | None = None
+    _from: asyncio.Transport
+
+    def set_transport(self, transport: asyncio.BaseTransport) -> None:
+        super().set_transport(transport)
+        assert isinstance(transport, asyncio.Transport)
+        self._from = transport
+
+    def feed_data(self, data: Any) -> None:
+        if self._to is None:
+            super().feed_data(data)
+        else:
+            self._to.feed(data)
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        if self._to is not None:
+            self._to.end()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        if self._to is not None:
+            self._to.end()
+
+    async def onward(self, link: socket.socket) -> None:
+        """From now on what comes goes to the link; until all has been said, or the connection has
+        ended. Nobody reads here any more.
+        """
+        held = bytearray()
+        while self.exception() is None and self._buffer:  # type: ignore[attr-defined]
+            held += await self.read(LARGEST)  # does not wait: there is something
+        to = self._to = _Onward(link, self._from)
+        to.feed(held)
+        if self.exception() is not None or self.at_eof():
+            to.end()
+        try:
+            await to.over
+        finally:
+            to.close()
+
+
+# As asyncio.start_server and open_connection, whose readers are StreamReaders.
+
+
+async def listen(came: Came, host: str, port: int, **more: Any) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+
+    def protocol() -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(Incoming(limit=LARGEST, loop=loop), came, loop=loop)
+
+    return await loop.create_server(protocol, host, port, **more)
+
+
+async def connect(
+    host: str, port: int, **more: Any
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    reader = Incoming(limit=LARGEST, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.create_connection(lambda: protocol, host, port, **more)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
