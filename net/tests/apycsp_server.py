@@ -56,7 +56,7 @@ async def main() -> None:
     Spawn(sets_up(net.create_registered_channel("start")))
     poisoned = net.create_registered_channel("poisoned")
     await poisoned.poison()
-    server = await net.start_server("0")
+    server = await net.start_server(sys.argv[1] if len(sys.argv) > 1 else "0")
     print(server.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

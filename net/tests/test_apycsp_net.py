@@ -139,27 +139,19 @@ def test_commstime_on_machines_of_their_own():
     """The server in one namespace, the client in another, over a line that loses."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
-    bridge = (
-        "import sys, asyncio; sys.argv = ['x']; sys.path.insert(0, sys.argv.pop() and %r);"
-        "import apycsp_server as s; from weft.compat.apycsp import net; start = net.start_server;"
-        "net.start_server = lambda at: start('10.77.0.1:0'); asyncio.run(s.main())"
-    ) % str(SERVER.parent)
     with Machines(2, seed) as lan:
         lan.said(delay=0.002, loss=0.01)
         server = subprocess.Popen(
-            [*lan.inside(1), sys.executable, "-c", bridge],
+            [*lan.inside(1), sys.executable, str(SERVER), f"{lan.address(1)}:0"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         try:
             port = server.stdout.readline().strip()
+            client = [sys.executable, "-c", CLIENT, str(SERVER.parent), f"{lan.address(1)}:{port}"]
             done = subprocess.run(
-                [*lan.inside(2), sys.executable, "-c", CLIENT]
-                + [str(SERVER.parent), f"10.77.0.1:{port}"],
-                capture_output=True,
-                text=True,
-                check=False,
+                [*lan.inside(2), *client], capture_output=True, text=True, check=False
             )
             assert json.loads(done.stdout) == [list(range(5))] * 2, done.stderr
         finally:

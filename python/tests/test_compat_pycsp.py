@@ -494,13 +494,10 @@ def test_configuration_is_one(p: Any) -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
 
 
-def test_other_hosts_are_refused(p: Any) -> None:
-    """What `multiprocess` does is in test_compat_apart.py."""
-    for refused in (p.sshprocess, p.clusterprocess, p.SSHProcess, p.ClusterProcess):
-        with pytest.raises(p.InfoException, match="other hosts"):
-            refused(print)
+def test_greenlets_have_no_other_interpreters(p: Any) -> None:
+    """What `multiprocess` does is in test_compat_apart.py; `sshprocess` in test_compat_ssh.py."""
     if p.version[3] == "greenlets":
-        for refused in (p.multiprocess, p.MultiProcess):
+        for refused in (p.multiprocess, p.MultiProcess, p.sshprocess, p.ClusterProcess):
             with pytest.raises(p.InfoException, match="not available for greenlets"):
                 refused(print)
         return

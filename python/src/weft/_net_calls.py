@@ -32,7 +32,16 @@ from weft._extension import native as _native
 from weft._net_values import module_of
 from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
 
-__all__ = ["Asked", "asked_of", "exception_of", "fault", "packed", "parted_run", "serve"]
+__all__ = [
+    "Asked",
+    "asked_of",
+    "exception_of",
+    "fault",
+    "packed",
+    "parted_run",
+    "serve",
+    "serve_on",
+]
 
 TOKEN = 32 + 1 + 10  # bytes that serve() says first
 LONGEST = 200  # characters of MODULE:FUNCTION
@@ -256,9 +265,14 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
     own.connect(path)
     own.sendall(f"{token} {os.getpid():>10}".encode())
     _net_steps.at("call.here")
+    serve_on(own.detach(), run, trusted, many)
+
+
+def serve_on(descriptor: int, run: str, trusted: bool, many: bool = False) -> None:
+    """The same over a stream that leads to the caller."""
     _native._outside(True)
     link = _native._Link(
-        own.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
+        descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
     # Of the agent's run only this thread is a process: what the caller cancels has a run of its own.
     target = _serve_many if many else _serve

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from weft.errors import BadUse
 
-__all__ = ["Node", "from_environment", "named", "of_file", "of_slurm"]
+__all__ = ["Node", "from_environment", "is_node", "lines_of", "named", "of_file", "of_slurm"]
 
 _NODE = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*")
 _LINE = re.compile(r"(\S+?)(?::(\d+)|\s+slots=(\d+))?")
@@ -49,8 +49,13 @@ class Node:
         return re.sub("[^A-Za-z0-9_-]", "-", self.address)
 
 
+def is_node(target: str) -> bool:
+    """Is it NODE or USER@NODE?"""
+    return len(target) <= 50 and bool(_NODE.fullmatch(target))
+
+
 def _node(target: str, slots: str | None, where: str) -> Node:
-    if not _NODE.fullmatch(target) or len(target) > 50:
+    if not is_node(target):
         raise BadUse(
             f"{where}: {target[:60]!r} is no node: give NODE, USER@NODE or NODE:SLOTS, a line each"
         )
@@ -87,9 +92,8 @@ def named(names: Iterable[str]) -> list[Node]:
     return _distinct(nodes, "--ssh")
 
 
-def of_file(path: str) -> list[Node]:
-    """Of a node file: `NODE`, `NODE:SLOTS` or `NODE slots=SLOTS` a line; `#` begins a comment. A
-    node that stands there several times has the sum of its slots.
+def lines_of(path: str) -> list[Node]:
+    """Of a node file, line by line: `NODE`, `NODE:SLOTS` or `NODE slots=SLOTS` a line; `#` begins a comment.
 
     Raises:
         BadUse: there is no such file, no node in it, or a line that is none of these.
@@ -101,17 +105,29 @@ def of_file(path: str) -> list[Node]:
         raise BadUse(
             f"--nodefile: cannot read {path!r}: {why}; give a file with a node on each line"
         ) from None
-    slots: dict[str, int] = {}
+    nodes = []
     for number, line in enumerate(text.splitlines(), 1):
         content = line.partition("#")[0].strip()
         if not content:
             continue
         where = f"{path}, line {number}"
         match = _LINE.fullmatch(content)
-        node = _node(match[1] if match else content, match and (match[2] or match[3]), where)
-        slots[node.target] = slots.get(node.target, 0) + (node.slots or 1)
-    if not slots:
+        slots = (match and (match[2] or match[3])) or "1"
+        nodes.append(_node(match[1] if match else content, slots, where))
+    if not nodes:
         raise BadUse(f"--nodefile: {path} names no node: put one on each line")
+    return nodes
+
+
+def of_file(path: str) -> list[Node]:
+    """The nodes of a node file: one that stands there several times has the sum of its slots.
+
+    Raises:
+        BadUse: as lines_of; two that stand there would have one name.
+    """
+    slots: dict[str, int] = {}
+    for node in lines_of(path):
+        slots[node.target] = slots.get(node.target, 0) + (node.slots or 0)
     return _distinct([Node(target, n) for target, n in slots.items()], path)
 
 

@@ -1,4 +1,5 @@
-"""`@multiprocess`: a pycsp process in an OS process of its own.
+"""`@multiprocess`, and on other machines `@sshprocess` and `@clusterprocess` (_ssh.py): a pycsp
+process in an OS process of its own.
 
     here: body(p) ──its ends lent, with a line to ask by──► there: _there() ──_processes._body──► what it returned, or raised
                   ◄──"retire", "poison", "draining"──  a pycsp end there
@@ -102,7 +103,10 @@ def run_apart(p: Any) -> Any:
         asked.writer(),
         answers.reader(),
         p._address,
+        p._place is not None,
     ).named(p.name)
+    if p._place is not None:
+        there = there.on(p._place)
     return threads.Parallel(there, _serve(asked.reader(), answers.writer(), lender.ends))[0]
 
 
@@ -153,11 +157,19 @@ def _taken(value: Any, line: Asking, known: dict[int, ChannelEnd]) -> Any:
 
 
 @process
-def _there(function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any, address: Any) -> Any:
+def _there(
+    function: bytes,
+    args: Any,
+    kwargs: Any,
+    asked: Any,
+    answers: Any,
+    address: Any,
+    takes: bool,
+) -> Any:
     from weft.compat.pycsp import _processes, _remote, parallel
 
     if address is not None:
-        _remote.listen(address)
+        _remote.listen(address, _remote.bound(*address) if takes else None)
 
     line, known = Asking(asked, answers), {}  # type: ignore[var-annotated]
     p = parallel.Process(

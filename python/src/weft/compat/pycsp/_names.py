@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
 from weft.compat.pycsp._channels import Channel, poison, retire
 from weft.compat.pycsp._choice import (
     Alternation,
@@ -57,7 +55,6 @@ __all__ = [
     "ChannelPoisonException",
     "ChannelRetireException",
     "ChannelSocketException",
-    "ClusterProcess",
     "Configuration",
     "Deadlock",
     "FairSelect",
@@ -66,61 +63,31 @@ __all__ = [
     "InputGuard",
     "OutputGuard",
     "PriSelect",
-    "SSHProcess",
     "Skip",
     "SkipGuard",
     "Timeout",
     "TimeoutGuard",
     "choice",
-    "clusterprocess",
     "poison",
     "retire",
-    "sshprocess",
 ]
 
 # And what each module makes for its own backend, by an Implementation.
 OF_A_MODULE = [
+    "ClusterProcess",
     "Io",
     "MultiProcess",
     "Parallel",
     "Process",
+    "SSHProcess",
     "Sequence",
     "Spawn",
+    "clusterprocess",
     "current_process_id",
     "io",
     "multiprocess",
     "process",
     "shutdown",
+    "sshprocess",
     "version",
 ]
-
-
-def _elsewhere(name: str) -> NoReturn:
-    raise InfoException(
-        f"{name}: processes on other hosts are not part of this layer; use @process, or @multiprocess of "
-        "weft.compat.pycsp.parallel"
-    )
-
-
-def sshprocess(func: Any = None, **_: Any) -> NoReturn:
-    """Raises InfoException: there are no processes on other hosts here."""
-    _elsewhere("sshprocess")
-
-
-def clusterprocess(func: Any = None, **_: Any) -> NoReturn:
-    """Raises InfoException: there are no processes on other hosts here."""
-    _elsewhere("clusterprocess")
-
-
-class SSHProcess:
-    """Raises InfoException: there are no processes on other hosts here."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        _elsewhere("SSHProcess")
-
-
-class ClusterProcess:
-    """Raises InfoException: there are no processes on other hosts here."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        _elsewhere("ClusterProcess")

@@ -76,12 +76,18 @@ class BaseProcess:
         return [
             self,
             *(
-                type(self)(self.fn, *_own_ends(self.args), **_own_ends(self.kwargs))
+                type(self)(
+                    self.fn, *_own_ends(self.args), **_own_ends(self.kwargs), **self._settings()
+                )
                 for _ in range(more)
             ),
         ]
 
     __rmul__ = __mul__
+
+    def _settings(self) -> dict[str, Any]:
+        """Of where it runs, for another like it."""
+        return {}
 
     def __repr__(self) -> str:
         return f"<Process {self.name}>"
@@ -174,6 +180,12 @@ def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
     return flat
 
 
+def _update(processes: list[BaseProcess], settings: dict[str, Any]) -> None:
+    if settings:
+        for p in processes:
+            p.update(**settings)
+
+
 class _Apart(BaseProcess):
     """A MultiProcess: a process in an interpreter of its own, with a lock of its own.
 
@@ -183,7 +195,7 @@ class _Apart(BaseProcess):
         pycsp_host, pycsp_port: the address of its channels, on this machine; not given to `fn`.
     """
 
-    __slots__ = ("_address", "_taken")
+    __slots__ = ("_address", "_place", "_taken")
 
     def __init__(
         self,
@@ -196,6 +208,7 @@ class _Apart(BaseProcess):
         super().__init__(fn, *args, **kwargs)
         self._address = (pycsp_host or "localhost", pycsp_port) if pycsp_port else None
         self._taken: Any = None
+        self._place: Any = None  # None: on this machine
 
     def _begin(self, spawned: bool = False) -> Any:
         """Its port is taken here and now, so that of two with one port the second is told.
@@ -253,6 +266,19 @@ class Implementation:
             {"__doc__": _Apart.__doc__, "__slots__": ()},
         )
 
+    def away(self, kind: type[BaseProcess], name: str) -> tuple[Any, type[BaseProcess]]:
+        """The decorator, and the class, of processes that run on other machines (_ssh.py)."""
+        made: Any = type(name, (kind, self.Process), {"__doc__": kind.__doc__, "__slots__": ()})
+
+        def decorate(func: Callable[..., Any] | None = None, **settings: Any) -> Any:
+            made._check(settings)
+            make = functools.partial(_maker, functools.partial(made, **settings))
+            return make if func is None else make(func)
+
+        decorate.__name__ = name.lower()
+        decorate.__doc__ = kind.__doc__
+        return decorate, made
+
     # --- making processes -----------------------------------------------------------------------------------------
 
     def process(self, func: Callable[..., Any]) -> Callable[..., BaseProcess]:
@@ -287,34 +313,40 @@ class Implementation:
 
     # --- running them ---------------------------------------------------------------------------------------------
 
-    def Parallel(self, *plist: Any, **_: Any) -> list[Any]:
+    def Parallel(self, *plist: Any, **settings: Any) -> list[Any]:
         """Runs the processes, and those in lists, together; gives their results in order when all have ended.
+
+        Args:
+            settings: for each of them, as its update() takes them.
 
         Raises:
             what failed in them, after the others were cancelled; Deadlock; InfoException: one is no process.
         """
         processes = _flat(plist, "Parallel")
+        _update(processes, settings)
         try:
             return list(self._backend.Parallel([p._begin() for p in processes]))
         except Cancelled as error:
             _main.left_by(error)
             raise
 
-    def Sequence(self, *plist: Any, **_: Any) -> list[Any]:
+    def Sequence(self, *plist: Any, **settings: Any) -> list[Any]:
         """Runs the processes, and those in lists, one after another; gives their results in order.
 
         Raises:
             as Parallel; those after a failure are not run.
         """
-        return [result for p in _flat(plist, "Sequence") for result in self.Parallel(p)]
+        processes = _flat(plist, "Sequence")
+        return [result for p in processes for result in self.Parallel(p, **settings)]
 
-    def Spawn(self, *plist: Any, **_: Any) -> None:
+    def Spawn(self, *plist: Any, **settings: Any) -> None:
         """Starts the processes and goes on. `shutdown`, or the Parallel that the spawner stands in, waits for them.
 
         Raises:
             InfoException: one is no process.
         """
         processes = _flat(plist, "Spawn")
+        _update(processes, settings)
         if len(processes) <= _BATCH:
             _main.spawn(self._backend, [p._begin(spawned=True) for p in processes])
         else:

@@ -1,10 +1,14 @@
-"""Channels that are found by their address in another program of the same user, on this machine: pycsp's `connect=`.
+"""Channels that are found by their address in another program of the same user: pycsp's `connect=`.
 
-    there: here(), or a process with pycsp_port ── its port is taken on loopback ──► a Unix socket of that number listens
-    here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──► ends of the channel of that name
+    there: here(), or a process with pycsp_port ── its port is taken on loopback ──► Unix sockets of
+           that number listen: one for programs of this machine, one for those that come by `ssh`
+    here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──►
+           ends of the channel of that name
 
-Nothing goes over the port itself: it makes an address that nobody else on this machine has. Values go by pickle, so only programs of one
-user meet: the socket lies in a folder of the user's own, and both sides look whose the other is (WIRE.md 12.3).
+Nothing goes over the port itself: it makes an address that nobody else on this machine has. Values
+go by pickle, so only programs of one user meet: the sockets lie in a folder of the user's own, and
+both sides look whose the other is (WIRE.md 12.3). To another machine `ssh` leads (_ssh.py), as a
+user that its `sshd` knows.
 
 Invariants
 - A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and poisoned, there.
@@ -50,6 +54,16 @@ def _folder() -> Path:
     return folder
 
 
+def meeting_point(port: int, far: bool) -> Path:
+    """The socket of a program's channels. `far`: for who comes from another machine."""
+    return _folder() / f"pycsp-{port}{'.far' if far else ''}"
+
+
+def linked(connection: socket.socket, name: str, far: bool) -> Any:
+    """A link over it. Descriptors do not pass to another machine (WIRE.md 17.5)."""
+    return _native._Link(connection.detach(), name, False, False, 0, 0, 0, 2 if far else 0)
+
+
 def _is_ours(connection: socket.socket) -> bool:
     _, uid, _ = struct.unpack(
         "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -58,15 +72,14 @@ def _is_ours(connection: socket.socket) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Takes a port of this machine, 0: any; closed, the socket gives it back.
+    """Takes a port of this machine, 0: any; closed, the socket gives it back. `host` is how other
+    machines call this one.
 
     Raises:
-        ChannelBindException: somebody has it, or it is of another machine.
+        ChannelBindException: somebody has it.
     """
     taken = socket.socket()
     try:
-        if host not in HOSTS:
-            raise OSError("channels of other hosts are not part of this layer")
         taken.bind(("127.0.0.1", port))
     except OSError as error:
         taken.close()
@@ -84,25 +97,32 @@ class _Home:
 
     def __init__(self, address: Address, taken: socket.socket | None) -> None:
         self.address, self._taken = address, taken
-        self._path = _folder() / f"pycsp-{address[1]}"
-        self._path.unlink(missing_ok=True)  # of one that was killed: the port is ours now
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self._path))
-        self._listener.listen()
         self._links: list[Any] = []
-        self._threads = [threading.Thread(target=self._accept, name="pycsp: listens", daemon=True)]
-        self._threads[0].start()
+        self._doors = [self._door(far) for far in (False, True)]
+        self._threads: list[threading.Thread] = []  # one for each link
 
-    def _accept(self) -> None:
+    def _door(self, far: bool) -> tuple[socket.socket, Path, threading.Thread]:
+        path = meeting_point(self.address[1], far)
+        path.unlink(missing_ok=True)  # of one that was killed: the port is ours now
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen()
+        thread = threading.Thread(
+            target=self._accept, args=(listener, far), name="pycsp: listens", daemon=True
+        )
+        thread.start()
+        return listener, path, thread
+
+    def _accept(self, listener: socket.socket, far: bool) -> None:
         while True:
             try:
-                connection = self._listener.accept()[0]
+                connection = listener.accept()[0]
             except OSError:  # it was closed
                 return
             if not _is_ours(connection):
                 connection.close()
                 continue
-            link = _native._Link(connection.detach(), f"pycsp {self.address[1]}")
+            link = linked(connection, f"pycsp {self.address[1]}", far)
             thread = threading.Thread(
                 target=_serve, args=(link,), name="pycsp: a peer", daemon=True
             )
@@ -111,11 +131,12 @@ class _Home:
             thread.start()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join()
-        self._listener.close()
-        self._path.unlink(missing_ok=True)
+        for listener, path, thread in self._doors:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            listener.close()
+            path.unlink(missing_ok=True)
         for link in self._links:
             link.close("the program of the channel has ended")
         for thread in self._threads:
@@ -237,6 +258,24 @@ _lines: dict[Address, _Line] = {}
 _connecting = threading.Lock()
 
 
+def _by_socket(address: Address) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(meeting_point(address[1], False)))
+        if not _is_ours(connection):
+            raise OSError("it is another user's")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _by_ssh(address: Address) -> socket.socket:
+    from weft.compat.pycsp import _ssh
+
+    return _ssh.joined(*address)
+
+
 def _line(address: Address) -> _Line:
     """
     Raises:
@@ -244,15 +283,9 @@ def _line(address: Address) -> _Line:
     """
     with _connecting:
         if address not in _lines:
-            connection = socket.socket(socket.AF_UNIX)
-            try:
-                connection.connect(str(_folder() / f"pycsp-{address[1]}"))
-                if not _is_ours(connection):
-                    raise OSError("it is another user's")
-            except BaseException:
-                connection.close()
-                raise
-            link = _native._Link(connection.detach(), f"pycsp of {os.getpid()}")
+            far = address[0] not in HOSTS
+            connection = _by_ssh(address) if far else _by_socket(address)
+            link = linked(connection, f"pycsp of {os.getpid()}", far)
             try:
                 _lines[address] = _Line(address, link)
             except PeerDied as error:
@@ -271,8 +304,6 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
     until = time.monotonic() + settings.get(configuration.SOCKETS_CONNECT_TIMEOUT)
     while True:
         try:
-            if address[0] not in HOSTS:
-                raise OSError("channels of other hosts are not part of this layer")
             line = _line(address)
             answer = line.ask("find", name)
             if answer is not None:

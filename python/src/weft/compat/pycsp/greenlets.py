@@ -39,6 +39,9 @@ class MultiProcess:
         )
 
 
+sshprocess = clusterprocess = multiprocess
+SSHProcess = ClusterProcess = MultiProcess
+
 __all__ = [*_names.__all__, *_names.OF_A_MODULE]
 
 _implementation.publish(globals())

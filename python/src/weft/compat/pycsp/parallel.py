@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import threads as _backend
-from weft.compat.pycsp import _names
+from weft.compat.pycsp import _names, _ssh
 from weft.compat.pycsp._names import *  # noqa: F403
 from weft.compat.pycsp._processes import Implementation as _Implementation
 
@@ -24,6 +24,8 @@ io = _implementation.io
 Io = _implementation.Io
 multiprocess = _implementation.multiprocess
 MultiProcess: Any = _implementation.MultiProcess
+sshprocess, SSHProcess = _implementation.away(_ssh.SSHProcess, "SSHProcess")
+clusterprocess, ClusterProcess = _implementation.away(_ssh.ClusterProcess, "ClusterProcess")
 
 
 __all__ = [*_names.__all__, *_names.OF_A_MODULE]

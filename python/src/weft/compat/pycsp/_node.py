@@ -1,0 +1,83 @@
+"""What `ssh` starts on another machine (_ssh.py):
+
+    python -m weft.compat.pycsp._node run MODULE:FUNCTION DIGEST    runs a process for who has started it
+    python -m weft.compat.pycsp._node join PORT                     leads to a program of this machine
+
+Invariants
+- Standard input and output are the session's stream, and nothing else writes there: what is printed
+  goes to standard error.
+- When the input ends, the session is over, and so is this program once its process has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+
+from weft import _child, _net_calls
+from weft.compat.pycsp import _remote
+
+__all__ = ["main"]
+
+
+def _first_line() -> bytes:
+    """By single bytes: what comes after it is the link's."""
+    line = b""
+    while not line.endswith(b"\n"):
+        if not (more := os.read(0, 1)):
+            raise EOFError("who started this has gone")
+        line += more
+    return line
+
+
+def _bring_in(stream: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while said := os.read(0, 1 << 16):
+            stream.sendall(said)
+    with contextlib.suppress(OSError):
+        stream.shutdown(socket.SHUT_WR)
+
+
+def _take_out(stream: socket.socket, out: int) -> None:
+    with contextlib.suppress(OSError):
+        while said := stream.recv(1 << 16):
+            while said:
+                said = said[os.write(out, said) :]
+
+
+def main(what: str, *words: str) -> int:
+    out = os.dup(1)
+    os.dup2(2, 1)  # what is printed
+    if what == "join":
+        stream = socket.socket(socket.AF_UNIX)
+        try:
+            stream.connect(str(_remote.meeting_point(int(words[0]), True)))
+        except OSError as error:
+            print(f"no program of pycsp's has port {words[0]} here ({error})", file=sys.stderr)
+            return 1
+        threading.Thread(target=_bring_in, args=(stream,), daemon=True).start()
+        _take_out(stream, out)
+        return 0
+    run, digest = words
+    said = json.loads(_first_line())
+    sys.path[:] = said["path"]
+    sys.argv[:] = said["argv"]
+    if wrong := _net_calls.fault(socket.gethostname(), run, {"digest": digest}):
+        print(wrong, file=sys.stderr)
+        return 1
+    _child._import_main(said["main_name"], said["main_path"], said["compiled_for"])
+    own, theirs = socket.socketpair()
+    threading.Thread(target=_bring_in, args=(own,), daemon=True).start()
+    bringing = threading.Thread(target=_take_out, args=(own, out))
+    bringing.start()
+    _net_calls.serve_on(theirs.detach(), run, True)
+    bringing.join()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

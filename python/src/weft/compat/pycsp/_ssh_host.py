@@ -1,0 +1,69 @@
+"""A machine that `ssh` reaches, as a place where processes can run: what `@sshprocess` and
+`@clusterprocess` use (_ssh.py). It needs the packages of weft.net, whose calls these are (WIRE.md
+17.10, with trust): the session is another one.
+
+Invariant: each call has an `ssh` of its own, and an interpreter over there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+from typing import Any
+
+from weft import _host, _net_calls, _net_hosts
+from weft.compat.pycsp import _remote
+from weft.compat.pycsp._ssh import Child
+from weft.errors import ProcessDied
+
+__all__ = ["SshHost"]
+
+GRACE = 5.0  # seconds for an `ssh` whose session is over to say why
+
+
+class _Session:
+    """As a _net_link.Session, for what _Far wants of it."""
+
+    trusted = True
+
+    def __init__(self, child: Child, home: str) -> None:
+        self.child = child
+        self._said = {"home": home}
+        self._link = _remote.linked(child.stream, f"python {os.getpid()}", True)
+
+
+class SshHost(_net_hosts._Far):
+    """A machine that `ssh` reaches: each call has an interpreter of its own there.
+
+    Args:
+        target: HOST or USER@HOST.
+        options: further ones of ssh's.
+    """
+
+    def __init__(self, target: str, *options: str) -> None:
+        super().__init__(None, 0.0)
+        self.target, self._options = target, options
+        self._numbers = itertools.count(1)
+
+    def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
+        child = Child(self.target, self._options, "run", asked.run, asked.digest)
+        main = _host._preparation(_host.Setting())
+        said = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
+        with contextlib.suppress(OSError):  # it has ended: the call says why
+            child.stream.sendall(json.dumps(said).encode() + b"\n")
+        return self.target, _Session(child, str(next(self._numbers)))
+
+    def _processes(self) -> int:
+        return 1
+
+    def _died(self, name: str, host: str, session: Any) -> ProcessDied:
+        child = session.child
+        child.over.join(GRACE)
+        return ProcessDied(
+            name, 0, child.process.poll(), stderr="".join(child.said), host=self.target
+        )
+
+    def __repr__(self) -> str:
+        return f"<host {self.target!r} by ssh>"
