@@ -27,7 +27,8 @@ SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
 
 
-CPP = ROOT / ".build/net/cpp"
+# WEFT_NET_CPP: another build of them, by another compiler or with a sanitizer.
+CPP = ROOT / os.environ.get("WEFT_NET_CPP", ".build/net/cpp")
 
 
 class Program:

@@ -280,6 +280,26 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, pro
     home.go()
 
 
+def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
+    """Neither one without a certificate nor one without a word."""
+    home = cpp("is_home", server.url, keys, "c")
+    assert home.heard() == "offered"
+    (named,) = network.names()
+    host, port = named.address.split(":")
+    fds = Path(f"/proc/{home.process.pid}/fd")
+    before = len(list(fds.iterdir()))
+    for _ in range(20):
+        with socket.create_connection((host, int(port))) as raw:
+            raw.sendall(b"no TLS at all, whoever that may be")
+            with contextlib.suppress(OSError):  # a reset
+                while raw.recv(100):
+                    pass
+    while len(list(fds.iterdir())) > before:  # its threads end by themselves
+        pass
+    home.go()
+    assert home.ended() == 0
+
+
 def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17.4
     with net.join(server.url, keys=other_keys, relay="never") as impostor:
         impostor.offer("c", th.Channel("c"), readers=True)

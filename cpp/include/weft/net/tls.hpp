@@ -224,7 +224,7 @@ class Connection {
         if (!error && !waits(fd, POLLOUT, until)) error = ETIMEDOUT;
         if (!error) ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
       }
-      if (!error) return Connection(keys.client(), fd, false, address);
+      if (!error) return Connection(keys.client(), fd, address).shaken(false);
       why = std::strerror(error);
       ::close(fd);
     }
@@ -233,7 +233,7 @@ class Connection {
   // Of somebody who comes. Throws BadUse: he has no certificate of this network, or says nothing.
   static Connection accepted(const Keys& keys, int fd) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-    return Connection(keys.server(), fd, true, "who comes");
+    return Connection(keys.server(), fd, "who comes").shaken(true);
   }
   Connection(Connection&& o) noexcept
       : where_(std::move(o.where_)), fd_(std::exchange(o.fd_, -1)), ssl_(std::move(o.ssl_)) {}
@@ -279,14 +279,18 @@ class Connection {
   int socket() const noexcept { return fd_; }
 
  private:
-  Connection(SSL_CTX* context, int fd, bool server, std::string where)
+  // Takes the socket over. Nothing has been said yet: then shaken() is to follow.
+  Connection(SSL_CTX* context, int fd, std::string where)
       : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
     watch_over(fd);
     BIO* const way = BIO_new(quiet_socket());
     BIO_set_data(way, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
     SSL_set_bio(ssl_.get(), way, way);
+  }
+  Connection shaken(bool server) && {
     through([&] { return server ? SSL_accept(ssl_.get()) : SSL_connect(ssl_.get()); },
             Clock::now() + kGreeting);
+    return std::move(*this);
   }
   static bool waits(int fd, short what, Clock::time_point until) {
     const auto left = std::chrono::ceil<Milliseconds>(until - Clock::now());

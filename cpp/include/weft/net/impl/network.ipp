@@ -152,7 +152,9 @@ inline void Network::accept_all() {
   static constexpr std::size_t kMostComing = 256;
   for (;;) {
     const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
-    const int error = errno;
+    // until descriptors are free again
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const std::lock_guard g(mutex_);
     if (leaving_) {
       if (fd >= 0) ::close(fd);
@@ -166,11 +168,7 @@ inline void Network::accept_all() {
       }
       at = next;
     }
-    if (fd < 0) {
-      if (error == EMFILE || error == ENFILE)  // until descriptors are free again
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      continue;
-    }
+    if (fd < 0) continue;
     if (coming_.size() >= kMostComing) {
       ::close(fd);
       continue;
