@@ -11,12 +11,12 @@ MILLION = 1_000_000
 SCRIPT = tiers.KIT / "allocates.py"
 
 # Bytes a communication. A write that finds its reader allocates nothing, one that waits 32: of two
-# processes in turns, half do.
+# processes in turns, half do, so that it is 16.
 CASES = [
     ("pure", "yields", 0),
-    ("pure", "awaited writes", 32),
+    ("pure", "awaited writes", 24),
     ("pure", "awaited reads", 96),
-    ("pure", "awaits", 128),
+    ("pure", "awaits", 112),
     ("natmod", "yields", 0),
     ("natmod", "awaits", 0),
     ("native", "yields", 0),
