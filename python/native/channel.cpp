@@ -231,15 +231,18 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
   run_deferred();
   Engine& c = channel(o)->core;
   long r = 0, w = 0;
-  c.with_lock([&](core::Queue& rq, core::Queue& wq) {
+  unsigned long long transfers = 0, dropped = 0;
+  unsigned long buffered = 0;
+  c.with_lock([&](core::Queue& rq, core::Queue& wq) {  // components meet here without the GIL
     for (core::Link* l = rq.front(); l; l = l->next) ++r;
     for (core::Link* l = wq.front(); l; l = l->next) ++w;
+    transfers = c.transfers();
+    dropped = c.ring ? c.ring->dropped : 0;
+    buffered = c.ring ? c.ring->size : 0;
   });
   return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type),
-                               "KKIIllk", static_cast<unsigned long long>(c.transfers()),
-                               static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0),
-                               c.reader_ends(), c.writer_ends(), r, w,
-                               static_cast<unsigned long>(c.ring ? c.ring->size : 0));
+                               "KKIIllk", transfers, dropped, c.reader_ends(), c.writer_ends(), r,
+                               w, buffered);
 }
 
 PyObject* channel_get_name(PyObject* o, void*) {

@@ -288,10 +288,10 @@ void call_dealloc(PyObject* o) {
 // process, or has ended.
 PyObject* f_place(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->native_code || proc(o)->done) Py_RETURN_NONE;
-  const ProcessBase& b = base_of(proc(o));
-  const runtime::FunctionInfo* const about = b.about;
+  ProcessBase& b = base_of(proc(o));
+  const runtime::FunctionInfo* const about = b.stands_in();
   if (!about || !about->file) Py_RETURN_NONE;
-  return Py_BuildValue("sI", about->file, b.line);
+  return Py_BuildValue("sI", about->file, b.stands_on());
 }
 
 PyMethodDef functions[] = {{"_component_open", gated<f_open>, METH_O, nullptr},

@@ -66,8 +66,7 @@ EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
 }
 void go_to(Call& c, weft_place at) noexcept {
   if (!at.file || !*at.file) return;
-  c.process->line = at.line;
-  c.process->about = runtime::in_file(c.process->about, at.file);
+  c.process->stands_at(runtime::in_file(c.process->about, at.file), at.line);
 }
 
 namespace {

@@ -147,7 +147,7 @@ void pooled_run(core::Waker* w) {
   ProcessObject* const p = object_of_pooled(*static_cast<ProcessBase*>(w));
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
-  p->base.op = nullptr;
+  p->base.waits_in(nullptr);
   Call& c = *p->native;
   weft_failure f{0, nullptr, nullptr};
   WatchedStep& watched = p->pool->step;
@@ -257,7 +257,7 @@ weft_status told(Call& c, weft_status s) noexcept {
   return ends(c, std::exchange(c.begun.told, {}), s);
 }
 weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
-  c.process->op = &kind;
+  c.process->waits_in(&kind);
   parks(c, kind);
   return WEFT_PENDING;
 }

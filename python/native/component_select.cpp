@@ -281,7 +281,7 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
   }
   if (i != core::Select::parked) return end(c, *x, guards, chosen, i);
   arm(c, *x);
-  c.process->op = &waits_by(*x);
+  c.process->waits_in(&waits_by(*x));
   parks(c, waits_by(*x));
   c.begun.guards = guards;
   c.begun.chosen = chosen;

@@ -153,7 +153,7 @@ void observe_returned(const char* op, PyObject* target, PyObject* result) noexce
   observe("commit", op, target, result);
 }
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
-  p.op = &kind;  // a finaliser that runs in the observer must not begin another
+  p.waits_in(&kind);  // a finaliser that runs in the observer must not begin another
   observe("park", kind.verb, nullptr, nullptr);
 }
 void observe_start(ProcessObject* p) noexcept {

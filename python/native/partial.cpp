@@ -10,7 +10,6 @@
 //  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
 //    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits
 //    again. One that was woken before clears its `op` at any time: it is read once.
-#include <atomic>
 #include <map>
 #include <set>
 
@@ -72,10 +71,6 @@ struct Collect final : runtime::WaitVisitor {
   }
 };
 
-const runtime::OpKind* operation_of(ProcessBase& p) noexcept {
-  return std::atomic_ref(p.op).load(std::memory_order_acquire);
-}
-
 std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
@@ -86,7 +81,7 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   collect.one = &one;
   collect.never = false;
   if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
-  const runtime::OpKind* const op = operation_of(p);
+  const runtime::OpKind* const op = p.operation();
   if (op == &wait_op) {
     one.state = "children";
   } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
@@ -175,7 +170,7 @@ PyObject* key_of(const core::SyncObject* p) {
 
 PyObject* process_row(const One& one, bool may_go_on) {
   ProcessBase& p = *one.process;
-  const runtime::OpKind* const op = operation_of(p);
+  const runtime::OpKind* const op = p.operation();
   if (op) locate(p);
   PyObject* places = PyList_New(0);
   for (const auto& [place, writing] : one.at) {
@@ -211,7 +206,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   std::uint64_t sum = 0;
   for (One& one : all) {
     look(run, one, collect, at_rest);
-    moving = moving || !operation_of(*one.process) || *one.state == 'a';
+    moving = moving || !one.process->operation() || *one.state == 'a';
     // any order
     for (const auto& [place, writing] : one.at)
       sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;

@@ -404,7 +404,7 @@ void observe_selects(bool on) noexcept {
 
 Facing facing(ProcessBase& p) noexcept {
   // once: a component's thread clears it without the GIL
-  const runtime::OpKind* const op = std::atomic_ref(p.op).load(std::memory_order_acquire);
+  const runtime::OpKind* const op = p.operation();
   if (!op || op == &held_op) return Facing::able;
   if (op->undecided) {
     struct Any final : runtime::WaitVisitor {

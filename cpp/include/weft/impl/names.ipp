@@ -41,10 +41,13 @@ WEFT_IMPL std::string name_of(const core::SyncObject& c) {
 }
 
 WEFT_IMPL std::string where(const ProcessBase& p) {
-  if (!p.about || !p.about->file) return "?";
-  const std::string f = p.about->file;
+  ProcessBase& it = const_cast<ProcessBase&>(p);  // of which nothing is changed
+  const FunctionInfo* const about = it.stands_in();
+  if (!about || !about->file) return "?";
+  const std::string f = about->file;
   const std::size_t slash = f.rfind('/');
-  return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" + std::to_string(p.line);
+  return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" +
+         std::to_string(it.stands_on());
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime

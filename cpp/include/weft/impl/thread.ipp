@@ -29,9 +29,9 @@ WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
 }
 
 WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
-  op = &kind;
+  waits_in(&kind);
   if (cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) {
-    op = nullptr;
+    waits_in(nullptr);
     return;
   }
   if (Observer* const o = watched()) o->suspended(this, nullptr);
@@ -46,7 +46,7 @@ WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
     if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
   }
   if (Observer* const o = watched()) o->resumes(*this, nullptr);
-  op = nullptr;
+  waits_in(nullptr);
 }
 
 WEFT_IMPL void ThreadProcess::nudge() noexcept {

@@ -9,8 +9,9 @@
 //                             └──ends: Group::finished()
 //
 // Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while
-// nothing can run; and on a multi-core executor whoever serves cancellations while runs_on is 0,
-// see crew.hpp); the sibling links under the group's lock; `cancel` anybody.
+// nothing can run, and a report on demand by operation() and stands_in(); and on a multi-core
+// executor whoever serves cancellations while runs_on is 0, see crew.hpp); the sibling links under
+// the group's lock; `cancel` anybody.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -166,6 +167,24 @@ class ProcessBase : public core::Waiter {
   // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly
   // suspended; else 0.
   prim::atomic<std::uint8_t> runs_on{0};
+
+  // Of a process at which another thread may look while it runs (a report on demand, beside
+  // components): its own thread begins to wait so (null: it goes on), and stands there.
+  void waits_in(const OpKind* kind) noexcept {
+    std::atomic_ref(op).store(kind, std::memory_order_release);
+  }
+  void stands_at(const FunctionInfo* in, std::uint32_t at_line) noexcept {
+    std::atomic_ref(line).store(at_line, std::memory_order_relaxed);
+    std::atomic_ref(about).store(in, std::memory_order_release);
+  }
+  // What the other thread reads.
+  const OpKind* operation() noexcept { return std::atomic_ref(op).load(std::memory_order_acquire); }
+  const FunctionInfo* stands_in() noexcept {
+    return std::atomic_ref(about).load(std::memory_order_acquire);
+  }
+  std::uint32_t stands_on() noexcept {
+    return std::atomic_ref(line).load(std::memory_order_relaxed);
+  }
 
   // By what it is woken and run from now on.
   void runs_by(const core::WakerOps& o) noexcept {
