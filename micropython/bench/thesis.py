@@ -2,9 +2,10 @@
 """The thesis's experiments by its own names, on MicroPython and CPython of this machine, and what fits in small heaps: prints the tables with
 the thesis's figures beside, and draws out/micropython/*.svg.
 
-    python3 micropython/bench/thesis.py [commstime] [select] [room] [lines] [waiting] [--full | --quick]
+    python3 micropython/bench/thesis.py [commstime] [select] [room] [lines] [waiting] [--full | --quick] [--runs N]
 
-Without names all of them. 100 runs of 200 messages (on threads 50); --full: 5000, as the thesis; --quick: 2 runs of 20, to try it."""
+Without names all of them. 100 runs (or N) of 200 messages (on threads a quarter); --full: 5000, as the thesis; --quick: 2 runs of 20, to
+try it."""
 
 from __future__ import annotations
 
@@ -239,9 +240,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int, default=100)
     options = parser.parse_args(argv)
     quick = options.quick
-    runs, per = (2, 20) if quick else (100, 5000 if options.full else 200)
+    if options.runs < 1:
+        parser.error("--runs: at least 1")
+    runs, per = (2, 20) if quick else (options.runs, 5000 if options.full else 200)
     out = ROOT / "out" / "micropython"
     parts = {
         "commstime": lambda: commstime(runs, per),

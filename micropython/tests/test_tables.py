@@ -66,6 +66,12 @@ def test_an_unknown_experiment_is_refused(capsys: pytest.CaptureFixture[str]) ->
     assert "no experiment comstime" in capsys.readouterr().err
 
 
+def test_no_runs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        thesis.main(["commstime", "--full", "--runs", "0"])
+    assert "at least 1" in capsys.readouterr().err
+
+
 GATHER = """
 import asyncio, sys
 sys.path.append({bench!r})
