@@ -141,3 +141,13 @@ def test_a_natmod_for_another_processor_is_left_alone() -> None:
     said, native = text.splitlines()
     assert "for another processor" in said
     assert native == "False"
+
+
+def test_a_native_core_of_another_edition_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "weft_native.py").write_text("ABI = 2\n")
+    text = tiers.run(
+        "pure", "-c", "from weft import _core; print(_core.NATIVE)", folders=(tmp_path,)
+    )
+    said, native = text.splitlines()
+    assert "for another processor or version; going on in pure Python" in said
+    assert native == "False"
