@@ -96,7 +96,7 @@ def run_apart(p: Any) -> Any:
     """
     lender = _Lender()
     asked, answers = channels()
-    there = _there(
+    there: Any = _there(
         _pickling.dump_function(p.fn),
         lender.lend(p.args),
         lender.lend(p.kwargs),

@@ -49,8 +49,8 @@ class Child:
         with theirs:
             self.process = subprocess.Popen(
                 [*_net_up.SSH, *options, target, "--", line],
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
