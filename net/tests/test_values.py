@@ -4,9 +4,11 @@ that nothing which comes runs anything."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import datetime
 import enum
+import functools
 import os
 import pickle
 import random
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple
 import cbor2
 import far_parts as parts
 import hypothesis.strategies as st
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -393,9 +396,19 @@ sys.addaudithook(_audit)
 _ALLOWED = (int, float, str, bytes, bool, type(None), list, dict, tuple, np.ndarray, np.generic)
 
 
+@functools.cache
+def _resolve_annotations() -> None:
+    """Those of accepted classes, which this program wrote: msgspec compiles what is a text among
+    them the first time."""
+    for kind in _net_values._accepted.values():
+        with contextlib.suppress(msgspec.ValidationError):
+            msgspec.convert({}, kind)
+
+
 def _read(packed: bytes) -> None:
     """It is refused, or is a value of what was accepted; and nothing was run."""
     global _watched
+    _resolve_annotations()
     if _net_values._native._cbor_fault(packed, True) is not None:
         return
     _watched = []
