@@ -52,8 +52,8 @@ void is_home(weft::net::Network& network, const Args& a) {
   writer.retire();
 }
 
-// Is the home of a channel, and reads all that comes by it: says when the first has come, and in the
-// end how much it was, and how it ended.
+// Is the home of a channel, and reads all that comes by it: says when the first has come, and in
+// the end how much it was, and how it ended.
 void reads_all(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(
       weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));

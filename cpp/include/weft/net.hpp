@@ -1,6 +1,6 @@
 // Programs on several machines: channels by name, whose other end is in a program in C++ or Python
-// that has joined the same network (WIRE.md 17). Not part of weft.hpp: link CMake's weft::net, which
-// wants OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
+// that has joined the same network (WIRE.md 17). Not part of weft.hpp: link CMake's weft::net,
+// which wants OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
 //
 //   auto network = weft::join("nats://127.0.0.1:4222");
 //   weft::Channel<weft::Typed<long>> numbers;
@@ -92,9 +92,9 @@ class Network {
   // Where others reach it, "HOST:PORT".
   const std::string& address() const noexcept { return address_; }
 
-  // Gives the channel a name, by which other programs get ends of it; this program is its home. Each
-  // that asks gets an end of its own. To keep the channel open while nobody is there, keep an end of
-  // that side. Throws BadUse: the name is taken or none; the server does not answer.
+  // Gives the channel a name, by which other programs get ends of it; this program is its home.
+  // Each that asks gets an end of its own. To keep the channel open while nobody is there, keep an
+  // end of that side. Throws BadUse: the name is taken or none; the server does not answer.
   template <class T>
   void offer(const std::string& name, const Channel<T>& c, Ends which) {
     if (!which.readers && !which.writers)

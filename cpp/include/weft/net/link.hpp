@@ -1,4 +1,5 @@
-// A session over a connection between machines (WIRE.md 17.13): its bytes go in pieces, through TLS.
+// A session over a connection between machines (WIRE.md 17.13): its bytes go in pieces, through
+// TLS.
 //
 //   Link(space, std::move(connection), host)  ──bye(), BYE, the connection ends──► over: what is queued goes, then a
 //   piece of none; reads on until the other side has said the same, for kLast ──► closed

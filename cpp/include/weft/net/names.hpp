@@ -1,5 +1,5 @@
-// Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by it
-// (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
+// Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by
+// it (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
 //                           ▲                                                                   │ he shows it

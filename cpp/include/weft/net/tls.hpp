@@ -35,7 +35,8 @@
 
 namespace weft::inline WEFT_ABI::net {
 
-// Nobody answers at an address: the home of a name may have been killed. (Python's ConnectionError.)
+// Nobody answers at an address: the home of a name may have been killed. (Python's
+// ConnectionError.)
 class Unreachable final : public Error {
  public:
   using Error::Error;
@@ -158,7 +159,8 @@ inline void watch_over(int fd) {
 #endif
 }
 
-// A folder with a certificate, its key, and the authority that signed it (`weft net keys` makes it).
+// A folder with a certificate, its key, and the authority that signed it (`weft net keys` makes
+// it).
 class Keys {
  public:
   // `given` empty: $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net. Throws BadUse: there
@@ -249,8 +251,8 @@ class Connection {
     X509_free(shown);
     return f;
   }
-  // The first message, of this side and of the other. Throw BadUse: the other side has gone, or that
-  // was none.
+  // The first message, of this side and of the other. Throw BadUse: the other side has gone, or
+  // that was none.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);

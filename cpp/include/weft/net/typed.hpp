@@ -10,8 +10,8 @@
 //
 // Invariants
 //  1 What is written is checked as it is made, so that nothing fails in a step of the wire.
-//  2 What comes and is no T is a value all the same: whoever looks at it is told, by BadUse, and the
-//    session goes on (17.15). Bytes that are no CBOR of this kind are a fault (14.2).
+//  2 What comes and is no T is a value all the same: whoever looks at it is told, by BadUse, and
+//    the session goes on (17.15). Bytes that are no CBOR of this kind are a fault (14.2).
 #pragma once
 #include <cmath>
 #include <limits>
