@@ -35,6 +35,7 @@
 #include <weft/impl/timer.ipp>
 #include <weft/impl/usual.ipp>
 #include <weft/impl/visiting.ipp>
+#include <weft/wire/impl/asking.ipp>
 #include <weft/wire/impl/everywhere.ipp>
 #include <weft/wire/impl/far.ipp>
 #include <weft/wire/impl/home.ipp>

@@ -4,6 +4,7 @@
 #include "component.hpp"
 #include "interrupt.hpp"
 #include "observe.hpp"
+#include "rounds.hpp"
 #include "weft/version.hpp"
 #include "wire.hpp"
 
@@ -40,9 +41,9 @@ PyMODINIT_FUNC PyInit__native() {
       init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report(m) < 0 ||
       init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 || init_limit(m) < 0 ||
       init_line(m) < 0 || init_left_open(m) < 0 || init_watch(m) < 0 || init_strangers(m) < 0 ||
-      init_wire(m) < 0 || init_network(m) < 0 || init_native_types(m) < 0 || init_cells(m) < 0 ||
-      init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 || init_guest(m) < 0 ||
-      init_interrupts(m) < 0) {
+      init_wire(m) < 0 || init_network(m) < 0 || init_rounds(m) < 0 || init_native_types(m) < 0 ||
+      init_cells(m) < 0 || init_component(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 ||
+      init_guest(m) < 0 || init_interrupts(m) < 0) {
     Py_DECREF(m);
     return nullptr;
   }

@@ -21,6 +21,7 @@
 #include "leaf.hpp"
 #include "moved.hpp"
 #include "observe.hpp"
+#include "rounds.hpp"
 #include "shared.hpp"
 #include "weft/wire/serial.hpp"
 #ifdef __linux__
@@ -315,7 +316,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   wire::around_steps = &around;
   std::string wrong;
   try {
-    if (!space) space = Space::make(name);
+    space_named(name);
     std::shared_ptr<AnyLink> link;
     if (board) {
       wire::make_line(fd, baud);
@@ -590,8 +591,14 @@ bool any_board() noexcept { return boards > 0; }
 
 std::shared_ptr<Space> this_space() noexcept { return space; }
 
+std::shared_ptr<Space> space_named(const char* name) {
+  if (!space) space = Space::make(name);
+  return space;
+}
+
 void forget_links() noexcept {
   boards = 0;
+  forget_rounds();
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
   wire::Attendant::forget();
   attendant = nullptr;

@@ -45,6 +45,10 @@ class Row(NamedTuple):
         )
 
 
+    def blocked(self) -> tuple[str, str, tuple[str, ...], str]:
+        return self.path, self.operation, tuple(name for name, _, _ in self.places), self.at
+
+
 class _Network:
     """The states of all spaces, put together."""
 
@@ -249,8 +253,7 @@ def tell(spaces: list[Any]) -> None:
     if not shown:
         return
     if not unknown:
-        rows = [(r.path, r.operation, tuple(name for name, _, _ in r.places), r.at) for r in shown]
-        _native._declare_deadlock(text, knot, rows)
+        _native._declare_deadlock(text, knot, [row.blocked() for row in shown])
     elif text not in _told:
         _told.add(text)
         _logger.warning(

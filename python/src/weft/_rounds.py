@@ -6,7 +6,9 @@
 
 A space is one OS process; the root is the one that is not a host of another. Questions go by a
 socket of their own, beside the wire, so that they change none of its counters. By that socket hosts
-are also asked where their processes are, and told what to observe (_seen.py).
+are also asked where their processes are, and told what to observe (_seen.py). A root that shares
+channels with other programs, C++ ones too, answers for all its hosts, and asks, by frames of the
+wire (answer_programs(), WIRE.md 10.8). Whether all stand still is found in C++ in both cases.
 
 Invariants
 - The second round begins after the first is over. If no space has sent or taken a frame in between,
@@ -28,13 +30,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from weft import _knots, _shared
+from weft import _knots, _programs, _shared
 from weft._extension import native as _native
 
 __all__ = [
     "Member",
     "Space",
     "answer",
+    "answer_programs",
     "ask",
     "asks_for_calls",
     "at_work",
@@ -84,6 +87,7 @@ _running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its 
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
 _jobs: Any = None  # in a host: the reader at which it asks for calls
 _up: socket.socket | None = None  # to the parent
+_answers = False  # are other programs told of this one?
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
 _asking = threading.Lock()  # held by the thread that reads the members' sockets
 
@@ -224,11 +228,29 @@ has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 def join(by: socket.socket) -> Member:
     """A host begins: it is asked from now on."""
-    global _bell
     member = Member(by)
+    _begin()
     with _lock:
-        first = _bell is None
-        if first:
+        _members.add(member)
+    _ring(b".")
+    return member
+
+
+def answer_programs() -> None:
+    """At a root, before it makes its links: they say that this program answers the questions of
+    others about itself and its hosts, and it asks them (WIRE.md 10.8).
+    """
+    global _answers
+    assert _begin() is not None
+    _answers = True
+    _native._rounds_answer(_bell, "python")
+
+
+def _begin() -> int | None:
+    """Starts the thread that asks and answers, if it does not run yet: its bell."""
+    global _bell
+    with _lock:
+        if _bell is None:
             bell, ring = socket.socketpair()
             bell.setblocking(False)
             _bell = bell.detach()
@@ -237,9 +259,7 @@ def join(by: socket.socket) -> Member:
             threading.Thread(
                 target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
             ).start()
-        _members.add(member)
-    _ring(b".")
-    return member
+        return _bell
 
 
 def leave(member: Member) -> None:
@@ -346,10 +366,7 @@ def _watch(ring: socket.socket) -> None:
             ready = select.select(all_of_them, [], [])[0]
         except (OSError, ValueError):  # one was closed meanwhile
             continue
-        stands = False
-        for one in ready:
-            if one is ring:
-                stands = b"!" in ring.recv(4096) or stands
+        stands = ring in ready and _heard(ring)
         with _asking:
             for member in _here(ready):
                 member.take()
@@ -363,7 +380,7 @@ def _watch(ring: socket.socket) -> None:
         if stands and _up is not None:
             standing()
         elif stands:
-            _look()
+            _look(ring)
 
 
 def _here(ready: list[Any]) -> list[Member]:
@@ -409,43 +426,112 @@ def _mine(members: list[Member]) -> Space:
     return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
 
 
-def _still(spaces: list[Space]) -> bool:
-    """Do all wait, and has every frame that was sent been received?"""
-    if not all(s.waits for s in spaces):
-        return False
-    given: dict[tuple[int, int], list[int]] = {}
-    for s in spaces:
-        for theirs, sent, received in s.sessions:
-            given.setdefault((s.incarnation, theirs), []).append(sent)
-            given.setdefault((theirs, s.incarnation), []).append(-received)
-    return all(sum(n) % (1 << 32) == 0 and len(n) % 2 == 0 for n in given.values())
-
-
-def _look() -> None:
+def _look(ring: socket.socket) -> None:
     """At the root: asks rounds, until it is clear whether the network stands still."""
+    again = False
     for seconds in AGAIN:
-        time.sleep(seconds)
+        until = time.monotonic() + seconds
+        while (rest := until - time.monotonic()) > 0:
+            if select.select([ring], [], [], rest)[0]:
+                again = _heard(ring) or again
         with contextlib.suppress(_Gone):
             first = _all_spaces()
-            if not _still(first):
-                continue
-            second = _all_spaces()
-            if not _still(second) or _moved(first, second):
-                continue
-            _knots.tell(second)
-            return
+            if _still(first):
+                second = _all_spaces()
+                if _still(second) and not _moved(first, second):
+                    _knots.tell(second)
+                    break
+            elif _answers and all(s.waits for s in first) and _look_beyond(ring):
+                break
+    if again:
+        _ring(b"!")
+
+
+def _still(spaces: list[Space]) -> bool:
+    return _programs.still(_programs.said(spaces))
 
 
 def _moved(first: list[Space], second: list[Space]) -> bool:
-    def counters(spaces: list[Space]) -> Any:
-        return sorted((s.incarnation, sorted(s.sessions)) for s in spaces)
+    return _programs.moved(_programs.said(first), _programs.said(second))
 
-    return bool(counters(first) != counters(second))
+
+# --- with other programs ---------------------------------------------------------------------------------------------
+
+
+def _say(asker: int, number: int) -> None:
+    """Answers for this space and its hosts. A thread that is no process may do anything, and here
+    nobody looks whether it has an end.
+    """
+    whole = True
+    try:
+        spaces = [s._replace(waits=s.waits and not s.strangers) for s in _all_spaces()]
+    except _Gone:
+        spaces, whole = [], False
+    _native._rounds_say(asker, number, _programs.said(spaces), whole)
+
+
+def _heard(ring: socket.socket) -> bool:
+    """Takes what the bell has rung for, and answers other programs. Does a run stand still?"""
+    rung = ring.recv(4096)
+    if b"?" in rung:
+        _hear_programs()
+    return b"!" in rung
+
+
+def _hear_programs() -> tuple[int, bytes, bool] | None:
+    """Answers what other programs have asked, and believes what they have told: our own round, if
+    it is over.
+    """
+    asked, found, told = _native._rounds_news()
+    for asker, number in asked:
+        _say(asker, number)
+    for what in told:
+        said = _native._rounds_told(what)
+        if said is not None:
+            _declare(*said)
+    return found
+
+
+def _look_beyond(ring: socket.socket) -> bool:
+    """Asks all programs, twice, and tells a deadlock. False: it is none, or not yet."""
+    first, whole = _ask_programs(ring)
+    if not _programs.still(first, whole):
+        return False
+    second, whole = _ask_programs(ring)
+    if not _programs.still(second, whole) or _programs.moved(first, second):
+        return False
+    knot, told = _native._rounds_knot(second)
+    _native._rounds_tell(told)
+    _declare(*knot)
+    return True
+
+
+def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
+    """A round: the answers, and whether all have answered."""
+    me, number = _native._rounds_ask()
+    _say(me, number)
+    until = time.monotonic() + PATIENCE
+    stands = False
+    found = _hear_programs()
+    while (found is None or found[0] != number) and (rest := until - time.monotonic()) > 0:
+        if select.select([ring], [], [], rest)[0]:
+            stands = b"!" in ring.recv(4096) or stands
+            found = _hear_programs()
+    if stands:
+        _ring(b"!")
+    return found[1:] if found is not None and found[0] == number else (b"", False)
+
+
+def _declare(text: str, knot: list[str]) -> None:
+    """In each run here that waits for others: Deadlock."""
+    with contextlib.suppress(_Gone):
+        shown = _knots.report(_all_spaces())[2]
+        _native._declare_deadlock(text, knot, [row.blocked() for row in shown])
 
 
 def _forget() -> None:
     """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
-    global _lock, _asking, _working, _jobs, _up, _bell
+    global _lock, _asking, _working, _jobs, _up, _bell, _answers
     _lock, _asking = threading.Lock(), threading.Lock()
     _members.clear()
     _ours.clear()
@@ -453,7 +539,7 @@ def _forget() -> None:
     _running.clear()
     if _bell is not None:
         os.close(_bell)
-    _working, _jobs, _up, _bell = 0, None, None, None
+    _working, _jobs, _up, _bell, _answers = 0, None, None, None, False
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,9 @@ struct Everywhere {
   std::vector<InProgram> programs;
   bool whole = false;  // all have answered
 
+  // What is no program ends the list, and is not whole.
+  static Everywhere get(Bytes all, bool whole);
+
   // Do all wait, with no frame under way, and does each have sessions with these alone?
   bool stands_still() const;
   // Has anything happened since that round?
@@ -87,6 +91,8 @@ struct Everywhere {
   struct Knot {
     std::string text;
     std::vector<std::string> paths;
+    Buffer told() const;  // as a TELL has it
+    static std::optional<Knot> get(Bytes in);
   };
   Knot knot() const;
 

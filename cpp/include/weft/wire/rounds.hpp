@@ -13,16 +13,13 @@
 //
 //   a run stands ──links_stand──► look(): a round ──somebody can go on──► later, five times
 //                                   │ all stand still ──a second round: nothing has moved──► TELL: all declare it
-//   ASK(asker, round) ──the first──► begin(): asks its other sessions ──all have SAID, or are gone──► SAID
-//          └──again──► SAID, empty
+// How the questions go round is in asking.hpp.
 //
 // Invariants
-//  1 What is gathered is under the space's lock; `found_`, `condemned_`, `stands_` and `stop_`
-//    under `lock_`, which is a leaf. Runs are condemned in the step that hears of it, before what
+//  1 `found_`, `condemned_`, `stands_` and `stop_` are under `lock_`, which is a leaf. Runs are condemned in the step that hears of it, before what
 //    others do who were told; processes are cancelled by the thread, which has no lock then.
 //  2 What a program says is of one moment: it is in a step of its space, so no frame is taken in
-//    meanwhile, and `rests` shows in the second round whether a run has gone on between.
-//  3 Frames of rounds move no counter of a session.
+//    meanwhile, and all its runs rest at once.
 #pragma once
 #include <unistd.h>
 #include <chrono>
@@ -31,26 +28,12 @@
 
 #include "../runtime/names.hpp"
 #include "../runtime/outside.hpp"
+#include "asking.hpp"
 #include "everywhere.hpp"
-#include "space.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-namespace detail {
-
-// The answers to one who asks.
-struct Gathering {
-  std::uint32_t round = 0;
-  std::weak_ptr<Peer> from;  // of one that another asks for
-  std::vector<Peer*> awaited;
-  std::map<Peer*, Buffer> parts;  // of answers that are not complete
-  Buffer got;
-  bool whole = true, open = true;
-};
-
-}  // namespace detail
-
-class Rounds final : private Inquirer {
+class Rounds final : private Asking {
  public:
   // Throws BadUse if this program has one already.
   explicit Rounds(std::shared_ptr<Space> space);
@@ -63,32 +46,15 @@ class Rounds final : private Inquirer {
   Everywhere everywhere(std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
  private:
-  static constexpr std::size_t kMost = std::size_t{1} << 24;  // bytes of one round's answers
-  static constexpr std::size_t kAskers = 256;
-  using Gathering = detail::Gathering;
-  WEFT_IMPL const char* heard(Peer& from, const Frame& f) override;
-  WEFT_IMPL void gone(Peer& p) noexcept override;
-  const char* asked(Peer& from, const Frame& f);
-  const char* said(Peer& from, const Frame& f);
-  const char* told(Peer& from, const Frame& f);
-  void begin(std::uint64_t asker, std::uint32_t round, Peer* from);
-  void finish_if_done(std::uint64_t asker, Gathering& g);
+  WEFT_IMPL void asked_first(std::uint64_t asker, std::uint32_t round) override;
+  WEFT_IMPL void found(std::uint32_t round, Bytes all, bool whole) override;
+  WEFT_IMPL void told(Bytes what) override;
   InProgram mine();
   void look();
   void serve();
-  void tell_all(std::uint64_t asker, std::uint32_t round, Bytes what, const Peer* but);
-  static void send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
-                   std::uint32_t last);
-  void condemn(Bytes what);
-  static Everywhere read(Bytes all, bool whole);
+  static std::shared_ptr<Space> alone(std::shared_ptr<Space> space, Rounds* me);
   static void stand() noexcept;
 
-  const std::shared_ptr<Space> space_;
-  const std::uint64_t me_;
-  std::uint32_t round_ = 0;                          // the last one of ours
-  std::map<std::uint64_t, Gathering> gatherings_;    // by who asks: the latest of each
-  std::map<std::uint64_t, std::uint32_t> heard_of_;  // the last deadlock that each told
-  std::map<std::pair<Peer*, std::uint64_t>, Buffer> telling_;
   std::mutex asking_;  // one round of ours at a time
   std::mutex lock_;
   std::condition_variable news_;

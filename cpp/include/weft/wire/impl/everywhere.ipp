@@ -68,6 +68,32 @@ WEFT_IMPL std::optional<InProgram> InProgram::get(Bytes& in) {
   return p;
 }
 
+WEFT_IMPL Everywhere Everywhere::get(Bytes all, bool whole) {
+  Everywhere e;
+  e.whole = whole;
+  while (!all.empty()) {
+    auto p = InProgram::get(all);
+    if (!p) return e.whole = false, e;
+    e.programs.push_back(std::move(*p));
+  }
+  return e;
+}
+WEFT_IMPL Buffer Everywhere::Knot::told() const {
+  Buffer what;
+  detail::put_text(what, text);
+  detail::put_all(what, paths, [&](const std::string& s) { detail::put_text(what, s); });
+  return what;
+}
+WEFT_IMPL std::optional<Everywhere::Knot> Everywhere::Knot::get(Bytes in) {
+  detail::Reading r(in);
+  Knot k;
+  k.text = r.text();
+  k.paths.resize(r.count(4));
+  for (std::string& p : k.paths) p = r.text();
+  if (r.bad()) return {};
+  return k;
+}
+
 WEFT_IMPL bool Everywhere::stands_still() const {
   if (!whole || programs.empty()) return false;
   // By session, as one side has it: what was queued there less what was taken in here.

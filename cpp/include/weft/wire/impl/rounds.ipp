@@ -4,17 +4,14 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-WEFT_IMPL Rounds::Rounds(std::shared_ptr<Space> space)
-    : space_(std::move(space)), me_(space_->greeting().incarnation) {
-  {
-    const std::lock_guard g(one_lock_);
-    if (one_) weft::detail::bad_use("Rounds: this program has one already");
-    one_ = this;
-  }
-  {
-    const Space::Step step(*space_);
-    space_->may_be_asked(*this);
-  }
+// Before the questions of others come here.
+WEFT_IMPL std::shared_ptr<Space> Rounds::alone(std::shared_ptr<Space> space, Rounds* me) {
+  const std::lock_guard g(one_lock_);
+  if (one_) weft::detail::bad_use("Rounds: this program has one already");
+  one_ = me;
+  return space;
+}
+WEFT_IMPL Rounds::Rounds(std::shared_ptr<Space> space) : Asking(alone(std::move(space), this)) {
   runtime::links_stand.store(&stand);
   thread_ = std::thread([this] { serve(); });
 }
@@ -24,10 +21,7 @@ WEFT_IMPL Rounds::~Rounds() {
     const std::lock_guard g(one_lock_);
     one_ = nullptr;
   }
-  {
-    const Space::Step step(*space_);
-    space_->inquirer = nullptr;
-  }
+  close();
   {
     const std::lock_guard g(lock_);
     stop_ = true;
@@ -70,13 +64,10 @@ WEFT_IMPL void Rounds::look() {
     if (!first.stands_still()) continue;
     const Everywhere second = everywhere();
     if (!second.stands_still() || second.has_moved_since(first)) continue;
-    const Everywhere::Knot k = second.knot();
-    Buffer what;
-    detail::put_text(what, k.text);
-    detail::put_all(what, k.paths, [&](const std::string& s) { detail::put_text(what, s); });
+    const Buffer what = second.knot().told();
     const Space::Step step(*space_);
-    tell_all(me_, round_, what, nullptr);
-    condemn(what);
+    tell(what);
+    told(what);
     return;
   }
 }
@@ -91,7 +82,7 @@ WEFT_IMPL Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) {
   }
   {
     const Space::Step step(*space_);
-    begin(me_, ++round_, nullptr);
+    asked_first(me(), ask());
   }
   {
     std::unique_lock g(lock_);
@@ -99,134 +90,29 @@ WEFT_IMPL Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) {
     if (found_) return std::move(*found_);
   }
   const Space::Step step(*space_);
-  Gathering& g = gatherings_[me_];
-  g.open = false;
-  return read(g.got, false);
-}
-WEFT_IMPL Everywhere Rounds::read(Bytes all, bool whole) {
-  Everywhere e;
-  e.whole = whole;
-  while (!all.empty()) {
-    auto p = InProgram::get(all);
-    if (!p) return e.whole = false, e;
-    e.programs.push_back(std::move(*p));
-  }
-  return e;
+  return Everywhere::get(give_up(), false);
 }
 
-// In a step.
-WEFT_IMPL void Rounds::begin(std::uint64_t asker, std::uint32_t round, Peer* from) {
-  Gathering& g = gatherings_[asker] = {};
-  g.round = round;
-  if (from) g.from = from->weak_from_this();
-  mine().put(g.got);
-  for (Peer* p : space_->peers()) {
-    if (p == from || !p->session.may_ask()) continue;
-    p->session.send(Frame{Kind::ask, 0, 0, round, asker, 0, {}});
-    g.awaited.push_back(p);
-  }
-  finish_if_done(asker, g);
+// --- in a step -----------------------------------------------------------------------------------
+
+WEFT_IMPL void Rounds::asked_first(std::uint64_t asker, std::uint32_t round) {
+  Buffer mine_now;
+  mine().put(mine_now);
+  say(asker, round, mine_now);
 }
-WEFT_IMPL void Rounds::finish_if_done(std::uint64_t asker, Gathering& g) {
-  if (!g.open || !g.awaited.empty()) return;
-  g.open = false;
-  if (asker != me_) {
-    if (const auto from = g.from.lock())
-      send(*from, Kind::said, asker, g.round, g.got, g.whole ? 0 : 2);
-    g.got.clear();
-    return;
-  }
-  const std::lock_guard h(lock_);
-  found_ = read(g.got, g.whole);
+WEFT_IMPL void Rounds::found(std::uint32_t, Bytes all, bool whole) {
+  const std::lock_guard g(lock_);
+  found_ = Everywhere::get(all, whole);
   news_.notify_all();
 }
-// In as many frames as it takes; in the last one `where` is `last`, in the others 1.
-WEFT_IMPL void Rounds::send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
-                            std::uint32_t last) {
-  const std::size_t most = to.session.largest() - kHeader;
-  while (body.size() > most) {
-    to.session.send(Frame{k, 0, 1, round, asker, most, body.first(most)});
-    body = body.subspan(most);
-  }
-  to.session.send(Frame{k, 0, last, round, asker, body.size(), body});
-}
-
-// --- answering, in a step ------------------------------------------------------------------------
-
-WEFT_IMPL const char* Rounds::heard(Peer& from, const Frame& f) {
-  if (f.kind == Kind::ask) return asked(from, f);
-  return f.kind == Kind::said ? said(from, f) : told(from, f);
-}
-WEFT_IMPL const char* Rounds::asked(Peer& from, const Frame& f) {
-  const auto it = gatherings_.find(f.op);
-  const bool known =
-      it != gatherings_.end() && static_cast<std::int32_t>(f.txn - it->second.round) <= 0;
-  if (f.op == me_ || known) {
-    send(from, Kind::said, f.op, f.txn, {}, 0);
-    return nullptr;
-  }
-  if (it == gatherings_.end() && gatherings_.size() == kAskers)
-    return "more programs ask than a program answers";
-  begin(f.op, f.txn, &from);
-  return nullptr;
-}
-WEFT_IMPL const char* Rounds::said(Peer& from, const Frame& f) {
-  if (f.where > 2) return "a SAID that says neither that more comes nor that this was all";
-  const auto it = gatherings_.find(f.op);
-  if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;  // of an earlier one
-  Gathering& g = it->second;
-  const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);
-  if (at == g.awaited.end()) return "a SAID that was not asked for";
-  Buffer& part = g.parts[&from];
-  if (g.got.size() + part.size() + f.val > kMost) return "more than a program says of itself";
-  detail::put(part, f.body.first(static_cast<std::size_t>(f.val)));
-  if (f.where == 1) return nullptr;
-  g.whole = g.whole && f.where == 0;
-  detail::put(g.got, Bytes(part));
-  g.parts.erase(&from);
-  g.awaited.erase(at);
-  finish_if_done(f.op, g);
-  return nullptr;
-}
-WEFT_IMPL const char* Rounds::told(Peer& from, const Frame& f) {
-  if (f.where > 1) return "a TELL that says neither that more comes nor that this was all";
-  Buffer& what = telling_[{&from, f.op}];
-  if (what.size() + f.val > kMost || telling_.size() > kAskers)
-    return "more than a program says of itself";
-  detail::put(what, f.body.first(static_cast<std::size_t>(f.val)));
-  if (f.where == 1) return nullptr;
-  const auto whole = telling_.extract({&from, f.op});
-  if (heard_of_.size() == kAskers) heard_of_.clear();
-  if (std::exchange(heard_of_[f.op], f.txn) == f.txn || f.op == me_) return nullptr;
-  tell_all(f.op, f.txn, whole.mapped(), &from);
-  condemn(whole.mapped());
-  return nullptr;
-}
-WEFT_IMPL void Rounds::tell_all(std::uint64_t asker, std::uint32_t round, Bytes what,
-                                const Peer* but) {
-  for (Peer* p : space_->peers())
-    if (p != but && p->session.may_ask()) send(*p, Kind::tell, asker, round, what, 0);
-}
-WEFT_IMPL void Rounds::gone(Peer& p) noexcept {
-  std::erase_if(telling_, [&](const auto& t) { return t.first.first == &p; });
-  for (auto& [asker, g] : gatherings_) {
-    g.parts.erase(&p);
-    if (std::erase(g.awaited, &p) == 0) continue;
-    g.whole = false;
-    finish_if_done(asker, g);
-  }
-}
-// What was proven, here or elsewhere; where nobody waits for links it is passed over. In a step.
-WEFT_IMPL void Rounds::condemn(Bytes what) {
-  detail::Reading r(what);
-  const std::string text = r.text();
-  std::vector<std::string> paths(r.count(4));
-  for (std::string& p : paths) p = r.text();
-  if (r.bad()) return;
+// What was proven, here or elsewhere; where nobody waits for links it is passed over.
+WEFT_IMPL void Rounds::told(Bytes what) {
+  const auto k = Everywhere::Knot::get(what);
+  if (!k) return;
   runtime::Outsiders::Pinned pinned;
   std::vector<runtime::Run*> those;
   for (runtime::Run* run : pinned.runs())
-    if (run->detect_deadlock && run->waits_for_links() && run->condemn(text, paths))
+    if (run->detect_deadlock && run->waits_for_links() && run->condemn(k->text, k->paths))
       those.push_back(run);
   if (those.empty()) return;
   const std::lock_guard g(lock_);
@@ -299,7 +185,7 @@ void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
 WEFT_IMPL InProgram Rounds::mine() {
   space_->answer_decided();
   InProgram me;
-  me.incarnation = me_;
+  me.incarnation = this->me();
   me.name = space_->greeting().name;
   me.pid = static_cast<std::uint32_t>(::getpid());
   me.waits = runtime::Outsiders::all().strangers() == 0;
