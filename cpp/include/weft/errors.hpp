@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "config.hpp"
 #include "runtime/limit.hpp"
 #include "runtime/names.hpp"
+#include "runtime/text.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -171,7 +173,7 @@ Left left_by_handled() noexcept;
     throw_cancelled(p);
 }
 
-[[noreturn]] void bad_use(const std::string& what);
+[[noreturn]] void bad_use(std::string_view what);
 [[noreturn]] void started_twice();
 
 // `met`: an operation met it (rule 3.5).

@@ -1,6 +1,7 @@
 // The definitions of runtime/affinity.hpp; see config.hpp.
 #pragma once
 #include "../runtime/affinity.hpp"
+#include "../runtime/text.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -18,8 +19,8 @@ WEFT_IMPL std::string cpu_refused(int cpu) {
   for (const int c : may)
     if (c == cpu) return {};
   std::string list;
-  for (const int c : may) list += (list.empty() ? "" : ", ") + std::to_string(c);
-  return "CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list;
+  for (const int c : may) put(list, {list.empty() ? "" : ", ", std::to_string(c)});
+  return joined({"CPU ", std::to_string(cpu), " is none that this program may use; it may use ", list});
 }
 #else
 WEFT_IMPL std::string cpu_refused(int) {

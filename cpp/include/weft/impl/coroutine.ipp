@@ -5,11 +5,10 @@
 namespace weft::inline WEFT_ABI::detail {
 
 [[noreturn]] WEFT_IMPL void local_on_cores(const runtime::ProcessBase& p) {
-  bad_use(std::string("start of '") + (p.function ? p.function : "process") +
-          "' on a multi-core executor: it is given an end of a weft::Local channel, which works on "
-          "one core only; make the channel "
-          "weft::Shared, or "
-          "run the process on a weft::Core");
+  bad_use(runtime::joined(
+      {"start of '", p.function ? p.function : "process",
+       "' on a multi-core executor: it is given an end of a weft::Local channel, which works on "
+       "one core only; make the channel weft::Shared, or run the process on a weft::Core"}));
 }
 
 WEFT_IMPL void PromiseBase::unhandled_exception() noexcept {

@@ -5,14 +5,14 @@
 namespace weft::inline WEFT_ABI {
 
 WEFT_IMPL std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
-  std::string s = std::to_string(e.size()) + " processes failed";
+  std::string s = runtime::joined({runtime::digits(e.size()), " processes failed"});
   for (const auto& x : e) {
     try {
       std::rethrow_exception(x);
     } catch (const std::exception& y) {
-      s += std::string("; ") + y.what();
+      runtime::put(s, {"; ", y.what()});
     } catch (...) {
-      s += "; an exception of another type";
+      runtime::put(s, {"; an exception of another type"});
     }
   }
   return s;
@@ -22,7 +22,7 @@ namespace detail {
 
 WEFT_IMPL std::string who() {
   const runtime::ProcessBase* p = runtime::this_process();
-  return p ? runtime::path_of(*p) + ": " : std::string();
+  return p ? runtime::joined({runtime::path_of(*p), ": "}) : std::string();
 }
 
 WEFT_IMPL Left left_by_handled() noexcept {
@@ -65,15 +65,17 @@ WEFT_IMPL Left left_by_handled() noexcept {
 [[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::SyncObject& c,
                                                  std::uint8_t strength, const char* verb, int guard,
                                                  Error::Carried not_done, bool met) {
-  const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
+  const auto that = [&](const char* what) {
+    return runtime::joined({who(), verb, " on channel ", runtime::name_of(c), ": ", what});
+  };
   if (s == Status::poisoned) {
-    Poisoned e(at + "it was poisoned", guard, strength, met);
+    Poisoned e(that("it was poisoned"), guard, strength, met);
     e.carry(std::move(not_done));
     throw e;
   }
   if (s == Status::died || s == Status::in_doubt) {
-    PeerDied e(at + (s == Status::died ? "its holder died"
-                                       : "its holder died; the value may have been taken"),
+    PeerDied e(that(s == Status::died ? "its holder died"
+                                      : "its holder died; the value may have been taken"),
                guard, met);
     e.in_doubt = s == Status::in_doubt;
     e.carry(std::move(not_done));
@@ -85,12 +87,14 @@ WEFT_IMPL Left left_by_handled() noexcept {
     e.carry(std::move(not_done));
     throw e;
   }
-  Retired e(at + "it has retired", guard, met);
+  Retired e(that("it has retired"), guard, met);
   e.carry(std::move(not_done));
   throw e;
 }
 
-[[noreturn]] WEFT_IMPL void bad_use(const std::string& what) { throw BadUse(who() + what); }
+[[noreturn]] WEFT_IMPL void bad_use(std::string_view what) {
+  throw BadUse(runtime::joined({who(), what}));
+}
 
 [[noreturn]] WEFT_IMPL void started_twice() {
   bad_use("a process that was started already (or moved away) cannot be started");

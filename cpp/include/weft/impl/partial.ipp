@@ -7,6 +7,7 @@
 #include "../runtime/limit.hpp"
 #include "../runtime/names.hpp"
 #include "../runtime/partial.hpp"
+#include "../runtime/text.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -167,7 +168,7 @@ class Partial {
       add(c, Partial::channel, writing);
     }
     void ended(const core::SyncObject& c, std::uint32_t) override {
-      one.silent.push_back(name_of(c) + " (ended)");
+      one.silent.push_back(joined({name_of(c), " (ended)"}));
     }
     void barrier(const core::SyncObject& b) override { add(b, Partial::barrier, false); }
     void nowhere() override { one.nowhere = true; }

@@ -6,6 +6,7 @@
 #include "../runtime/knot.hpp"
 #include "../runtime/names.hpp"
 #include "../runtime/report.hpp"
+#include "../runtime/text.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -44,7 +45,7 @@ struct Report::Collect final : WaitVisitor {
   void end(const core::SyncObject& c) override { at(c, for_end); }
   void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
-    b.places.push_back(name_of(c) + " (ended)");
+    b.places.push_back(joined({name_of(c), " (ended)"}));
     b.silent.emplace_back(guard, name_of(c));
   }
 
@@ -167,29 +168,29 @@ WEFT_IMPL std::vector<std::string> Report::knot_paths() const {
   return r;
 }
 
-inline std::string and_more(std::size_t n) { return "\n  … and " + std::to_string(n) + " more"; }
+inline std::string and_more(std::size_t n) { return joined({"\n  … and ", digits(n), " more"}); }
 
 WEFT_IMPL std::string Report::text() const {
   std::size_t n = 0;
   for (const auto& x : blocked) n += !x.second.for_children;
-  std::string s = "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") +
-                  " blocked and nothing outside can wake any";
+  std::string s = joined({"deadlock: ", digits(n), n == 1 ? " process is" : " processes are",
+                        " blocked and nothing outside can wake any"});
   std::size_t shown = 0;
   for (const std::uint32_t id : order) {
     const Blocked& b = of(id);
     if (b.for_children) continue;
     if (++shown > kLines) {
-      s += and_more(n - kLines);
+      put(s, {and_more(n - kLines)});
       break;
     }
-    s += "\n  " + line(b);
+    put(s, {"\n  ", line(b)});
   }
-  s += "\nknot:";
+  put(s, {"\nknot:"});
   for (std::size_t i = 0; i < knot.size(); ++i) {
-    if (i == kLines) return s + and_more(knot.size() - kLines);
-    s += "\n  " + waiting(knot[i]);
+    if (i == kLines) return joined({s, and_more(knot.size() - kLines)});
+    put(s, {"\n  ", waiting(knot[i])});
   }
-  return s + ended();
+  return joined({s, ended()});
 }
 
 // It may be that the program took the end of one channel for the end of a process: say how it says
@@ -200,9 +201,10 @@ WEFT_IMPL std::string Report::ended() const {
   for (const std::uint32_t id : order)
     for (const auto& [guard, place] : of(id).silent)
       if (++n <= kLines)
-        s += "\n" + of(id).path + ": guard " + std::to_string(guard) + " " + place +
-             " has ended; if that should end the process: " + report_hooks.ends;
-  return n > kLines ? s + and_more(n - kLines) : s;
+        put(s, {"\n", of(id).path, ": guard ", digits(guard), " ", place,
+                " has ended; if that should end the process: ", report_hooks.ends});
+  if (n > kLines) put(s, {and_more(n - kLines)});
+  return s;
 }
 
 WEFT_IMPL void Report::sort_by_path() {
@@ -225,30 +227,30 @@ WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
       others.insert(others.end(), to_[n].begin(), to_[n].end());
   }
   sort_unique(others);
-  const std::string between = b.for_children ? " and " : " or ";
-  std::string s = b.path + " waits for ";
+  const char* const between = b.for_children ? " and " : " or ";
+  std::string s = joined({b.path, " waits for "});
   std::size_t shown = 0;
   for (const std::uint32_t n : others) {
-    if (shown++) s += between;
+    if (shown++) put(s, {between});
     if (shown > kNames) {
-      s += std::to_string(others.size() - kNames) + " more";
+      put(s, {digits(others.size() - kNames), " more"});
       break;
     }
-    s += n == running() ? "one that runs" : of(order[n]).path;
+    put(s, {n == running() ? std::string_view("one that runs") : of(order[n]).path});
   }
   for (const std::string& u : b.unknown)
-    s += (shown++ ? " or whoever is on the other side of " : "whoever is on the other side of ") +
-         u + " (nobody that is known)";
-  if (shown == 0) s += "nobody";
+    put(s, {shown++ ? " or " : "", "whoever is on the other side of ", u,
+            " (nobody that is known)"});
+  if (shown == 0) put(s, {"nobody"});
   return s;
 }
 
 WEFT_IMPL std::string Report::line(const Blocked& b) {
-  std::string s = b.path + ": " + b.verb;
+  std::string s = joined({b.path, ": ", b.verb});
   for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i)
-    s += (i ? ", " : " ") + b.places[i];
-  if (b.places.size() > kNames) s += ", …";
-  return s + " at " + b.at;
+    put(s, {i ? ", " : " ", b.places[i]});
+  put(s, {b.places.size() > kNames ? ", …" : "", " at ", b.at});
+  return s;
 }
 
 WEFT_IMPL bool Run::anybody_blocked() noexcept {

@@ -7,6 +7,7 @@
 #include "../runtime/outside.hpp"
 #include "../runtime/partial.hpp"
 #include "../runtime/report.hpp"
+#include "../runtime/text.hpp"
 #include "../standstill.hpp"
 
 namespace weft::inline WEFT_ABI {
@@ -16,9 +17,11 @@ namespace detail {
 inline std::string listed(const std::vector<std::string>& names, const char* between) {
   std::string s;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i == runtime::Report::kNames)
-      return s + between + std::to_string(names.size() - i) + " more";
-    s += (i ? between : "") + names[i];
+    if (i == runtime::Report::kNames) {
+      runtime::put(s, {between, runtime::digits(names.size() - i), " more"});
+      break;
+    }
+    runtime::put(s, {i ? between : "", names[i]});
   }
   return s;
 }
@@ -68,29 +71,34 @@ inline std::unique_ptr<runtime::Run::Standstill> find_standstill(
 }  // namespace detail
 
 WEFT_IMPL std::string Standstill::text() const {
+  using runtime::digits;
+  using runtime::put;
   const std::size_t n = processes.size();
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(waited.count()) * 1e-9);
-  std::string s = "standstill: nothing has run for " + std::string(seconds) +
-                  " s, and no timer or blocking call is due; " + std::to_string(n) +
-                  (n == 1 ? " process waits" : " processes wait");
+  std::string s =
+      runtime::joined({"standstill: nothing has run for ", seconds,
+                     " s, and no timer or blocking call is due; ", digits(n),
+                     n == 1 ? " process waits" : " processes wait"});
   for (std::size_t i = 0; i < n; ++i) {
     if (i == runtime::Report::kLines) {
-      s += "\n  … and " + std::to_string(n - i) + " more";
+      put(s, {"\n  … and ", digits(n - i), " more"});
       break;
     }
     const Waits& p = processes[i];
-    s += "\n  " + p.path + ": " + p.operation;
-    if (!p.places.empty()) s += " " + detail::listed(p.places, ", ");
-    s += " at " + p.at;
-    if (!p.waits_for.empty()) s += "; held by " + detail::listed(p.waits_for, " and ");
+    put(s, {"\n  ", p.path, ": ", p.operation});
+    if (!p.places.empty()) put(s, {" ", detail::listed(p.places, ", ")});
+    put(s, {" at ", p.at});
+    if (!p.waits_for.empty()) put(s, {"; held by ", detail::listed(p.waits_for, " and ")});
     if (!p.open.empty())
-      s += "; who has the other end of " + detail::listed(p.open, ", ") + " is not known";
+      put(s, {"; who has the other end of ", detail::listed(p.open, ", "), " is not known"});
   }
-  return s + "\nwhat may still wake them: " + std::to_string(outside) + " weft::Outside token" +
-         (outside == 1 ? "" : "s") +
-         " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes "
-         "its time)";
+  put(s,
+      {"\nwhat may still wake them: ", digits(outside), " weft::Outside token",
+       outside == 1 ? "" : "s",
+       " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes "
+       "its time)"});
+  return s;
 }
 
 WEFT_IMPL void on_standstill(std::function<void(const Standstill&)> tell,
