@@ -1,43 +1,45 @@
 // The definitions of channel.hpp; see config.hpp.
 #pragma once
 #include <mutex>
-#include <unordered_set>
 
 #include "../channel.hpp"
+#include "../runtime/hashed.hpp"
 
 namespace weft::inline WEFT_ABI::detail {
 
 WEFT_IMPL const char* intern(const char* name) {
   static std::mutex m;
-  static std::unordered_set<std::string> names;
+  static auto& names = *new runtime::Names;
   const std::lock_guard g(m);
-  return names.insert(name).first->c_str();
+  if (const runtime::Names::Name* const known = names.find(name)) return known->text;
+  const std::size_t size = std::strlen(name) + 1;
+  return names.add(static_cast<const char*>(std::memcpy(new char[size], name, size))).text;
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void one_too_many(const core::SyncObject* c,
                                                                    const char* end) {
-  bad_use("channel " + runtime::name_of(*c) + " has a " + end +
-          " end already and may have one only (rule 1.8): move that end, " +
-          "or make the channel with any2any");
+  bad_use(runtime::joined({"channel ", runtime::name_of(*c), " has a ", end,
+                         " end already and may have one only (rule 1.8): move that end, or make "
+                         "the channel with any2any"}));
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void not_at_home(const core::SyncObject* c,
                                                                   const char* what) {
-  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) +
-          ", at which a process of another scheduler waits: a " +
-          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or "
-          "run both processes on one executor");
+  bad_use(runtime::joined(
+      {what, " on local channel ", runtime::name_of(*c),
+       ", at which a process of another scheduler waits: a weft::Local channel works on one "
+       "scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor"}));
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void closed_end(const char* what,
                                                                  const char* kind) {
-  bad_use(std::string(what) + " on a " + kind +
-          " end that is closed (retired, moved away or never opened)");
+  bad_use(runtime::joined(
+      {what, " on a ", kind, " end that is closed (retired, moved away or never opened)"}));
 }
 
 [[gnu::noinline]] WEFT_IMPL runtime::ThreadProcess& blocking_guest(const char* what) {
   if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
-    bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
+    bad_use(runtime::joined({what, " blocks the thread: in a coroutine process use co_await"}));
   return runtime::ThreadProcess::self();
 }
 

@@ -1,8 +1,7 @@
 // The definitions of runtime/group.hpp; see config.hpp.
 #pragma once
-#include <algorithm>
-
 #include "../runtime/group.hpp"
+#include "../runtime/numbers.hpp"
 #include "../runtime/report.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -136,9 +135,15 @@ WEFT_IMPL void Group::fail(std::uint32_t order, std::exception_ptr failure) {
 }
 
 WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures() {
-  std::sort(failures_.begin(), failures_.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<std::uint32_t> order(failures_.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
+                         const auto& f = *static_cast<const decltype(failures_)*>(x);
+                         return f[a].first != f[b].first ? f[a].first < f[b].first : a < b;
+                       },
+                       &failures_});
   std::vector<std::exception_ptr> r;
-  for (auto& f : failures_) r.push_back(std::move(f.second));
+  for (const std::uint32_t i : order) r.push_back(std::move(failures_[i].second));
   failures_.clear();
   return r;
 }
@@ -200,8 +205,8 @@ WEFT_IMPL void Group::serve_cancellations(Executor& e) noexcept {
 
 WEFT_IMPL std::uint32_t Group::started(const char* function) noexcept {
   lock_.lock();
-  const auto n = names_.find(function ? function : "");
-  const std::uint32_t r = n == names_.end() ? 0 : n->second;
+  const Names::Name* const n = names_.find(function ? function : "");
+  const std::uint32_t r = n ? n->n : 0;
   lock_.unlock();
   return r;
 }
@@ -243,7 +248,9 @@ WEFT_IMPL std::uint32_t Group::count_name(const char* f) {
   // Processes started in a row mostly have one name, and it is mostly one and the same text.
   if (f != last_name_ || !last_count_) {
     last_name_ = f;
-    last_count_ = &names_[f ? f : ""];
+    const char* const name = f ? f : "";
+    Names::Name* const known = names_.find(name);
+    last_count_ = &(known ? *known : names_.add(name)).n;
   }
   return (*last_count_)++;
 }

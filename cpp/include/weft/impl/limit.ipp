@@ -7,11 +7,11 @@ namespace weft::inline WEFT_ABI::runtime {
 WEFT_IMPL void Limit::open(ProcessBase& p, std::int64_t deadline) {
   Run& r = run_of(p);
   const std::lock_guard g(r.mutex_);
-  Limit*& first = r.limits_[&p];
+  Limit* const first = innermost_of(p, r);
+  exchange(p, r, first, this);
   outer_ = first;
-  first = this;
-  r.limits_open_.fetch_add(1, std::memory_order_relaxed);
   process_ = &p;
+  r.limits_open_.fetch_add(1, std::memory_order_relaxed);
   run_ = &r;
   met_ = false;
   arm(deadline);
@@ -20,7 +20,7 @@ WEFT_IMPL void Limit::open(ProcessBase& p, std::int64_t deadline) {
 WEFT_IMPL bool Limit::innermost(ProcessBase& p) noexcept {
   if (process_ != &p) return false;
   const std::lock_guard g(run_->mutex_);
-  return run_->limits_[&p] == this;
+  return innermost_of(p, *run_) == this;
 }
 
 WEFT_IMPL void Limit::close() noexcept {
@@ -29,13 +29,13 @@ WEFT_IMPL void Limit::close() noexcept {
   {
     const std::lock_guard g(r.mutex_);
     fired = disarm();
-    auto at = r.limits_.find(process_);
-    for (Limit** x = &at->second; *x; x = &(*x)->outer_)
-      if (*x == this) {
-        *x = outer_;
-        break;
-      }
-    if (!at->second) r.limits_.erase(at);
+    Limit* inner = innermost_of(*process_, r);
+    if (inner == this) {
+      exchange(*process_, r, this, outer_);
+    } else {
+      while (inner->outer_ != this) inner = inner->outer_;
+      inner->outer_ = outer_;
+    }
     r.limits_open_.fetch_sub(1, std::memory_order_relaxed);
   }
   if (fired) await_firing();
@@ -69,8 +69,7 @@ WEFT_IMPL Limit* Limit::take(ProcessBase& p) noexcept {
   const std::lock_guard g(r.mutex_);
   p.cancel().take_back(Identity::Cancel::limit);
   Limit* by = nullptr;
-  const auto at = r.limits_.find(&p);
-  for (Limit* l = at == r.limits_.end() ? nullptr : at->second; l; l = l->outer_)
+  for (Limit* l = innermost_of(p, r); l; l = l->outer_)
     if (l->asked_.exchange(false, std::memory_order_relaxed)) by = l;
   if (others) by = nullptr;
   if (by) by->met_ = true;
@@ -85,8 +84,7 @@ WEFT_IMPL bool Limit::any_armed(ProcessBase& p, Run& r) noexcept {
   if (r.limits_open_.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;
   const std::lock_guard g(r.mutex_);
-  const auto at = r.limits_.find(&p);
-  for (Limit* l = at == r.limits_.end() ? nullptr : at->second; l; l = l->outer_)
+  for (Limit* l = innermost_of(p, r); l; l = l->outer_)
     if (l->timer_.at != TimerNode::unset) return true;
   return false;
 }
@@ -127,8 +125,20 @@ WEFT_IMPL Limit* Limit::first_of(ProcessBase& p, Run& r) noexcept {
   if (r.limits_open_.load(std::memory_order_relaxed) == 0) [[likely]]
     return nullptr;
   const std::lock_guard g(r.mutex_);
-  const auto at = r.limits_.find(&p);
-  return at == r.limits_.end() ? nullptr : at->second;
+  return innermost_of(p, r);
+}
+
+WEFT_IMPL Limit* Limit::innermost_of(const ProcessBase& p, const Run& r) noexcept {
+  for (Hashed* e = r.limits_.bucket(hash_of(p)); e; e = e->next_hashed)
+    if (auto* const l = static_cast<Limit*>(e); l->process_ == &p) return l;
+  return nullptr;
+}
+
+WEFT_IMPL void Limit::exchange(const ProcessBase& p, Run& r, Limit* was, Limit* now) {
+  if (was) r.limits_.remove(*was);
+  if (!now) return;
+  now->hash = hash_of(p);
+  r.limits_.add(*now);
 }
 
 WEFT_IMPL void Limit::await_firing() noexcept {
@@ -138,8 +148,7 @@ WEFT_IMPL void Limit::await_firing() noexcept {
 WEFT_IMPL void Limit::take_back() noexcept {
   const std::lock_guard g(run_->mutex_);
   if (!asked_.exchange(false, std::memory_order_relaxed)) return;
-  const auto at = run_->limits_.find(process_);
-  for (Limit* l = at == run_->limits_.end() ? nullptr : at->second; l; l = l->outer_)
+  for (Limit* l = innermost_of(*process_, *run_); l; l = l->outer_)
     if (l->asked_.load(std::memory_order_relaxed)) return;  // the request is theirs as well
   process_->cancel().take_back(Identity::Cancel::limit);
 }

@@ -22,7 +22,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-class Limit final : public core::Waker {
+class Limit final : public core::Waker, private Hashed {
  public:
   Limit() noexcept {
     ops = &kOps;
@@ -70,10 +70,16 @@ class Limit final : public core::Waker {
   bool lent() const noexcept { return lent_; }
 
  private:
-  // The run's mutex is held for those three.
+  // The run's mutex is held for these; first_of() takes it.
   void arm(std::int64_t deadline);
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
+  static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
+  static std::size_t hash_of(const ProcessBase& p) noexcept {
+    return static_cast<std::size_t>(
+        (std::uint64_t{reinterpret_cast<std::uintptr_t>(&p)} >> 6) * 0x9E3779B97F4A7C15u >> 32);
+  }
+  static void exchange(const ProcessBase& p, Run& r, Limit* was, Limit* now);  // as the innermost
 
   void await_firing() noexcept;
   void take_back() noexcept;

@@ -19,9 +19,9 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
+#include "hashed.hpp"
 #include "parking.hpp"
 #include "process.hpp"
 #include "timer.hpp"
@@ -283,7 +283,7 @@ class Run final : public Activity {
   std::uint32_t standstill_ = 0;
   std::vector<std::uint64_t> told_of_;  // few: a standstill takes patience()
   TimerHeap timers_;
-  std::unordered_map<const ProcessBase*, Limit*> limits_;  // by process, the innermost
+  HashTable limits_;  // the innermost of each process
   prim::atomic<std::uint32_t> limits_open_{0};
   std::string report_;
   std::vector<std::string> knot_;
