@@ -20,7 +20,8 @@ WEFT_IMPL std::string cpu_refused(int cpu) {
     if (c == cpu) return {};
   std::string list;
   for (const int c : may) put(list, {list.empty() ? "" : ", ", std::to_string(c)});
-  return joined({"CPU ", std::to_string(cpu), " is none that this program may use; it may use ", list});
+  return joined(
+      {"CPU ", std::to_string(cpu), " is none that this program may use; it may use ", list});
 }
 #else
 WEFT_IMPL std::string cpu_refused(int) {

@@ -19,8 +19,8 @@ WEFT_IMPL const char* intern(const char* name) {
 [[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void one_too_many(const core::SyncObject* c,
                                                                    const char* end) {
   bad_use(runtime::joined({"channel ", runtime::name_of(*c), " has a ", end,
-                         " end already and may have one only (rule 1.8): move that end, or make "
-                         "the channel with any2any"}));
+                           " end already and may have one only (rule 1.8): move that end, or make "
+                           "the channel with any2any"}));
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void not_at_home(const core::SyncObject* c,

@@ -174,7 +174,7 @@ WEFT_IMPL std::string Report::text() const {
   std::size_t n = 0;
   for (const auto& x : blocked) n += !x.second.for_children;
   std::string s = joined({"deadlock: ", digits(n), n == 1 ? " process is" : " processes are",
-                        " blocked and nothing outside can wake any"});
+                          " blocked and nothing outside can wake any"});
   std::size_t shown = 0;
   for (const std::uint32_t id : order) {
     const Blocked& b = of(id);
@@ -239,8 +239,8 @@ WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
     put(s, {n == running() ? std::string_view("one that runs") : of(order[n]).path});
   }
   for (const std::string& u : b.unknown)
-    put(s, {shown++ ? " or " : "", "whoever is on the other side of ", u,
-            " (nobody that is known)"});
+    put(s,
+        {shown++ ? " or " : "", "whoever is on the other side of ", u, " (nobody that is known)"});
   if (shown == 0) put(s, {"nobody"});
   return s;
 }

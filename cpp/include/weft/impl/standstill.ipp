@@ -76,10 +76,9 @@ WEFT_IMPL std::string Standstill::text() const {
   const std::size_t n = processes.size();
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(waited.count()) * 1e-9);
-  std::string s =
-      runtime::joined({"standstill: nothing has run for ", seconds,
-                     " s, and no timer or blocking call is due; ", digits(n),
-                     n == 1 ? " process waits" : " processes wait"});
+  std::string s = runtime::joined({"standstill: nothing has run for ", seconds,
+                                   " s, and no timer or blocking call is due; ", digits(n),
+                                   n == 1 ? " process waits" : " processes wait"});
   for (std::size_t i = 0; i < n; ++i) {
     if (i == runtime::Report::kLines) {
       put(s, {"\n  … and ", digits(n - i), " more"});
@@ -93,11 +92,10 @@ WEFT_IMPL std::string Standstill::text() const {
     if (!p.open.empty())
       put(s, {"; who has the other end of ", detail::listed(p.open, ", "), " is not known"});
   }
-  put(s,
-      {"\nwhat may still wake them: ", digits(outside), " weft::Outside token",
-       outside == 1 ? "" : "s",
-       " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes "
-       "its time)"});
+  put(s, {"\nwhat may still wake them: ", digits(outside), " weft::Outside token",
+          outside == 1 ? "" : "s",
+          " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes "
+          "its time)"});
   return s;
 }
 

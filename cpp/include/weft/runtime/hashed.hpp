@@ -52,12 +52,11 @@ class HashTable {
   }
 
  private:
-  void link(Hashed& e) noexcept {
-    e.next_hashed = std::exchange(buckets_[e.hash & mask_], &e);
-  }
+  void link(Hashed& e) noexcept { e.next_hashed = std::exchange(buckets_[e.hash & mask_], &e); }
   void grow() {
     const std::size_t old = buckets_ ? mask_ + 1 : 0;
-    Hashed** const were = std::exchange(buckets_, new Hashed* [old ? old * 2 : 8] {});
+    Hashed** const were = std::exchange(
+        buckets_, new Hashed* [old ? old * 2 : 8] {});
     mask_ = old ? old * 2 - 1 : 7;
     for (std::size_t i = 0; i < old; ++i)
       for (Hashed* e = were[i]; e;) link(*std::exchange(e, e->next_hashed));
