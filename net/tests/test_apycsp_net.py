@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machines import Machines
-from test_machines import needs_machines
+from machines import Machines, why_not
 
 from weft.compat.apycsp import Alternative, Channel, Parallel, PoisonException, net, process
 from weft.compat.apycsp.plugNplay import Delta2, Prefix, Successor
@@ -134,7 +133,7 @@ print(json.dumps(asyncio.run(test_apycsp_net.commstime(5)(sys.argv[2]))))
 """
 
 
-@needs_machines
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_commstime_on_machines_of_their_own():
     """The server in one namespace, the client in another, over a line that loses."""
     seed = random.randrange(1 << 30)

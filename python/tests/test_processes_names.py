@@ -56,10 +56,11 @@ def test_its_end_is_a_guard_here() -> None:
         with Hosts(1) as hosts, Group() as group:
             p = away_names.returns.on(hosts)(7)
             q = watched(away_names.returns.on(hosts)())  # it is called wrongly
+            failed = q.ended()  # whoever asks before it fails is its watcher
             group.start(p)
             group.start(q)
             index, ended = select(after(1000), p.ended())
-            return index, ended.result, type(q.ended().wait().error).__name__
+            return index, ended.result, type(failed.wait().error).__name__
 
     assert run(process(here).on("threads")()) == (1, 7, "TypeError")
 
@@ -71,8 +72,9 @@ def test_one_that_is_killed_ends_as_failed() -> None:
     def here() -> str:
         with Group() as group:
             p = watched(away.die("kill"))
+            died = p.ended()
             group.start(p)
-            ended = p.ended().wait()
+            ended = died.wait()
             assert isinstance(ended.error, ProcessDied)
             return str(ended.how)
 
