@@ -99,9 +99,7 @@ def test_a_deadlock_is_told_in_both_with_names_and_lines_of_both(beside: Any) ->
     assert "main/pass_on_here in python waits for main/passes in beside" in report
     assert "main/passes in beside waits for main/pass_on_here in python" in report
     assert caught.value.knot == ["main/pass_on_here in python", "main/passes in beside"]
-    assert [(p.path, p.places) for p in caught.value.processes] == [
-        ("main/pass_on_here", ("'b'",))
-    ]
+    assert [(p.path, p.places) for p in caught.value.processes] == [("main/pass_on_here", ("'b'",))]
     assert other.end() == (42, report + "\n")
 
 

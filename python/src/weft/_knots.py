@@ -44,7 +44,6 @@ class Row(NamedTuple):
             f"{self.path}: {self.operation} {', '.join(names)}".rstrip() + f" at {self.at}{where}"
         )
 
-
     def blocked(self) -> tuple[str, str, tuple[str, ...], str]:
         return self.path, self.operation, tuple(name for name, _, _ in self.places), self.at
 

@@ -69,9 +69,7 @@ def _one(s: Space) -> bytes:
                 for peer, number, place, writes, _ in s.lent
             ),
             _all(
-                struct.pack(
-                    "<QII", *at, holder.get((place, False), holder.get((place, True), 0))
-                )
+                struct.pack("<QII", *at, holder.get((place, False), holder.get((place, True), 0)))
                 for place, at in far.items()
             ),
             _all(
