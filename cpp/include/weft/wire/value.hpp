@@ -24,6 +24,8 @@
 //     static Bytes bytes(const Order& o) { … }                                // what put() would append
 //
 // A type whose values live in shared memory has two more (large.hpp).
+//
+// These functions run under the space's lock (rule 12.1): they may not throw, wait or use Weft.
 #pragma once
 #include <bit>
 #include <memory>
