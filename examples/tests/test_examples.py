@@ -61,6 +61,7 @@ def report(name: str, backend: str, *arguments: str) -> dict[str, Any]:
 SMALL = {
     "commstime": ["--rounds", "20"],
     "dining_philosophers": ["--meals", "3"],
+    "farm_scale": ["--hosts", "3", "--jobs", "2"],
     "grid_node": ["--seconds", "2"],
     "mandelbrot": ["--size", "20", "--jobs", "4", "--iterations", "600"],
     "sieve": ["--primes", "10"],

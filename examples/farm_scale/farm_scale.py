@@ -1,0 +1,249 @@
+"""How many hosts can one home keep busy, and what helps past that? A model, in virtual time.
+
+    weft run examples/farm_scale/farm_scale.py
+    weft run examples/farm_scale/farm_scale.py --work 10 --hosts 10 --hosts 100 --svg out/farm.svg
+
+                   jobs                       results
+    one home:   hand_out ════►  worker × N  ════►  collect
+    a tree:     hand_out ══►  fetch ════►  worker × N/H  ════►  gather ══►  collect
+                top home      └──────── a home below, H times ───────┘      top home
+
+The model is a network of Weft's. Its processes wait, and compute nothing, and time jumps from one
+wait to the next, so a thousand hosts need one CPU and no network.
+
+Assumed
+- A host has one worker. A job is two communications with the worker's home: the job is read, the
+  result is written. Each is a request and its answer, which go over the network (--delay each).
+- A home serves one request at a time, in order of arrival, in --service, however many hosts it
+  has. So it is with `weft.net` in Python, where all sessions of a program share one event loop.
+- All jobs take --work, and all values are small. Where jobs differ, a farm is slower than here near
+  its limit, and at its end, when the last of them are awaited.
+- In a tree the top home gives each home below as many jobs at once as that has hosts, and gets
+  their results at once. A home below has the next ones before its own are used up.
+- Nobody dies, the network carries everything, and to start costs nothing.
+
+Invariants
+- Every job is done once: `simulate` returns the jobs whose results the top home has.
+- Nothing is random, and the clock is virtual: the same options give the same figures.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from weft import Channel, Parallel, now, process, run, sleep
+
+REQUESTS = 2  # of a worker, for each job
+# A round trip by TLS on loopback, `./run bench net-int`: median 156,163 ns (bench/RESULTS.md). All
+# of it is counted as the home's time, though the other program and the system have their part.
+SERVICE_US = 156
+HOSTS = (1, 10, 100, 300, 1000, 3000)
+
+
+class Costs(NamedTuple):
+    """In seconds."""
+
+    work: float  # a job
+    service: float  # a request, at its home
+    delay: float  # one way over the network
+
+
+@process
+async def home(requests, service):
+    """Serves one request at a time; whoever sent it goes on when it has been served."""
+    while True:
+        async with requests.extended():
+            await sleep(service)
+
+
+@process
+async def hand_out(jobs, number, batch):
+    for first in range(0, number, batch):
+        await jobs.write(list(range(first, min(first + batch, number))))
+
+
+@process
+async def worker(at_home, jobs, results, costs):
+    await sleep(costs.delay)
+    while True:
+        await at_home.write("a job?")
+        job = await jobs.read()
+        await sleep(costs.delay + costs.work + costs.delay)
+        await at_home.write("a result")
+        await results.write(job)
+        await sleep(2 * costs.delay)  # the answer, and the next request
+
+
+@process
+async def fetch(at_top, at_home, batches, jobs, costs):
+    """A home below gets jobs from the top home."""
+    while True:
+        await sleep(costs.delay)
+        await at_top.write("jobs?")
+        batch = await batches.read()
+        await sleep(costs.delay)
+        await at_home.write("they came")
+        for job in batch:
+            await jobs.write([job])
+
+
+@process
+async def gather(at_top, at_home, results, batches, costs, size):
+    """A home below sends results to the top home, `size` at once, and at the end the rest."""
+    done = []
+    async for part in results:
+        done += part
+        if len(done) >= size:
+            await send(at_top, at_home, batches, costs, done)
+            done = []
+    if done:
+        await send(at_top, at_home, batches, costs, done)
+
+
+async def send(at_top, at_home, batches, costs, done):
+    await at_home.write("they go")
+    await sleep(costs.delay)
+    await at_top.write("results")
+    await batches.write(done)
+
+
+@process
+async def collect(results):
+    """The jobs that were done, in the order of their results, and when the last one came."""
+    done, last = [], 0.0
+    async for part in results:
+        done += part
+        last = now()
+    return done, last
+
+
+def farm(hosts, costs, jobs, results):
+    """A home and its workers, and the channel of its requests, for who else uses that home."""
+    requests = Channel("requests")
+    ends = [(requests.writer(), jobs.reader(), results.writer()) for _ in range(hosts)]
+    return [home(requests.reader(), costs.service), *(worker(*e, costs) for e in ends)], requests
+
+
+def at_once(hosts, homes):
+    """How many jobs the top home gives away at once."""
+    return math.ceil(hosts / homes) if homes else 1
+
+
+def tree(hosts, homes, costs, jobs, results):
+    """A home at the top, and `homes` below it that share the hosts."""
+    top, batch = Channel("requests at the top"), at_once(hosts, homes)
+    parts = [home(top.reader(), costs.service)]
+    for i in range(homes):
+        below, done = Channel("jobs", capacity=batch), Channel("results", capacity=batch)
+        ours, requests = farm(hosts // homes + (i < hosts % homes), costs, below, done)
+        ends = (top.writer(), requests.writer(), jobs.reader(), below.writer())
+        back = (top.writer(), requests.writer(), done.reader(), results.writer())
+        parts += [*ours, fetch(*ends, costs), gather(*back, costs, batch)]
+    return parts
+
+
+@process
+async def network(hosts, homes, number, costs):
+    """A farm of so many hosts: at one home (`homes` is 0), or at `homes` homes below a top one."""
+    began = now()
+    jobs, results = Channel("jobs"), Channel("results")
+    if homes == 0:
+        parts, _ = farm(hosts, costs, jobs, results)
+    else:
+        parts = tree(hosts, homes, costs, jobs, results)
+    source = hand_out(jobs.writer(), number, at_once(hosts, homes))
+    (finished, last), *_ = await Parallel(collect(results.reader()), source, parts)
+    return finished, last - began
+
+
+def simulate(hosts, homes, number, costs):
+    """The jobs done, in the order of their results, and the seconds it took, for `number` jobs."""
+    return run(network(hosts, homes, number, costs), clock="virtual")
+
+
+def bound(hosts, homes, costs):
+    """How many times as fast as one worker without a network a farm can be, at most: each host, and
+    each home, can do no more than be busy all the time."""
+    served = costs.work / (REQUESTS * costs.service)  # by a home that is always busy
+    batch = at_once(hosts, homes)
+    return min(hosts, batch * served, homes * served / (1 + 1 / batch) if homes else hosts)
+
+
+def point(hosts, homes, jobs, costs):
+    done, seconds = simulate(hosts, homes, hosts * jobs, costs)
+    figures = (len(done), seconds, costs.work * len(done) / seconds, bound(hosts, homes, costs))
+    return dict(zip(("done", "seconds", "speedup", "bound"), figures, strict=True))
+
+
+def plot(farms, title):
+    """Speed-up against hosts, both on logarithmic scales, as SVG."""
+    decades = max(math.ceil(math.log10(farms[-1]["hosts"])), 1)
+
+    def at(hosts, speedup):
+        x, y = math.log10(hosts) / decades, max(math.log10(speedup), 0) / decades
+        return round(60 + 420 * x, 1), round(350 - 300 * y, 1)
+
+    def text(x, y, words, anchor="start", colour="black"):
+        return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{words}</text>'
+
+    parts = [text(8, 20, title), text(8, 40, "times as fast as one worker")]
+    parts += [text(270, 392, "hosts"), '<path d="M60,350L480,50" stroke="#888"/>']
+    for n in (10**power for power in range(decades + 1)):
+        x, y = at(n, n)
+        parts.append(f'<path d="M{x},350V50M60,{y}H480" stroke="#ddd"/>')
+        parts += [text(x, 370, n, "middle"), text(52, y + 4, n, "end")]
+    for key, colour, name in (("tree", "#2b83ba", "a tree"), ("one", "#d7301f", "one home")):
+        where = [at(farm["hosts"], farm[key]["speedup"]) for farm in farms]
+        line = " ".join(f"{x},{y}" for x, y in where)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(text(where[-1][0] + 8, where[-1][1] + 4, name, colour=colour))
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 400" style="background:white"'
+    return "\n".join([f'{head} font-family="sans-serif" font-size="13">', *parts, "</svg>\n"])
+
+
+option = functools.partial(click.option, show_default=True)
+some, time = click.IntRange(1, 10**5), click.IntRange(1, 10**6)
+
+
+@click.command(epilog="Choose the backend with: weft run farm_scale.py --on BACKEND [OPTIONS]")
+@option("--hosts", type=some, multiple=True, default=HOSTS, help="How many; once for each farm.")
+@option("--homes", type=some, default=10, help="Of the tree, below the top one.")
+@option("--jobs", type=some, default=50, help="For each host.")
+@option("--work", type=time, default=100, help="Of a job, in ms.")
+@option("--service", type=time, default=SERVICE_US, help="Of a request, in µs.")
+@option("--delay", type=click.IntRange(0, 10**6), default=100, help="Of the way to a home, in µs.")
+@option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="The plot to write.")
+@option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(hosts, homes, jobs, work, service, delay, svg, as_json):
+    """Model farms of many hosts, at one home and at a tree of homes: how many times as fast as one
+    worker they are, beside the most that is possible."""
+    costs, farms = Costs(work / 1e3, service / 1e6, delay / 1e6), []
+    for n in sorted(set(hosts)):
+        one, several = point(n, 0, jobs, costs), point(n, min(homes, n), jobs, costs)
+        farms.append({"hosts": n, "one": one, "tree": several})
+    title = f"a job {work} ms, a request {service} µs at its home, the way {delay} µs"
+    if svg:
+        try:
+            svg.parent.mkdir(parents=True, exist_ok=True)
+            svg.write_text(plot(farms, title), encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(f"--svg {svg}: {error.strerror}") from None
+    if as_json:
+        said = {"example": "farm_scale", **costs._asdict(), "homes": homes, "jobs": jobs}
+        print(json.dumps({**said, "farms": farms}))
+        return
+    print(f"{title}; {jobs} jobs for each host\n")
+    print(f" hosts   one home    at most {f'{homes} homes':>10}    at most")
+    for farm in farms:
+        figures = [farm[key][name] for key in ("one", "tree") for name in ("speedup", "bound")]
+        print(f"{farm['hosts']:>6}", *(f"{figure:>10.1f}" for figure in figures))
+
+
+if __name__ == "__main__":
+    main()
