@@ -1,5 +1,5 @@
-"""The model of a farm: every job is done once, by hand the same comes out, on every backend and each
-time; a home serves one at a time; what is bad use, and the plot."""
+"""The model of a farm: every job is done once, by hand the same comes out, on every backend and
+each time; a home serves one at a time; what is bad use, and the plot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def report(*options: str) -> dict[str, Any]:
     return found
 
 
-# --- the model --------------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("homes", [0, 1, 2, 3, 7])
@@ -89,6 +89,12 @@ def test_it_reaches_the_bound_and_no_more(hosts: int, homes: int, work: float) -
     assert found >= 0.95 * min(most, hosts * alone)
 
 
+@pytest.mark.parametrize("homes", [2, 3, 5])
+def test_all_hosts_work_where_homes_have_unlike_numbers_of_them(homes: int) -> None:
+    done, seconds = simulate(7, homes, 60 * 7, USUAL)
+    assert len(done) * USUAL.work / seconds > 6.5
+
+
 def test_the_bound_by_hand() -> None:
     costs = Costs(work=0.1, service=0.0005, delay=0.0)  # a home serves 1,000 jobs a second
     assert bound(10, 0, costs) == 10
@@ -117,7 +123,7 @@ def test_half_the_time_at_the_home_is_twice_the_hosts() -> None:
     assert bound(10_000, 0, half) == pytest.approx(2 * bound(10_000, 0, USUAL))
 
 
-# --- the program ------------------------------------------------------------------------------------
+# --- the program ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +188,7 @@ def test_options_are_in_milliseconds_and_microseconds() -> None:
     assert report(*options)["farms"][0]["one"]["seconds"] == pytest.approx(3 * (0.02 + 2 * 0.0005))
 
 
-# --- the plot ---------------------------------------------------------------------------------------
+# --- the plot -------------------------------------------------------------------------------------
 
 
 def test_the_plot_has_both_lines_and_is_the_same_each_time(tmp_path: Path) -> None:

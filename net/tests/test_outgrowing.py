@@ -1,5 +1,5 @@
-"""The programs of python/docs/outgrowing.md do what the page says, as it has them: on one machine, on
-two, and as a tree of farms; and `weft` has the options that the page's commands give."""
+"""The programs of python/docs/outgrowing.md do what the page says, as it has them: on one machine,
+on two, and as a tree of farms; and `weft` has the options that the page's commands give."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
 
 
 def test_a_tree_of_farms(server, keys, agent, tmp_path):
-    """Whichever of the programs below had which batches, the sum is the same. One that came when all
-    was done waits for the name, as the page says."""
+    """Whichever of the programs below had which batches, the sum is the same. One that came when
+    all was done waits for the name, as the page says."""
     (tmp_path / "below.py").write_text(BELOW)
     for name in ("gpu1", "gpu2"):
         agent(name, "--hosts", "1", "--allow", "below:square", folder=tmp_path)
