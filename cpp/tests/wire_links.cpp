@@ -323,6 +323,29 @@ TEST_CASE_TEMPLATE(
   writer.join();
 }
 
+TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
+  const auto home = w::Space::make("home");
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  w::StreamLink link(home, fds[0]);
+  ::close(fds[1]);
+  link.wait();
+  Channel<int> in, out, both;
+  Writer<int> to = in.writer();
+  Reader<int> from = out.reader();
+  link.give(in.reader(), "in");
+  link.give(out.writer(), "out");
+  CHECK_THROWS_AS(to(1), PeerDied);
+  CHECK_THROWS_AS(from(), PeerDied);
+  // others of that side go on
+  Writer<int> writer = both.writer();
+  Reader<int> ours = both.reader();
+  link.give(both.reader(), "both");
+  std::thread reads([&, token = Outside()] { CHECK(ours() == 7); });
+  writer(7);
+  reads.join();
+}
+
 // Of this program.
 std::set<std::string> threads() {
   std::set<std::string> all;
