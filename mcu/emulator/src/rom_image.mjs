@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Made by rom/make from rom/rom.S: the ROM's bytes from address 0, where its code lies, and where
- * its natives do.
+ * Made by rom/make from rom/rom.S: the ROM's bytes from address 0, where its code lies, and where its natives
+ * do.
  */
 export const CODE = 0x1b0;
 export const CODE_END = 0x49c;
