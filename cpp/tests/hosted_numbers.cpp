@@ -92,10 +92,11 @@ TEST_CASE("names: each is found by its text, whatever its address") {
     ++name->n;
     ++counts[text];
   }
-  for (const auto& [text, n] : counts) {
-    CAPTURE(text);
-    REQUIRE(names.find(text) != nullptr);
-    CHECK(names.find(text)->n == n);
+  for (const auto& count : counts) {
+    CAPTURE(count.first);
+    const rt::Names::Name* const name = names.find(count.first);
+    REQUIRE(name != nullptr);
+    CHECK(name->n == count.second);
   }
   CHECK(names.find("p") == nullptr);
   CHECK(names.find("") == nullptr);
