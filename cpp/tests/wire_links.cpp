@@ -344,6 +344,10 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   std::thread reads([&, token = Outside()] { CHECK(ours() == 7); });
   writer(7);
   reads.join();
+  // and so does a barrier: a party of it is where nobody is (rule 8.7)
+  Barrier all(1);
+  link.give(all, "all");
+  CHECK_THROWS_AS(all.sync()(), PeerDied);
 }
 
 // Of this program.

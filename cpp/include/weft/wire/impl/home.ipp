@@ -131,8 +131,7 @@ struct Home::Part final : Spanned::Seat {
 
 WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type,
                                    const std::string& name, std::uint64_t capacity) {
-  // Nobody will take it, and lost() has been: it dies as the others did. A barrier is left alone.
-  if (session_.is_over() && !p->barrier()) {
+  if (session_.is_over()) {  // nobody will take it, and lost() has been: it dies as the others did
     p->close(true);
     return 0;
   }
