@@ -199,6 +199,7 @@ class Network {
   void renew_all();
   std::shared_ptr<Offer> shown(const Any& said);
   std::shared_ptr<Link> come(const std::string& name, const char* side, double patience);
+  // nats.c connects again by itself; only while the server is away is it asked again and again.
   bool server_is_there(detail::Clock::time_point until) const {
     while (!names_.connected()) {
       if (detail::Clock::now() > until) return false;

@@ -19,6 +19,7 @@ Invariants
 
 from __future__ import annotations
 
+import abc
 import os
 import sys
 import threading
@@ -191,7 +192,7 @@ def _send_now_and_then(over: threading.Event) -> None:
         _native._helper_thread(False)
 
 
-class _There:
+class _There(abc.ABC):
     """What is recorded here for an observation of the parent's, or of a parent's of that."""
 
     kind = ""
@@ -205,11 +206,13 @@ class _There:
     def _for_others(self) -> Any:
         return self._setting
 
+    @abc.abstractmethod
     def begin(self) -> None:
-        raise NotImplementedError
+        """Observes from now on."""
 
+    @abc.abstractmethod
     def end(self) -> None:
-        raise NotImplementedError
+        """Observes no more; all that there is has been sent."""
 
     def note(self, record: dict[str, Any]) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ Invariants
 
 from __future__ import annotations
 
+import abc
 import atexit
 import contextlib
 import os
@@ -27,7 +28,7 @@ SCHEMA = 1
 _BLOCK = 512  # lines
 
 
-class Recorder:
+class Recorder(abc.ABC):
     """Makes a line of each event."""
 
     def __init__(self, start: int) -> None:
@@ -35,8 +36,9 @@ class Recorder:
         self._begun: dict[int, int] = {}  # process → since when its operation waits
         self._names: dict[int, dict[str, Any]] = {}
 
+    @abc.abstractmethod
     def _put(self, fields: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Takes a line: its fields."""
 
     def _named(self, process: Any) -> dict[str, Any]:
         return {"p": process.path if process is not None else threading.current_thread().name}

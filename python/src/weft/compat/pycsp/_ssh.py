@@ -13,6 +13,7 @@ Invariants
 
 from __future__ import annotations
 
+import abc
 import collections
 import os
 import shlex
@@ -78,7 +79,7 @@ def joined(host: str, port: int) -> socket.socket:
     return Child(host, (), "join", str(port)).stream
 
 
-class _Away(_Apart):
+class _Away(_Apart, abc.ABC):
     """What runs on another machine; `_where` keeps how that is told."""
 
     __slots__ = ("_where",)
@@ -127,8 +128,9 @@ class _Away(_Apart):
             self._place = self._found()
         return BaseProcess._begin(self, spawned)  # its port is another machine's
 
+    @abc.abstractmethod
     def _found(self) -> Any:
-        raise NotImplementedError
+        """Where it is to run, as `on` takes it."""
 
 
 def _host_at(target: str, *options: str) -> Any:
