@@ -1,34 +1,40 @@
 /* Do several programs stand still? Rounds of questions over their sessions (WIRE.md 10.3, 10.6).
  *
- * Programs 0, 1 and 2, with sessions 0-1 and 1-2, with TRIANGLE 0-2 too. Program 0 asks. Program 1 has two runs, which wake each other
- * without a frame; the others have one each. A run that goes on queues frames, wakes the other run of its program, or comes to rest. A frame
- * that is taken in wakes a run of the receiver, or none.
+ * Programs 0, 1 and 2, with sessions 0-1 and 1-2, with TRIANGLE 0-2 too. Program 0 asks. Program 1
+ * has two runs, which wake each other without a frame; the others have one each. A run that goes on
+ * queues frames, wakes the other run of its program, or comes to rest. A frame that is taken in
+ * wakes a run of the receiver, or none.
  *
  *   0 ──ASK──► who gets it first says what it is, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
  *              who gets it again: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
- * What a program says is kept in `said`, by round; a SAID has the set of those whose answers it brings. A program looks at all its runs at
- * one moment, and takes no frame in meanwhile. Program 0 may look once at any moment, and does when nothing moves any more: in the code
- * whoever comes to rest last looks then.
+ * What a program says is kept in `said`, by round; a SAID has the set of those whose answers it
+ * brings. A program looks at all its runs at one moment, and takes no frame in meanwhile. Program 0
+ * may look once at any moment, and does when nothing moves any more: in the code whoever comes to
+ * rest last looks then.
  *
- * KILL: 2 is killed at any step; its peers notice one by one, and what was under way is lost or not. JOIN: 2 is not there yet; it may come by
- * a meeting point of 1 as long as that is open. DEAF: 2 answers no rounds. ROUNDS=1: the first round is believed. That passes too: whoever
- * goes on after its answer was woken by a frame, and the first one to do so by one that was counted where it was sent and not where it was
- * taken. The second round is a precaution against what else may wake a program.
+ * KILL: 2 is killed at any step; its peers notice one by one, and what was under way is lost or
+ * not. JOIN: 2 is not there yet; it may come by a meeting point of 1 as long as that is open. DEAF:
+ * 2 answers no rounds. ROUNDS=1: the first round is believed. That passes too: whoever goes on
+ * after its answer was woken by a frame, and the first one to do so by one that was counted where
+ * it was sent and not where it was taken. The second round is a precaution against what else may
+ * wake a program.
  *
- * MUT 122: what is under way is not counted (with ROUNDS=1: a session keeps its order, so that what is under way in the first round is taken
- * in before the second one is over, and has moved). 123: a program looks at its runs one after the other. 124: a session with who was not asked does
- * not count. 125: frames of rounds move the counters. 126: who is asked again does not answer. 127: who is asked asks nobody else. 128: an
- * open meeting point is nobody outside. 129: a session that is still opening does not count. 130: TELL strikes who runs. 131: who has gone is
- * awaited. 132: a second round is taken for the first. 133: who runs says that it waits.
+ * MUT 122: what is under way is not counted (with ROUNDS=1: a session keeps its order, so that what
+ * is under way in the first round is taken in before the second one is over, and has moved). 123: a
+ * program looks at its runs one after the other. 124: a session with who was not asked does not
+ * count. 125: frames of rounds move the counters. 126: who is asked again does not answer. 127: who
+ * is asked asks nobody else. 128: an open meeting point is nobody outside. 129: a session that is
+ * still opening does not count. 130: TELL strikes who runs. 131: who has gone is awaited. 132: a
+ * second round is taken for the first. 133: who runs says that it waits.
  *
- * Watched: when a deadlock is told, there was a moment between its rounds at which nobody could go on, nothing was under way and nobody could
- * come; and it is so still, unless one was killed since. TELL strikes only who waits. One that is there in the end is told, one that is not
- * is never.
+ * Watched: when a deadlock is told, there was a moment between its rounds at which nobody could go
+ * on, nothing was under way and nobody could come; and it is so still, unless one was killed since.
+ * TELL strikes only who waits. One that is there in the end is told, one that is not is never.
  *
- * Not here: several who ask at once (each has a gathering of its own), and one who loses patience: an answer of an earlier round is known by
- * its number and passed over.
+ * Not here: several who ask at once (each has a gathering of its own), and one who loses patience:
+ * an answer of an earlier round is known by its number and passed over.
  */
 #ifndef MUT
 #define MUT 0

@@ -1,5 +1,6 @@
-"""The thesis's own ways, written anew for today's asyncio and _thread: aPyCSP's channels over a yielding or a rescheduling
-future (uaPyCSP), PyCSP-locksharing's over a CFuture and a re-entrant lock (uPyCSP). What Weft is measured against."""
+"""The thesis's own ways, written anew for today's asyncio and _thread: aPyCSP's channels over a
+yielding or a rescheduling future (uaPyCSP), PyCSP-locksharing's over a CFuture and a re-entrant
+lock (uPyCSP). What Weft is measured against."""
 
 import asyncio
 from asyncio import core

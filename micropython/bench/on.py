@@ -1,4 +1,5 @@
-"""Runs a bench on a MicroPython, for the harness of ./run bench: on.py TIER HEAP BENCH WAY SAMPLES PER."""
+"""Runs a bench on a MicroPython, for the harness of ./run bench: on.py TIER HEAP BENCH WAY SAMPLES
+PER."""
 
 import os
 import sys

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints instructions an operation, exact and the same
-in every run (the emulator's clock is one nanosecond an instruction). BOARD: board-pure, board-natmod or board-native.
-`on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of asyncio at a rescheduling future, wait in a heap of so
-many KB, each at a channel of its own; `on_board.py BOARD pieces bytes` of what such a process is made of. Benches of 100 waiters and more
-have a heap of BIG bytes, the others that of the firmware, 140 KB."""
+"""Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints
+instructions an operation, exact and the same in every run (the emulator's clock is one nanosecond
+an instruction). BOARD: board-pure, board-natmod or board-native. `on_board.py BOARD room KB…`
+prints how many processes of Weft, and tasks of asyncio at a rescheduling future, wait in a heap of
+so many KB, each at a channel of its own; `on_board.py BOARD pieces bytes` of what such a process is
+made of. Benches of 100 waiters and more have a heap of BIG bytes, the others that of the firmware,
+140 KB."""
 
 import re
 import sys

@@ -1,7 +1,8 @@
-"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER; prints `ns V V …`, a figure a sample.
+"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER; prints `ns V V …`, a
+figure a sample.
 
-Ways: await and yield (Weft's coroutines), threads, apycsp (the old names on Weft), yielding, rescheduling, cfuture (the thesis's),
-pair (two threads that hand a lock over)."""
+Ways: await and yield (Weft's coroutines), threads, apycsp (the old names on Weft), yielding,
+rescheduling, cfuture (the thesis's), pair (two threads that hand a lock over)."""
 
 import gc
 import sys
@@ -232,7 +233,8 @@ def commstime_threads():
 
 
 def lock_pair():
-    """A lock handed to a thread and one handed back, by two threads: what a hand-over costs at least."""
+    """A lock handed to a thread and one handed back, by two threads: what a hand-over costs at
+    least."""
     from _thread import allocate_lock, start_new_thread
 
     one, two, done = allocate_lock(), allocate_lock(), [False]

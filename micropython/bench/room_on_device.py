@@ -1,9 +1,12 @@
-"""What fits, and what a line of those that wait costs: room_on_device.py WHAT [N]; prints `WHAT: figure`.
+"""What fits, and what a line of those that wait costs: room_on_device.py WHAT [N]; prints `WHAT:
+figure`.
 
-pieces: bytes of each piece of a process that waits at a channel of its own, in whole blocks of the collector.
+pieces: bytes of each piece of a process that waits at a channel of its own, in whole blocks of the
+collector.
 
-parked, tasks: most processes of Weft, or tasks of asyncio at a future of the thesis's, that wait in this heap, each with its channel.
-threads N: most threads with stacks of N bytes. list N, deque N: µs for N elements appended, taken from the front, and filtered."""
+parked, tasks: most processes of Weft, or tasks of asyncio at a future of the thesis's, that wait in
+this heap, each with its channel. threads N: most threads with stacks of N bytes. list N, deque N:
+µs for N elements appended, taken from the front, and filtered."""
 
 import gc
 import sys
@@ -120,7 +123,8 @@ def threads():
 
 
 def line():
-    """append, from the front, and taking out those that a condition names: ns an element, the least of ROUNDS."""
+    """append, from the front, and taking out those that a condition names: ns an element, the least
+    of ROUNDS."""
     from time import ticks_diff, ticks_us
 
     def fresh(full):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The thesis's experiments by its own names, on MicroPython and CPython of this machine, and what fits in small heaps: prints the tables with
-the thesis's figures beside, and draws out/micropython/*.svg.
+"""The thesis's experiments by its own names, on MicroPython and CPython of this machine, and what
+fits in small heaps: prints the tables with the thesis's figures beside, and draws
+out/micropython/*.svg.
 
     python3 micropython/bench/thesis.py [commstime] [select] [room] [lines] [waiting] [--full | --quick] [--runs N]
 
-Without names all of them. 100 runs (or N) of 200 messages (on threads a quarter); --full: 5000, as the thesis; --quick: 2 runs of 20, to
-try it."""
+Without names all of them. 100 runs (or N) of 200 messages (on threads a quarter); --full: 5000, as
+the thesis; --quick: 2 runs of 20, to try it."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def select(runs: int, per: int) -> str:
 
 
 def fits(what: str, where: str, heap: str, n: int = 0, folders: tuple[Path, ...] = ()) -> str:
-    """What room_on_device.py says; "does not load" if the heap is too small even for the package."""
+    """What room_on_device.py says; "does not load" if the heap is too small even for the
+    package."""
     try:
         said = tiers.run(
             where, HERE / "room_on_device.py", what, str(n), heap=heap, folders=folders
@@ -165,7 +167,8 @@ def room(quick: bool) -> str:
 
 
 def limited(stack: int) -> int:
-    """How many threads with stacks of this size fit in SPACE bytes of addresses: unix has no other limit of its own."""
+    """How many threads with stacks of this size fit in SPACE bytes of addresses: unix has no other
+    limit of its own."""
     done = subprocess.run(
         ["prlimit", f"--as={SPACE}", *tiers.command("pure", "8m")]
         + [str(HERE / "room_on_device.py"), "threads", str(stack)],

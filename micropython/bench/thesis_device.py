@@ -1,8 +1,9 @@
-"""The thesis's own programs, by its names: thesis_device.py MODULE EXPERIMENT SAMPLES PER, on MicroPython and on CPython alike; prints
-`ns V V …`, a figure a sample.
+"""The thesis's own programs, by its names: thesis_device.py MODULE EXPERIMENT SAMPLES PER, on
+MicroPython and on CPython alike; prints `ns V V …`, a figure a sample.
 
-MODULE: apycsp or pycsp_locks, of weft.compat. EXPERIMENT: sequential, parallel (CommsTime's delta; an operation is a communication),
-select CxW or with CxW (StressedAlt; an operation is a choice from C channels with W writers each), one word: select5x2."""
+MODULE: apycsp or pycsp_locks, of weft.compat. EXPERIMENT: sequential, parallel (CommsTime's delta;
+an operation is a communication), select CxW or with CxW (StressedAlt; an operation is a choice from
+C channels with W writers each), one word: select5x2."""
 
 import gc
 import sys

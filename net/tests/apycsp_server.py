@@ -1,5 +1,5 @@
-"""What aPyCSP's net_basic and net_commstime programs serve, in our words: prints its port, and serves
-until its input ends."""
+"""What aPyCSP's net_basic and net_commstime programs serve, in our words: prints its port, and
+serves until its input ends."""
 
 from __future__ import annotations
 

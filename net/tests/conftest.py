@@ -1,4 +1,5 @@
-"""Keys, a server, and programs of their own for the tests of weft.net. A session joins two programs, so one of the two is always a child.
+"""Keys, a server, and programs of their own for the tests of weft.net. A session joins two
+programs, so one of the two is always a child.
 
 p = program("writes", door.address, keys)      programs.py's function of that name, in an interpreter of its own
 p.heard()                                      what it says next (JSON, a line each)

@@ -1,4 +1,5 @@
-"""Machines of a test: namespaces with a network each, and a switch between them that delays, loses and cuts.
+"""Machines of a test: namespaces with a network each, and a switch between them that delays, loses
+and cuts.
 
     with Machines(3, seed=1) as machines:                     10.77.0.1, 10.77.0.2, 10.77.0.3
         machines.said(delay=0.02, loss=0.02)                  from now on, for each packet
@@ -10,7 +11,8 @@ losses cannot be counted from a test. Each machine has a TUN device, whose packe
 a program of its own; what that loses TCP sends again, as on any bad line.
 
 Invariants
-- A namespace lives as long as its holder, a `cat` whose input is ours: with the test everything goes.
+- A namespace lives as long as its holder, a `cat` whose input is ours: with the test everything
+  goes.
 - The switch draws what it loses from a seed, in the order in which packets come.
 """
 

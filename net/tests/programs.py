@@ -375,8 +375,8 @@ def _until_it_ends(call: Any) -> Any:
 
 
 def is_cut(server: str, keys: str, address: str) -> None:
-    """The home of `never`, a read of which does not end before the session; of `ticks`, where it writes one; of `jobs`, which it
-    reads; of `again`."""
+    """The home of `never`, a read of which does not end before the session; of `ticks`, where it
+    writes one; of `jobs`, which it reads; of `again`."""
     with net.join(server, keys=keys, address=address) as network:
         names = ("never", "ticks", "jobs", "again")
         never, ticks, jobs, again = (th.Channel(name) for name in names)

@@ -1,5 +1,5 @@
-"""weft.compat.apycsp.net: what aPyCSP's net_basic and net_commstime programs do, in our words, between
-programs on loopback and on machines of their own (machines.py)."""
+"""weft.compat.apycsp.net: what aPyCSP's net_basic and net_commstime programs do, in our words,
+between programs on loopback and on machines of their own (machines.py)."""
 
 from __future__ import annotations
 

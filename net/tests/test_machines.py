@@ -151,8 +151,8 @@ def is_of(pid: int, ancestor: int) -> bool:
 
 
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path):  # wire 17.8
-    """By SIGKILL, again and again, while names are offered and withdrawn. Sessions go on meanwhile, and
-    each time who comes next is met."""
+    """By SIGKILL, again and again, while names are offered and withdrawn. Sessions go on meanwhile,
+    and each time who comes next is met."""
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, "127.0.0.1:0")
     address = server.url.removeprefix("tls://")

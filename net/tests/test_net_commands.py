@@ -1,4 +1,5 @@
-"""`weft net up`, `weft net ls`, `weft net keys`, as a user types them; and the keys that they make (WIRE.md 17.1)."""
+"""`weft net up`, `weft net ls`, `weft net keys`, as a user types them; and the keys that they make
+(WIRE.md 17.1)."""
 
 from __future__ import annotations
 

@@ -111,7 +111,8 @@ def test_what_nobody_finds(agent, network):
 
 
 def test_what_cannot_go(agent, network):  # wire 17.6, 17.14
-    """Of several calls that go together the one whose argument, or result, cannot go fails alone."""
+    """Of several calls that go together the one whose argument, or result, cannot go fails
+    alone."""
     agent("gpu1", "--hosts", "1")
     values: list[Any] = [*range(300), Point(1, 2), *range(300)]
     with Executor(on="gpu1") as pool:
@@ -150,7 +151,8 @@ def test_two_functions_at_once(agent, network):
 
 
 def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
-    """All that was under way, or waited, is broken, as by ProcessPoolExecutor; what was over stays."""
+    """All that was under way, or waited, is broken, as by ProcessPoolExecutor; what was over
+    stays."""
     agent("gpu1", "--hosts", "1")
     with Executor(on="gpu1") as pool:
         assert pool.submit(parts.plus, 1, 1).result() == 2

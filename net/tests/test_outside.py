@@ -1,4 +1,5 @@
-"""What of a network is outside (rule 10.3, WIRE.md 17.16): a deadlock is told, unless somebody may come."""
+"""What of a network is outside (rule 10.3, WIRE.md 17.16): a deadlock is told, unless somebody may
+come."""
 
 from __future__ import annotations
 
@@ -132,8 +133,8 @@ def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16
 
 
 def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.16
-    """The session goes on when the name is withdrawn, and what comes by it comes; then it ends while all
-    wait, and that is told."""
+    """The session goes on when the name is withdrawn, and what comes by it comes; then it ends
+    while all wait, and that is told."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1000)
     assert p.heard() == "here"
     c, other = th.Channel("c"), th.Channel("other")

@@ -78,7 +78,8 @@ def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
 
 
 def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path):
-    """examples/mandelbrot/over_hosts.py, unchanged; both hosts have drawn, and it is the picture."""
+    """examples/mandelbrot/over_hosts.py, unchanged; both hosts have drawn, and it is the
+    picture."""
     agents = {
         name: agent(name, "--hosts", "1", "--allow", "over_hosts:worker", folder=EXAMPLE)
         for name in ("gpu1", "gpu2")

@@ -270,8 +270,8 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
 
 
 def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
-    """Who asks for more hand-shakes than a program has patience for is refused; asking again for one
-    changes nothing."""
+    """Who asks for more hand-shakes than a program has patience for is refused; asking again for
+    one changes nothing."""
     monkeypatch.setattr(_net_relay, "MOST", 3)
 
     async def test(pair: Pair) -> None:

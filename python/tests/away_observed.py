@@ -102,7 +102,8 @@ def dies_once(asked: Any, said: Any, mark: Any) -> None:
 
 
 def computes(told: Any) -> None:
-    """Until it is told that it has been noticed. Its line is here, and in no function that it calls."""
+    """Until it is told that it has been noticed. Its line is here, and in no function that it
+    calls."""
     over = []
 
     def look() -> None:

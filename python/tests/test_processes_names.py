@@ -1,4 +1,5 @@
-"""In another OS process a process has the names that it has here, and it is a process to those here (rules 7.11, 7.12, 15.1)."""
+"""In another OS process a process has the names that it has here, and it is a process to those here
+(rules 7.11, 7.12, 15.1)."""
 
 from __future__ import annotations
 

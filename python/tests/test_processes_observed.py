@@ -1,4 +1,5 @@
-"""Observers see processes in other OS processes as they see threads (rule 14.7): traces, measurements, the watchdog.
+"""Observers see processes in other OS processes as they see threads (rule 14.7): traces,
+measurements, the watchdog.
 
 Each starts interpreters.
 """
@@ -304,7 +305,8 @@ def test_a_supervised_process_has_a_track_for_each_life(tmp_path: Path) -> None:
 def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rule 14.7: who only waits here has no line in the picture; each OS process is a process of the other."""
+    """Rule 14.7: who only waits here has no line in the picture; each OS process is a process of
+    the other."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 3, Channel("a"), Channel("b"))
@@ -337,7 +339,8 @@ def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
 
 
 def test_measuring_counts_each_communication_once(two: Hosts) -> None:
-    """Rule 14.7: at channels with both ends elsewhere, one end elsewhere, and those made elsewhere."""
+    """Rule 14.7: at channels with both ends elsewhere, one end elsewhere, and those made
+    elsewhere."""
     a, b = Channel("a"), Channel("b")
     with measuring() as m:
         pipeline(two, 40, a, b)

@@ -273,8 +273,8 @@ def host(
 ) -> int:
     """Be a host: run processes here for programs elsewhere, until Ctrl-C.
 
-    It runs the functions that --allow names, from modules that can be imported in this directory, and
-    nothing else; their source has to be the caller's. There $WEFT_HOST is NAME.
+    It runs the functions that --allow names, from modules that can be imported in this directory,
+    and nothing else; their source has to be the caller's. There $WEFT_HOST is NAME.
 
     \b
     Example:

@@ -1,4 +1,5 @@
-"""Arrays that are filled where another OS process will read them (WIRE.md 9.4): `weft.processes.empty`."""
+"""Arrays that are filled where another OS process will read them (WIRE.md 9.4):
+`weft.processes.empty`."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
     channel, it is read there where it lies, without a copy.
 
     That is so once. From the write on it is the reader's, who may change it, and what is still held
-    of it here shows that: make another one. A part of it, and it itself when it is written again, go
-    by copy, as any other array. If there is no such memory, it is an ordinary array.
+    of it here shows that: make another one. A part of it, and it itself when it is written again,
+    go by copy, as any other array. If there is no such memory, it is an ordinary array.
 
     Args:
         shape: as of numpy.empty: a length, or one for each dimension.

@@ -8,8 +8,8 @@
 Invariants
 - Fields are the loop's thread's, but for `_hosts`, of which any may call.
 - What a caller says is JSON of one message; nothing of it is run, and no module is imported here.
-- Each call has a thread that waits for it; its future in `_calls` is set when that is over, and kept for KEPT
-  calls more.
+- Each call has a thread that waits for it; its future in `_calls` is set when that is over, and
+  kept for KEPT calls more.
 """
 
 from __future__ import annotations

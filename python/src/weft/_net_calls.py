@@ -7,8 +7,8 @@
 
 Invariants
 - What runs is what the agent allowed: the caller's bytes name no function.
-- Of a peer that is not trusted nothing is unpickled, and no class is made of what it says but exceptions of
-  Python's own and of the function's module.
+- Of a peer that is not trusted nothing is unpickled, and no class is made of what it says but
+  exceptions of Python's own and of the function's module.
 """
 
 from __future__ import annotations
@@ -274,7 +274,8 @@ def serve_on(descriptor: int, run: str, trusted: bool, many: bool = False) -> No
     link = _native._Link(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
-    # Of the agent's run only this thread is a process: what the caller cancels has a run of its own.
+    # Of the agent's run only this thread is a process: what the caller cancels has a run of its
+    # own.
     target = _serve_many if many else _serve
     thread = threading.Thread(target=target, args=(link, run, trusted), name="weft: a call")
     try:

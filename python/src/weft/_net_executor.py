@@ -4,8 +4,8 @@
                                           ├─the host refuses, or nobody is there──► these calls fail
                                           └─the line breaks──► all that is not over: BrokenProcessPool
 
-A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps its
-lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
+A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
+its lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
 
 Invariants: those of _executor.py. A line belongs to its feeder; others may but kill() it.
 """

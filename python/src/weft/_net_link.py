@@ -9,8 +9,8 @@ before the session begins (WIRE.md 17.1, 17.2).
 Invariants
 - A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it. Between the
   two is the socket pair.
-- At most LARGEST bytes wait here in each direction (and what the connection's transport holds): who does not
-  read stops who writes.
+- At most LARGEST bytes wait here in each direction (and what the connection's transport holds): who
+  does not read stops who writes.
 - Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
 """
 
@@ -63,8 +63,8 @@ Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Refused(Exception):
-    """What the other side is told, and the end of the connection. `again`: it may ask once more, with
-    another ticket."""
+    """What the other side is told, and the end of the connection. `again`: it may ask once more,
+    with another ticket."""
 
     def __init__(self, why: str, again: bool = False) -> None:
         super().__init__(why)

@@ -51,7 +51,8 @@ BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or t
 SIDES = ("reader", "writer")
 HOST = "host="  # so begin the names of hosts, and of no channel
 
-# asyncio logs this at the end of each connection that began without TLS, as the client's do; nothing is wrong then.
+# asyncio logs this at the end of each connection that began without TLS, as the client's do;
+# nothing is wrong then.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD

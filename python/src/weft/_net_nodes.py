@@ -93,7 +93,8 @@ def named(names: Iterable[str]) -> list[Node]:
 
 
 def lines_of(path: str) -> list[Node]:
-    """Of a node file, line by line: `NODE`, `NODE:SLOTS` or `NODE slots=SLOTS` a line; `#` begins a comment.
+    """Of a node file, line by line: `NODE`, `NODE:SLOTS` or `NODE slots=SLOTS` a line; `#` begins a
+    comment.
 
     Raises:
         BadUse: there is no such file, no node in it, or a line that is none of these.

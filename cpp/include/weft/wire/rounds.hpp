@@ -16,8 +16,9 @@
 // How the questions go round is in asking.hpp.
 //
 // Invariants
-//  1 `found_`, `condemned_`, `stands_` and `stop_` are under `lock_`, which is a leaf. Runs are condemned in the step that hears of it, before what
-//    others do who were told; processes are cancelled by the thread, which has no lock then.
+//  1 `found_`, `condemned_`, `stands_` and `stop_` are under `lock_`, which is a leaf. Runs are
+//    condemned in the step that hears of it, before what others do who were told; processes are
+//    cancelled by the thread, which has no lock then.
 //  2 What a program says is of one moment: it is in a step of its space, so no frame is taken in
 //    meanwhile, and all its runs rest at once.
 #pragma once

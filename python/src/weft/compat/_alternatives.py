@@ -1,5 +1,5 @@
-"""What the layers for aPyCSP and for PyCSP-locksharing share: both have one read end and one write end to a channel,
-poison without strength, and alternatives that take the first ready guard.
+"""What the layers for aPyCSP and for PyCSP-locksharing share: both have one read end and one write
+end to a channel, poison without strength, and alternatives that take the first ready guard.
 
 Invariants
 - A channel keeps its two native ends for as long as it lives: nothing but poison ends it.

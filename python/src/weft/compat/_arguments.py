@@ -19,7 +19,8 @@ argparser.add_argument(
 
 
 def handle_common_args(argspecs: Any = None) -> argparse.Namespace:
-    """The program's arguments; `argspecs` is a list of (args, kwargs) for `ArgumentParser.add_argument`.
+    """The program's arguments; `argspecs` is a list of (args, kwargs) for
+    `ArgumentParser.add_argument`.
 
     Raises:
         SystemExit: they cannot be understood.

@@ -1,14 +1,17 @@
 """The main program as a process.
 
-In PyCSP the main program spawns, reads and writes as if it were a process. Here it becomes one at its first Spawn:
-the block of an outermost group (rule 7.5), which `leave` or the end of the program ends.
+In PyCSP the main program spawns, reads and writes as if it were a process. Here it becomes one at
+its first Spawn: the block of an outermost group (rule 7.5), which `leave` or the end of the program
+ends.
 
     ordinary code ──enter()──► block ──leave(), left_by(), end of the program──► ordinary code
 
 Invariants
-- There is one session at a time. `group` is entered by the thread that called `enter`, and left by it.
-- Thread processes run beside the main program's thread. Processes that need a scheduler would run on that thread only
-  while the program waits for Weft: a thread process, the host, runs theirs, and `arrivals` carries them to it.
+- There is one session at a time. `group` is entered by the thread that called `enter`, and left by
+  it.
+- Thread processes run beside the main program's thread. Processes that need a scheduler would run
+  on that thread only while the program waits for Weft: a thread process, the host, runs theirs, and
+  `arrivals` carries them to it.
 """
 
 from __future__ import annotations
@@ -77,7 +80,8 @@ def _keep(backend: Any, arrivals: Any) -> None:
 
 
 def spawn(backend: Any, natives: list[Any]) -> None:
-    """Starts native processes that outlive the caller: with the session if there is one, else with the outermost run."""
+    """Starts native processes that outlive the caller: with the session if there is one, else with
+    the outermost run."""
     if current.get() is None:
         enter(backend)
     session = _session
@@ -122,6 +126,7 @@ def _at_exit() -> None:
 
 
 def left_by(error: Cancelled) -> None:
-    """A cancellation reached an operation. In the main program it stands for a failure or a deadlock: that is raised."""
+    """A cancellation reached an operation. In the main program it stands for a failure or a
+    deadlock: that is raised."""
     if current.get() is None:
         leave(error)

@@ -1,7 +1,7 @@
 """aPyCSP's names on Weft: processes are coroutines inside asyncio (python/docs/compat.md).
 
-`Parallel` runs its processes on Weft's scheduler, as guests of the running loop; what `Spawn` and asyncio itself start
-are asyncio's tasks, which use the channels too.
+`Parallel` runs its processes on Weft's scheduler, as guests of the running loop; what `Spawn` and
+asyncio itself start are asyncio's tasks, which use the channels too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ __all__ = [
 
 
 class ChannelReadEnd(ChannelEnd, Guard):
-    """The read end: `await ch.read()`; `async for` until the channel is poisoned; as it is, an input guard.
+    """The read end: `await ch.read()`; `async for` until the channel is poisoned; as it is, an
+    input guard.
 
     `__call__` is a slot of the instance, which holds the native operation.
 
@@ -89,7 +90,8 @@ class ChannelReadEnd(ChannelEnd, Guard):
 class ChannelWriteEnd(ChannelEnd):
     """The write end: `await ch.write(value)`, which gives 0.
 
-    `write` and `__call__` are slots of the instance, which hold the native operation: done when a reader has the value.
+    `write` and `__call__` are slots of the instance, which hold the native operation: done when a
+    reader has the value.
 
     Raises:
         PoisonException.
@@ -134,7 +136,8 @@ class _BufferedWriteEnd(ChannelWriteEnd):
 
 
 class Channel(AnyChannel):
-    """A rendezvous between any number of readers and writers: `await ch.read()`, `await ch.write(value)`.
+    """A rendezvous between any number of readers and writers: `await ch.read()`, `await
+    ch.write(value)`.
 
     Args:
         name: a label.
@@ -147,7 +150,8 @@ class Channel(AnyChannel):
         self.write = self._write = ChannelWriteEnd(self)
 
     async def poison(self) -> None:
-        """Every operation on the channel, also one that waits, raises PoisonException; what a buffer holds is lost."""
+        """Every operation on the channel, also one that waits, raises PoisonException; what a
+        buffer holds is lost."""
         self._poison()
 
     async def close(self) -> None:
@@ -177,7 +181,8 @@ class Alternative(AnyAlternative):
     """A choice: `g, value = await alt.select()`, or `async with alt as (g, value):`."""
 
     async def pri_select(self) -> tuple[Any, Any]:
-        """Waits for a guard, the first ready one first; gives it and the value read, 0 for a write, None otherwise.
+        """Waits for a guard, the first ready one first; gives it and the value read, 0 for a write,
+        None otherwise.
 
         Raises:
             PoisonException; BadUse: both ends of one channel.
@@ -199,8 +204,8 @@ class Alternative(AnyAlternative):
 class _Process(Coroutine[Any, Any, Any]):
     """What a @process function gives: a coroutine that poison ends quietly.
 
-    Awaited, or as a task, it sees to that itself. As a process of Weft it is what Weft does anyway (rule 4.3): there
-    `begin` gives one of the function itself.
+    Awaited, or as a task, it sees to that itself. As a process of Weft it is what Weft does anyway
+    (rule 4.3): there `begin` gives one of the function itself.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
@@ -286,7 +291,8 @@ def process(verbose_poison: Any = False) -> Any:
 
 
 class _PoisonLeft(Exception):
-    """A poison that left what is no @process. Weft ends such a process quietly; here it ends the Parallel."""
+    """A poison that left what is no @process. Weft ends such a process quietly; here it ends the
+    Parallel."""
 
     def __init__(self, poison: Any) -> None:
         super().__init__(poison)

@@ -1,17 +1,18 @@
-"""aPyCSP's net: channels of one program by name in another, over TCP, a line of JSON for each message.
+"""aPyCSP's net: channels of one program by name in another, over TCP, a line of JSON for each
+message.
 
     there: register_channel(c, "results"), start_server(port)      {"op": "read", "name": …, "msgno": 7} ──► c.read()
     here:  setup_client("host:port"), get_channel_proxy("results") ◄── {"ack": 7, "ret": value, "exc": null}
 
 It has no keys and no encryption: whoever reaches the port may read, write and poison what is
-registered, so without a host name the server listens on this machine alone. `weft.net` has both, and
-ends that may stand in a choice.
+registered, so without a host name the server listens on this machine alone. `weft.net` has both,
+and ends that may stand in a choice.
 
 Invariants
 - Values are JSON's: of what another program says nothing is run.
 - An operation that a peer asked for is a task of its connection: when that ends, or the peer says
-  that nobody waits any more, it is cancelled, and leaves nothing behind in the channel. A value that
-  was read and not delivered by then is lost.
+  that nobody waits any more, it is cancelled, and leaves nothing behind in the channel. A value
+  that was read and not delivered by then is lost.
 - Each answer resolves the future of its number; the end of the connection those that are left.
 """
 

@@ -13,7 +13,8 @@ __all__ = ["CSPTaskGroup", "aenumerate", "argparser", "avg", "handle_common_args
 
 
 class CSPTaskGroup:
-    """`async with CSPTaskGroup() as g:` with `g.spawn(coroutine)`: leaving the block waits for all that it spawned.
+    """`async with CSPTaskGroup() as g:` with `g.spawn(coroutine)`: leaving the block waits for all
+    that it spawned.
 
     Args:
         name: for the texts of `verbose`.

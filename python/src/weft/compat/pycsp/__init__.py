@@ -1,5 +1,5 @@
-"""pycsp 0.9.2's names on Weft. `import weft.compat.pycsp` gives those of `.parallel`; `.greenlets` has its own
-(python/docs/compat.md)."""
+"""pycsp 0.9.2's names on Weft. `import weft.compat.pycsp` gives those of `.parallel`; `.greenlets`
+has its own (python/docs/compat.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from weft.compat.pycsp.parallel import *  # noqa: F403
 
 
-# At first use, so that importing another of pycsp's modules does not make `parallel` the current one.
+# At first use, so that importing another of pycsp's modules does not make `parallel` the current
+# one.
 def __getattr__(name: str) -> Any:
     if name == "__all__" or not name.startswith("_"):
         try:

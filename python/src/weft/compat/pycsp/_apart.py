@@ -5,8 +5,10 @@ process in an OS process of its own.
                   ◄──"retire", "poison", "draining"──  a pycsp end there
 
 Invariants
-- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired, and poisoned, here, when the end there asks.
-- What a far channel has there is one native end, lent for that process; that it is let go of with the process ends nothing.
+- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired, and
+  poisoned, here, when the end there asks.
+- What a far channel has there is one native end, lent for that process; that it is let go of with
+  the process ends nothing.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """pycsp's channels and their ends over Weft's.
 
 Invariants
-- A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of that side work
-  through it. In pycsp an end is given up by retire and by nothing else (not by a process that returns, not by the
-  collector), so Weft's own counting of ends (rule 2.2) must not see pycsp's.
-- `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it falls to 0 the side
-  is `_over` for good (rule 2.5) and its native end retires, outside the lock: that may run finalisers.
+- A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of
+  that side work through it. In pycsp an end is given up by retire and by nothing else (not by a
+  process that returns, not by the collector), so Weft's own counting of ends (rule 2.2) must not
+  see pycsp's.
+- `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it
+  falls to 0 the side is `_over` for good (rule 2.5) and its native end retires, outside the lock:
+  that may run finalisers.
 
 States of a side:   fresh ──_join()──► open ──_leave() by its last end──► retired
                                          └──poison()──► poisoned     (a buffered channel's writer: `_draining` first)
@@ -96,7 +98,8 @@ class Channel:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where other programs of this user find the channel by its name, and `connect=` here: this machine, and a port of this program's.
+        """Where other programs of this user find the channel by its name, and `connect=` here: this
+        machine, and a port of this program's.
 
         Raises:
             ChannelBindException: the port that Configuration says is taken.
@@ -144,7 +147,8 @@ class Channel:
             self._ends[side].retire()
 
     def _poison(self, side: int) -> None:
-        # Written before the poison is read before it, as in pycsp: its pill goes through the buffer.
+        # Written before the poison is read before it, as in pycsp: its pill goes through the
+        # buffer.
         if side == WRITE and self.buffer and not self._draining:
             self._draining = True
             self._ends[WRITE].retire()
@@ -168,8 +172,9 @@ class Channel:
 class ChannelEnd:
     """What both kinds of end have: poison, retire, disconnect, isReader, isWriter.
 
-    `__call__` is a slot of the instance. It holds the native operation, so that a communication runs no code of this
-    layer; in a buffered channel, whose poison is translated, and once retired, a method of the end.
+    `__call__` is a slot of the instance. It holds the native operation, so that a communication
+    runs no code of this layer; in a buffered channel, whose poison is translated, and once retired,
+    a method of the end.
     """
 
     __slots__ = ("__call__", "_closed", "channel")
@@ -247,7 +252,8 @@ class ChannelEndRead(ChannelEnd):
 
 
 class ChannelEndWrite(ChannelEnd):
-    """The end that is written by calling it: `cout(value)` returns when a reader, or the buffer, has the value.
+    """The end that is written by calling it: `cout(value)` returns when a reader, or the buffer,
+    has the value.
 
     Raises:
         ChannelPoisonException, ChannelRetireException.

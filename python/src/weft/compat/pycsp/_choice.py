@@ -1,10 +1,14 @@
 """pycsp's choice over Weft's select.
 
 Invariants
-- An Alternation translates its guards once; they serve every select (a timeout starts anew with each).
-- The guard that a select returns is the object that it was given: a channel end, a SkipGuard or a TimeoutGuard.
-- Priority is rule 5.4's; everything else is fair, by the process and the guards, wherever the select stands.
-- An action that is a string is compiled and executed in the frame of the code that called us, as pycsp did.
+- An Alternation translates its guards once; they serve every select (a timeout starts anew with
+  each).
+- The guard that a select returns is the object that it was given: a channel end, a SkipGuard or a
+  TimeoutGuard.
+- Priority is rule 5.4's; everything else is fair, by the process and the guards, wherever the
+  select stands.
+- An action that is a string is compiled and executed in the frame of the code that called us, as
+  pycsp did.
 """
 
 from __future__ import annotations
@@ -63,8 +67,8 @@ class _ChoiceFunction:
 
 
 def choice(func: Callable[..., Any]) -> Callable[..., Choice]:
-    """Makes `func` a maker of actions: `func(a, b)` is an action that calls `func(a, b, channel_input=value)` for an
-    input and `func(a, b)` otherwise."""
+    """Makes `func` a maker of actions: `func(a, b)` is an action that calls `func(a, b,
+    channel_input=value)` for an input and `func(a, b)` otherwise."""
     return _ChoiceFunction(func)
 
 
@@ -83,7 +87,8 @@ def _checked_action(action: Any) -> Any:
 
 
 def _execute_string(source: str, channel_input: tuple[Any, ...], outward: int) -> None:
-    """Executes `source` where the program called this layer, `outward` frames further out; `channel_input`: of an input."""
+    """Executes `source` where the program called this layer, `outward` frames further out;
+    `channel_input`: of an input."""
     package = __name__.rpartition(".")[0]
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
@@ -251,8 +256,9 @@ class Alternation:
         return self.guards[index][0], value
 
     def execute(self) -> tuple[Any, Any]:
-        """As select, and does the action of the guard: calls it, with `channel_input=value` if it is an input, or executes
-        it, a string, as a part of the code that called this (`channel_input` is a variable there).
+        """As select, and does the action of the guard: calls it, with `channel_input=value` if it
+        is an input, or executes it, a string, as a part of the code that called this
+        (`channel_input` is a variable there).
 
         Raises:
             as select, and what the action raises; SyntaxError: the string is no Python.
@@ -276,7 +282,8 @@ class Alternation:
         return guard[0], value
 
     def _set_execute_frame(self, steps: int) -> None:
-        """A string is executed `steps` frames further out than execute(): 1 (or -1), the default, is its caller."""
+        """A string is executed `steps` frames further out than execute(): 1 (or -1), the default,
+        is its caller."""
         self._outward = abs(steps) - 1
 
 
@@ -294,7 +301,8 @@ def _select(guards: tuple[Any, ...], verb: str, priority: bool) -> tuple[Any, An
 
 
 def PriSelect(*guards: Any) -> tuple[Any, Any]:
-    """The first ready guard, its action called; gives the end or guard and, for an input, the value.
+    """The first ready guard, its action called; gives the end or guard and, for an input, the
+    value.
 
     Raises:
         as Alternation.execute; InfoException: not one of the guard types.

@@ -1,7 +1,7 @@
 """The exceptions of pycsp 0.9.2.
 
-Poison and retirement are Weft's own exceptions under pycsp's names, so what a channel raises is caught without
-translation.
+Poison and retirement are Weft's own exceptions under pycsp's names, so what a channel raises is
+caught without translation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """pycsp's processes over those of a backend: an `Implementation` is one of pycsp's modules.
 
-A pycsp process becomes a native one when it is started. What differs from a native process happens in `_body`: an
-uncaught poison (retirement) poisons (retires) every end in the arguments, and the process has ended quietly; a process
-that returns gives up nothing.
+A pycsp process becomes a native one when it is started. What differs from a native process happens
+in `_body`: an uncaught poison (retirement) poisons (retires) every end in the arguments, and the
+process has ended quietly; a process that returns gives up nothing.
 
 States of a process:   made ──_begin()──► running ──_body ends──► made (it may be started again)
 """
@@ -24,8 +24,8 @@ from weft.errors import Cancelled
 
 __all__ = ["BaseProcess", "Implementation"]
 
-# Of processes that are spawned together no more than this start at once: a million that each read one value are then
-# some thousands at a time.
+# Of processes that are spawned together no more than this start at once: a million that each read
+# one value are then some thousands at a time.
 _BATCH = 1000
 
 _ids = itertools.count(1)
@@ -102,7 +102,8 @@ class BaseProcess:
 
 
 def _own_ends(args: Any) -> Any:
-    """A copy of `args` with a new end for every end in it, down to lists, tuples and dictionaries."""
+    """A copy of `args` with a new end for every end in it, down to lists, tuples and
+    dictionaries."""
     if isinstance(args, ChannelEnd):
         return args.channel.reader() if isinstance(args, ChannelEndRead) else args.channel.writer()
     if type(args) in (list, tuple):
@@ -158,7 +159,8 @@ def _body(p: BaseProcess) -> Any:
 
 
 def _spawned_body(p: BaseProcess) -> Any:
-    """As `_body`; a failure is told at once: whoever spawned it may never come to where it is raised."""
+    """As `_body`; a failure is told at once: whoever spawned it may never come to where it is
+    raised."""
     try:
         return _body(p)
     except Exception:
@@ -292,7 +294,8 @@ class Implementation:
     def multiprocess(
         self, func: Callable[..., Any] | None = None, pycsp_host: str = "", pycsp_port: int = 0
     ) -> Any:
-        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an interpreter of its own (MultiProcess).
+        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an
+        interpreter of its own (MultiProcess).
 
         Raises:
             InfoException: it is no plain function.
@@ -304,7 +307,8 @@ class Implementation:
         return make if func is None else make(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Makes a function that may block one that lets the other processes run; it returns and raises as before."""
+        """Makes a function that may block one that lets the other processes run; it returns and
+        raises as before."""
         return functools.wraps(func)(self._io(func)) if self._io else func
 
     def Io(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -314,7 +318,8 @@ class Implementation:
     # --- running them ---------------------------------------------------------------------------------------------
 
     def Parallel(self, *plist: Any, **settings: Any) -> list[Any]:
-        """Runs the processes, and those in lists, together; gives their results in order when all have ended.
+        """Runs the processes, and those in lists, together; gives their results in order when all
+        have ended.
 
         Args:
             settings: for each of them, as its update() takes them.
@@ -340,7 +345,8 @@ class Implementation:
         return [result for p in processes for result in self.Parallel(p, **settings)]
 
     def Spawn(self, *plist: Any, **settings: Any) -> None:
-        """Starts the processes and goes on. `shutdown`, or the Parallel that the spawner stands in, waits for them.
+        """Starts the processes and goes on. `shutdown`, or the Parallel that the spawner stands in,
+        waits for them.
 
         Raises:
             InfoException: one is no process.
@@ -353,7 +359,8 @@ class Implementation:
             _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
 
     def _start_all(self, processes: list[BaseProcess]) -> None:
-        """Starts a batch, and the next when nothing has ended for a while: then those that run need more of them."""
+        """Starts a batch, and the next when nothing has ended for a while: then those that run need
+        more of them."""
         processes.reverse()
         with self._backend.Group() as group:
             while processes:
@@ -367,8 +374,8 @@ class Implementation:
                     self._backend.sleep(0.001)
 
     def shutdown(self) -> None:
-        """Waits for what the main program has spawned; then other programs find no channel here any more. A program that does not call
-        it does the same at its end.
+        """Waits for what the main program has spawned; then other programs find no channel here any
+        more. A program that does not call it does the same at its end.
 
         Raises:
             what failed in them; Deadlock; InfoException: called by a process.

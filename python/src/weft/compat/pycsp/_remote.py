@@ -11,7 +11,8 @@ both sides look whose the other is (WIRE.md 12.3). To another machine `ssh` lead
 user that its `sshd` knows.
 
 Invariants
-- A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and poisoned, there.
+- A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and
+  poisoned, there.
 - A far channel has a native end of a side as long as pycsp ends of that side are open here.
 """
 
@@ -229,7 +230,8 @@ class _Line:
         self._watching.start()
 
     def _watch(self) -> None:
-        """A thread that is no process: as long as it waits no network is in a deadlock, for the other program may go on (rule 10.3)."""
+        """A thread that is no process: as long as it waits no network is in a deadlock, for the
+        other program may go on (rule 10.3)."""
         self._link.wait()
         with _connecting:
             if _lines.get(self.address) is self:
@@ -375,7 +377,8 @@ class FarChannel(_channels.Channel):
 
 
 def shut() -> None:
-    """Nobody is served or connected to any more: far channels are lost. What comes later begins anew, at another address."""
+    """Nobody is served or connected to any more: far channels are lost. What comes later begins
+    anew, at another address."""
     global _home
     for line in list(_lines.values()):
         line.close()

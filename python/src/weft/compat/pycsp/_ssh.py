@@ -5,8 +5,8 @@
     joined()                      ──`ssh`──► … join PORT ──► the socket of a program over there
 
 Invariants
-- The session's bytes are the standard input and output of an `ssh` of the user's own, which asks for
-  no password. What the process over there prints comes on its standard error, and goes to ours.
+- The session's bytes are the standard input and output of an `ssh` of the user's own, which asks
+  for no password. What the process over there prints comes on its standard error, and goes to ours.
 - Values go by pickle: who may use that `ssh` may run anything there, and it is the user's machine.
 - An `ssh` ends when its session does: by the end of its input.
 """

@@ -1,4 +1,5 @@
-"""pycsp's Configuration: settings of sockets and shared memory, kept and given back. Nothing here uses them."""
+"""pycsp's Configuration: settings of sockets and shared memory, kept and given back. Nothing here
+uses them."""
 
 from __future__ import annotations
 

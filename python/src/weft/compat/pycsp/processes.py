@@ -1,4 +1,5 @@
-"""The names of the older `pycsp.processes`. A process is a thread of this interpreter, and the import says so."""
+"""The names of the older `pycsp.processes`. A process is a thread of this interpreter, and the
+import says so."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""PyCSP-locksharing's names (module `pycsp`) on Weft: every process is a thread (python/docs/compat.md).
+"""PyCSP-locksharing's names (module `pycsp`) on Weft: every process is a thread
+(python/docs/compat.md).
 
-A process object becomes a native process when it is started or run by a Parallel. Its `run` runs it where it is
-called.
+A process object becomes a native process when it is started or run by a Parallel. Its `run` runs it
+where it is called.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ __all__ = [
 
 
 class ChannelReadEnd(ChannelEnd, Guard):
-    """The read end: called it reads, iterated it reads until the channel is poisoned; as it is, an input guard."""
+    """The read end: called it reads, iterated it reads until the channel is poisoned; as it is, an
+    input guard."""
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
@@ -125,7 +127,8 @@ class Channel(AnyChannel):
         self.write = self._write = ChannelWriteEnd(self)
 
     def poison(self) -> None:
-        """Every operation on the channel, also one that waits, raises PoisonException; what a buffer holds is lost."""
+        """Every operation on the channel, also one that waits, raises PoisonException; what a
+        buffer holds is lost."""
         self._poison()
 
     def __iter__(self) -> Iterator[Any]:
@@ -155,7 +158,8 @@ class Alternative(AnyAlternative):
         return self.pri_select()
 
     def pri_select(self) -> tuple[Any, Any]:
-        """Waits for a guard, the first ready one first; gives it and the value read, 0 for a write, None otherwise.
+        """Waits for a guard, the first ready one first; gives it and the value read, 0 for a write,
+        None otherwise.
 
         Raises:
             PoisonException; BadUse: both ends of one channel; Deadlock in the main program.
@@ -292,7 +296,8 @@ class Sequence(Process):
 
 
 def CSP(*procs: Any) -> Any:
-    """Runs one process and gives its result; or several in parallel, and gives the list of theirs."""
+    """Runs one process and gives its result; or several in parallel, and gives the list of
+    theirs."""
     return procs[0].run().retval if len(procs) == 1 else Parallel(*procs).run().retval
 
 

@@ -9,11 +9,13 @@ __all__ = ["CFuture"]
 
 
 class CFuture:
-    """A result that one thread waits for and another sets, both holding a lock that many futures share.
+    """A result that one thread waits for and another sets, both holding a lock that many futures
+    share.
 
-    `with CFuture() as f:` holds the lock. `f.wait()` in the block gives it up, and the block ends without it;
-    `f.set_result(…)` and `f.set_exception(…)` are called while holding it. Nothing in Weft uses it: it is here for
-    programs that do. A thread in `wait` is none that the deadlock report knows.
+    `with CFuture() as f:` holds the lock. `f.wait()` in the block gives it up, and the block ends
+    without it; `f.set_result(…)` and `f.set_exception(…)` are called while holding it. Nothing in
+    Weft uses it: it is here for programs that do. A thread in `wait` is none that the deadlock
+    report knows.
 
     Args:
         lock: an RLock; one that all futures share if none is given.

@@ -1,1 +1,2 @@
-"""`pycsp.common`: plugNplay, toolkit and trace, over whichever module of pycsp was imported last."""
+"""`pycsp.common`: plugNplay, toolkit and trace, over whichever module of pycsp was imported
+last."""

@@ -32,8 +32,8 @@ def _pieces(file: Any, sep: Any) -> list[Any]:
 
 @_pycsp.process
 def file_r(cout: Any, file: Any, retire_on_eof: bool = True, sep: str = "\n") -> None:
-    """Writes lists of lines of a file (a name, or an open file, which is closed), each up to a line with `sep` in it;
-    at its end retires `cout`."""
+    """Writes lists of lines of a file (a name, or an open file, which is closed), each up to a line
+    with `sep` in it; at its end retires `cout`."""
     with Path(file).open() if isinstance(file, str) else file as source:
         while lines := _pieces(source, sep):
             cout(lines)
@@ -43,7 +43,8 @@ def file_r(cout: Any, file: Any, retire_on_eof: bool = True, sep: str = "\n") ->
 
 @_pycsp.process
 def file_w(cin: Any, file: Any) -> None:
-    """Appends what it reads, strings and lists of strings, to a file (a name, or an open file, which is closed)."""
+    """Appends what it reads, strings and lists of strings, to a file (a name, or an open file,
+    which is closed)."""
     with Path(file).open("w") if isinstance(file, str) else file as target:
         while True:
             data = cin()
@@ -59,7 +60,8 @@ def execute(
     stderrChEnd: Any = None,
     retire_on_eof: bool = True,
 ) -> int:
-    """Runs a command (a list of its words), its streams connected to the channel ends given; its status.
+    """Runs a command (a list of its words), its streams connected to the channel ends given; its
+    status.
 
     Raises:
         OSError: it cannot be started.
@@ -90,7 +92,8 @@ def _wait(child: Any) -> int:
 
 @_pycsp.process
 def _feed(cin: Any, stream: Any) -> None:
-    """Bytes from a channel to a child's input, which is closed when the channel ends or the child reads no more."""
+    """Bytes from a channel to a child's input, which is closed when the channel ends or the child
+    reads no more."""
     try:
         while True:
             stream.write(cin())
@@ -104,7 +107,8 @@ def _feed(cin: Any, stream: Any) -> None:
 
 @_pycsp.process
 def runner(cin: Any) -> None:
-    """Runs one command after another: reads (command, stdin, stdout, stderr) as `execute` takes them."""
+    """Runs one command after another: reads (command, stdin, stdout, stderr) as `execute` takes
+    them."""
     while True:
         command, stdin, stdout, stderr = cin()
         _pycsp.Sequence(execute(command, stdin, stdout, stderr))

@@ -1,10 +1,12 @@
-"""`pycsp.common.trace`: the names of the current module of pycsp, each of which leaves lines in a file.
+"""`pycsp.common.trace`: the names of the current module of pycsp, each of which leaves lines in a
+file.
 
     from weft.compat.pycsp.common.trace import *      after the import of .parallel or .greenlets
     TraceInit("trace.log")  …  TraceQuit()
 
-A line is a dictionary with "type" and what belongs to it, in the order in which things happened to be written; times
-are left out, as in pycsp's. Before TraceInit and after TraceQuit nothing is written.
+A line is a dictionary with "type" and what belongs to it, in the order in which things happened to
+be written; times are left out, as in pycsp's. Before TraceInit and after TraceQuit nothing is
+written.
 """
 
 from __future__ import annotations
