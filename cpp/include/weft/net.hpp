@@ -65,7 +65,7 @@ struct Offer {
 };
 // Somebody whose first message has not been answered yet.
 struct Coming {
-  int socket = -1;  // another descriptor of his; -1: he has his answer
+  int socket = -1;  // another descriptor of the same; -1: it has its answer
   std::thread thread;
   std::atomic<bool> done{false};
 };

@@ -22,8 +22,8 @@ STEPS = {
         "offer",  # the name is to be written
         "offered",
         "renew",  # it is to be written again
-        "heard",  # somebody has said his first message
-        "answer",  # his ticket is good, and he is to be told so
+        "heard",  # a program has said its first message
+        "answer",  # its ticket is good, and it is to be told so
         "give",  # there is a session, and the end is to be given
         "given",
         "leave",  # the name is to be deleted

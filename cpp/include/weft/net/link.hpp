@@ -4,7 +4,7 @@
 //   Link(space, std::move(connection), host)  ──bye(), BYE, the connection ends──► over: what is queued goes, then a
 //   piece of none; reads on until the other side has said the same, for kLast ──► closed
 //
-// One native thread reads; who has something to say sends it himself, and the thread sends what the
+// One native thread reads; who has something to say sends it itself, and the thread sends what the
 // socket did not take.
 //
 // Invariants (the space's lock)

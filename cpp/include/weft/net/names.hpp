@@ -2,8 +2,8 @@
 // it (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-//                           ▲                                                                   │ he shows it
-//                           └──────────write(): he has come, or kRenew has gone by──────────────┘
+//                           ▲                                                                   │ it is shown 
+//                           └──────────write(): one has come, or kRenew has gone by──────────────┘
 //
 // Invariants
 //  1 `Names` is used by several threads at once; what it has of its own never changes.

@@ -232,7 +232,7 @@ class Connection {
     }
     throw Unreachable(why);
   }
-  // Of somebody who comes. Throws BadUse: he has no certificate of this network, or says nothing.
+  // Of a program that comes. Throws BadUse: it has no certificate of this network, or says nothing.
   static Connection accepted(const Keys& keys, int fd) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
     return Connection(keys.server(), fd, "who comes").shaken(true);

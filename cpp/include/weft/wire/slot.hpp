@@ -16,7 +16,7 @@
 //  1 The bytes behind the head are written by who made the slot, before anybody else has a share;
 //    then they are whose value they are.
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
-//  3 Who lends takes the share, then looks who is named. Who lets go of a mapping takes his name
+//  3 Who lends takes the share, then looks who is named. Who lets go of a mapping takes its name
 //    out, then looks for shares, and keeps the mapping while there are any. So one of the two sees
 //    the other, and what comes without a descriptor is known.
 #pragma once

@@ -173,21 +173,21 @@ inline void Network::accept_all() {
       ::close(fd);
       continue;
     }
-    Coming& him = coming_.emplace_back();
-    him.socket = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    him.thread = std::thread([this, &him, fd] {
+    Coming& one = coming_.emplace_back();
+    one.socket = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    one.thread = std::thread([this, &one, fd] {
       try {
         answer(fd);
-      } catch (const std::exception&) {  // he has gone, or has no certificate of this network
+      } catch (const std::exception&) {  // it has gone, or has no certificate of this network
       }
       const std::lock_guard mine(mutex_);
-      ::close(std::exchange(him.socket, -1));  // else he would not hear that he was sent away
-      him.done = true;
+      ::close(std::exchange(one.socket, -1));  // else it would not hear that it was sent away
+      one.done = true;
     });
   }
 }
 
-// The offer that he comes for. Throws BadUse: what he is told.
+// The offer that it comes for. Throws BadUse: what it is told.
 inline std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);
