@@ -2,7 +2,7 @@
 // it (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-//                           ▲                                                                   │ it is shown 
+//                           ▲                                                                   │ it is shown
 //                           └──────────write(): one has come, or kRenew has gone by──────────────┘
 //
 // Invariants
