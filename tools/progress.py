@@ -81,6 +81,8 @@ class Listener:
         self.passed = 0
         self.failed = 0
         self.under_way: dict[str, float] = {}  # name: when it last gave a sign of life
+        self.failures: list[str] = []  # the names of those that failed, in the order of their ends
+        self.left: list[str] = []  # those that were under way when their runner was gone
         self.signs = 0
         self._at = 0
         path.write_bytes(b"")
@@ -106,6 +108,8 @@ class Listener:
             self.under_way.pop(found[3], None)
             self.passed += int(found[1])
             self.failed += int(found[2])
+            if int(found[2]):
+                self.failures.append(found[3])
             if self.prefix is not None:
                 end(self.prefix + found[3], int(found[1]), int(found[2]))
 
@@ -117,11 +121,11 @@ class Listener:
 
     def leave(self) -> list[str]:
         """The tests still under way when whoever ran them is gone; they are told as over."""
-        names = list(self.under_way)
+        self.left = list(self.under_way)
         if self.prefix is not None:
-            for name in names:
+            for name in self.left:
                 end(self.prefix + name, 0, 0)
-        return names
+        return self.left
 
     def what_runs(self) -> str:
         """The tests under way, in words; empty if there are none."""

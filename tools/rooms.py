@@ -45,6 +45,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
+EXCERPT = 20  # lines of output shown again at the end, above the first line `FAIL …` of a room
 LINGER = 2.0  # seconds a room's children may take to go after it ended
 HEARTBEAT = 30.0  # seconds of silence after which we say that the room is still at work
 SOAK = 3600.0  # seconds, the soak's budget of a room that names none
@@ -85,6 +86,8 @@ class Result:
     seconds: float = 0.0
     budget: float = 0.0
     notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # names of tests, as far as they were told
+    excerpt: list[str] = field(default_factory=list)  # the output above the first line `FAIL …`
 
     def fail(self, why: str) -> None:
         """Notes a reason; the room counts at least one failure from now on."""
@@ -310,6 +313,14 @@ def salvage(result: Result, output: str, told: progress.Listener) -> None:
     result.failed += 1
 
 
+def excerpt(output: str) -> list[str]:
+    """The lines above the first that begins with FAIL, and that one: a log that was cut in the
+    middle still says what went wrong."""
+    lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
+    at = next((i for i, line in enumerate(lines) if line.startswith("FAIL ")), -1)
+    return lines[max(0, at - EXCERPT) : at + 1]
+
+
 def run_room(room: Room, kind: str, still: float) -> Result:
     """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds."""
     budget = room.of(kind)
@@ -334,6 +345,9 @@ def run_room(room: Room, kind: str, still: float) -> Result:
         else:
             salvage(result, output, listener)
             result.notes.append(f"it hung and was ended: {hangs}")
+        result.failures = listener.failures
+        if result.failed:
+            result.excerpt = excerpt(output)
     finally:
         end_group(process)
         assert process.stdout is not None
@@ -394,6 +408,11 @@ def report(
         "rooms": [asdict(result) for result in results],
     }
     (out / f"{kind}.json").write_text(json.dumps(summary, indent=2) + "\n")
+    for result in results:
+        if result.failed:
+            say(f"\n{result.room}, what failed (its whole output: .build/logs/{kind}-{result.room}.log)")
+            for line in [*result.failures, *result.excerpt]:
+                say(f"  {line}")
     say(f"\n{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

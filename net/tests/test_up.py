@@ -155,7 +155,7 @@ def test_a_program(start, tmp_path, status):
 
 def test_ctrl_c_ends_the_program_before_the_agents(start):
     text = (
-        "import time, sys\nprint('here', flush=True)\ntry: time.sleep(300)\nfinally: print('well')"
+        "import time\ntry:\n  print('here', flush=True)\n  time.sleep(300)\nfinally: print('well')"
     )
     process = start("--ssh", "node1", program=(sys.executable, "-c", text))
     assert process.stdout.readline() == "here\n"

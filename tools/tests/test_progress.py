@@ -80,6 +80,25 @@ def test_what_dies_leaves_nothing_under_way(tmp_path: Path) -> None:
     assert told == ["begin a", "end 0 0 a"]
 
 
+def test_what_failed_and_what_was_cut_off_have_names(tmp_path: Path) -> None:
+    program = (
+        "import progress, sys\n"
+        "from pathlib import Path\n"
+        "listener = progress.Listener(Path(sys.argv[1]))\n"
+        "Path(sys.argv[1]).write_text('begin a\\nend 0 2 a b\\nbegin c d\\nend 3 0 e\\n')\n"
+        "listener.look(0.0)\n"
+        "listener.leave()\n"
+        "print(listener.failures, listener.left)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "told")],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("['a b'] ['a', 'c d']\n", "")
+
+
 def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
     # Silent for far longer than a test might be here; it is alive as long as it is there.
     program = SPEAK + "threading.Event().wait(2.5)\nprint('built')"

@@ -178,6 +178,28 @@ def test_a_room_that_leaves_processes_behind_fails(house: House) -> None:
     assert is_gone(int(pids.read_text()))
 
 
+def test_what_failed_is_told_again_at_the_end(house: House) -> None:
+    """By name, with the lines above the first `FAIL …`, and nothing of a room that passed."""
+    house.rooms(good="budget = 20", bad="budget = 20")
+    house.room("good", "echo 'FAIL no'; echo '1 passed, 0 failed'")
+    house.room(
+        "bad",
+        'printf "begin x\\nend 1 0 x\\nbegin y z\\nend 0 1 y z\\n" >> "$WEFT_PROGRESS"\n'
+        "seq 100; echo 'FAIL y z'; echo after; echo '1 passed, 1 failed'",
+    )
+    result = house.run("test")
+    told = result.stdout.partition("bad, what failed")[2]
+    assert told.splitlines()[1:] == [
+        "  y z",
+        *(f"  {n}" for n in range(81, 101)),
+        "  FAIL y z",
+        "",
+        "2 passed, 1 failed",
+    ]
+    assert "good, what failed" not in result.stdout
+    assert results(house)["bad"]["failures"] == ["y z"]
+
+
 def test_only_the_rooms_named_run_in_the_order_of_the_file(house: House) -> None:
     house.rooms(a="budget = 20", b="budget = 20", c="budget = 20")
     for name in "abc":
