@@ -61,7 +61,13 @@ def every(imports: Imports) -> list[str]:
 def more_of(table: dict[str, Any], backend: str) -> Imports:
     """What a backend has beyond the names of the others."""
     more: Imports = table.get("more", {}).get(backend, {})
-    return more
+    return {**more, **later_of(table, backend)}
+
+
+def later_of(table: dict[str, Any], backend: str) -> Imports:
+    """What of that is imported when it is asked for."""
+    later: Imports = table.get("later", {}).get(backend, {})
+    return later
 
 
 def exported(table: dict[str, Any], backend: str) -> list[str]:
@@ -93,8 +99,11 @@ def list_lines(names: list[str]) -> list[str]:
 
 def module(table: dict[str, Any], backend: str) -> str:
     """The text of weft/BACKEND.py."""
-    lazy = sorted(every(table["lazy"]))
-    (observe,) = table["lazy"]
+    later = later_of(table, backend)
+    at_once = [table["alike"], table["own"][backend], table.get("more", {}).get(backend, {})]
+    where = {
+        n: m for imports in (table["lazy"], later) for m, names in imports.items() for n in names
+    }
     return "\n".join(
         [
             f'"""{table["says"][backend]}',
@@ -109,21 +118,23 @@ def module(table: dict[str, Any], backend: str) -> str:
             "from typing import TYPE_CHECKING as _TYPE_CHECKING",
             "from typing import Any as _Any",
             "",
-            *import_lines(table["alike"], table["own"][backend], more_of(table, backend)),
+            *import_lines(*at_once),
             "",
             "if _TYPE_CHECKING:",
-            *import_lines(table["lazy"], indent="    "),
+            *import_lines(table["lazy"], later, indent="    "),
             "",
             *list_lines(exported(table, backend)),
             "",
-            f"_LATER = {{{', '.join(map(repr, lazy))}}}".replace("'", '"'),
+            "_LATER = {",
+            *(f'    "{name}": "{where[name]}",' for name in sorted(where)),
+            "}",
             "",
             "",
             "def __getattr__(name: str) -> _Any:",
-            '    """What observes a network is imported when it is asked for."""',
+            '    """What few programs need is imported when it is asked for."""',
             "    if name not in _LATER:",
             '        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")',
-            f'    value = globals()[name] = getattr(_import_module("{observe}"), name)',
+            "    value = globals()[name] = getattr(_import_module(_LATER[name]), name)",
             "    return value",
             "",
             "",

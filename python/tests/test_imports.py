@@ -46,6 +46,33 @@ def test_importing_it_imports_less_than_asyncio(module: str) -> None:
     assert len(found) < len(imported("import asyncio"))
 
 
+# What an OS process of weft.processes does without, until something there asks for it.
+LATER_THERE = {
+    "concurrent.futures",
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "logging",
+    "multiprocessing",
+    "pathlib",
+    "subprocess",
+    "tempfile",
+    "traceback",
+    "weft._executor",
+    "weft._start",
+}
+
+
+def test_what_an_os_process_imports_before_the_program_itself() -> None:
+    assert imported("import weft._child, weft.processes") & LATER_THERE == set()
+
+
+@pytest.mark.parametrize("name", ["Executor", "freeze_support"])
+def test_what_is_not_imported_there_is_had_by_its_name(name: str) -> None:
+    imported(f"from weft.processes import {name}\nassert callable({name})")
+    imported(f"from weft.processes import *\nassert callable({name})")
+
+
 def test_weft_alone_imports_no_backend() -> None:
     assert not {m for m in imported("import weft") if m.startswith("weft.")}
 

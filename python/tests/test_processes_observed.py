@@ -478,6 +478,7 @@ def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
     with Hosts(1) as hosts:
         pid = run(away.who.on(hosts)())
         os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # no thread there runs
         try:
             with measuring() as m:
                 pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -62,6 +61,8 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
         _, arguments, keywords = body
         keywords = keywords or {}
     else:
+        import inspect
+
         arguments, keywords = _arguments(
             process.name, inspect.unwrap(function, stop=_own_code(body)), body
         )
@@ -79,6 +80,8 @@ def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dic
     """The arguments with which a coroutine function was called: in a frame that has not begun, the
     variables are the parameters.
     """
+    import inspect
+
     code: types.CodeType = coroutine.cr_code
     if getattr(function, "__code__", None) != code:
         raise BadUse(

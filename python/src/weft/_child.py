@@ -17,7 +17,7 @@ import contextlib
 import faulthandler
 import functools
 import importlib
-import inspect
+import io
 import os
 import pickle
 import signal
@@ -27,11 +27,11 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from weft import _host, _observers, _pickling, _rounds, _said, _seen, _shared
 from weft._extension import native as _native
+from weft._functions import is_coroutine
 from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
@@ -48,9 +48,12 @@ def _stop() -> None:
 
 
 def _compiled(path: str, backend: str | None) -> types.CodeType:
-    source = Path(path).read_bytes()
+    with io.open_code(path) as file:
+        source = file.read()
     if backend is None:
         return compile(source, path, "exec")
+    from pathlib import Path
+
     from weft import styles  # `weft run` has compiled it, and its neighbours, for a backend
 
     styles.Beside(Path(path).parent, backend).__enter__()
@@ -115,7 +118,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
         assert me is not None
         _rounds.called(me.id, None)
 
-    if inspect.iscoroutinefunction(function):
+    if is_coroutine(function):
 
         @functools.wraps(function)
         async def body(*args: Any, **keywords: Any) -> Any:
@@ -180,13 +183,13 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
 
 def _set_up(prepared: dict[str, Any]) -> None:
     """Applies the host's settings, before any code of the program runs in it."""
-    import resource
-
     if prepared["nice"]:
         os.nice(prepared["nice"])
     if prepared["affinity"] is not None:
         os.sched_setaffinity(0, prepared["affinity"])
     if prepared["memory_limit"] is not None:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_AS, (prepared["memory_limit"], prepared["memory_limit"]))
     if prepared["backend"] is not None:
         import weft
@@ -206,6 +209,7 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
     if os.environ.get("PYTHONBREAKPOINT", "") not in ("", "pdb.set_trace"):
         return sys.__breakpointhook__(*args, **keywords)
     import pdb
+    from pathlib import Path
 
     terminal = Path("/dev/tty")
     try:

@@ -134,11 +134,11 @@ def run_program(
         tracing.__enter__()
     except weft.BadUse as error:
         raise BadUse(str(error)) from None
-    from weft import _leaving, _observers
+    from weft import _leaving
 
-    naming = _leaving.Naming(lambda text: click.echo(f"weft: {text}", err=True)).event
+    naming = _leaving.Naming(lambda text: click.echo(f"weft: {text}", err=True))
     if verbose:
-        _observers.add(naming)
+        naming.begin()
     main = ModuleType("__main__")
     main.__dict__.update(__file__=name, __builtins__=__builtins__, __cached__=None, __spec__=None)
     saved = sys.argv, sys.path[:], sys.modules["__main__"]
@@ -161,7 +161,7 @@ def run_program(
         return EXIT["interrupted"]
     finally:
         tracing.__exit__(None, None, None)
-        _observers.remove(naming)
+        naming.end()
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 

@@ -14,15 +14,19 @@ a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 - a process that waits for its children may go on if all of them may.
 
 The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
+
+Each OS process of the program finds its own. An end that it has lent, or has from elsewhere, is
+held by no process that it knows, so who waits there may go on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
+from weft import _observers
 from weft._extension import native as _native
 from weft.errors import BadUse, BlockedProcess, Deadlock, WeftWarning
 
@@ -63,6 +67,15 @@ class Stuck(NamedTuple):
     places: tuple[str, ...]  #: channels and barriers
     at: str  #: file:line
     waits_for: tuple[str, ...]  #: paths of the processes that hold ends there; all are stuck
+    pid: int | None = None  #: its OS process, if it is not the one that asked
+
+    def line(self) -> str:
+        what = " ".join(filter(None, (self.operation, ", ".join(self.places))))
+        where = "" if self.pid is None else f" in OS process {self.pid}"
+        held = ""
+        if self.places:  # else it is a time that never comes
+            held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
+        return f"{self.path}: {what} at {self.at}{where}{held}"
 
 
 class PartialDeadlock:
@@ -70,10 +83,14 @@ class PartialDeadlock:
 
     Attributes:
         processes: the stuck processes, by path, without those that only wait for stuck children.
+        silent: the numbers of OS processes of the program that did not answer within a second.
     """
 
-    def __init__(self, processes: list[Stuck], ids: frozenset[int]) -> None:
+    def __init__(
+        self, processes: list[Stuck], ids: frozenset[int], silent: Sequence[int] = ()
+    ) -> None:
         self.processes = processes
+        self.silent = sorted(silent)
         self._ids = ids
 
     def __bool__(self) -> bool:
@@ -81,28 +98,30 @@ class PartialDeadlock:
 
     def __str__(self) -> str:
         n = len(self.processes)
-        if n == 0:
-            return "no process is stuck"
-        lines = [
-            f"{n} process{' is' if n == 1 else 'es are'} stuck: nothing that can run holds an end there"
-        ]
-        for p in self.processes:
-            if not p.places:  # a time that never comes
-                lines.append(f"  {p.path}: {p.operation} at {p.at}")
-                continue
-            who = " and ".join(p.waits_for) if p.waits_for else "nobody"
-            lines.append(
-                f"  {p.path}: {p.operation} {', '.join(p.places)} at {p.at}; held by {who}"
-            )
+        lines = ["no process is stuck"]
+        if n:
+            are = "process is" if n == 1 else "processes are"
+            lines = [f"{n} {are} stuck: nothing that can run holds an end there"]
+        lines += [f"  {p.line()}" for p in self.processes]
+        lines += [f"  OS process {pid} does not answer" for pid in self.silent]
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
-def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[Stuck], set[int]]:
+Waiters = dict[int, Waiter]  #: of one run, by their numbers
+
+
+def _path(waiters: Waiters, number: int) -> Any:
+    return waiters[number].path
+
+
+def _found(
+    waiters: Waiters, places: dict[int, Place], named: Callable[[Waiters, int], Any]
+) -> tuple[list[Stuck], set[int]]:
     stuck = [w for w in waiters.values() if not w.may_go_on and w.state == "places"]
     rows = []
-    for w in stuck:
+    for w in sorted(stuck, key=lambda w: w.path):
         holders: set[int] = set()
         for key, writing in w.places:
             place = places[key]
@@ -110,58 +129,125 @@ def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[S
                 holders.update(place.readers if writing else place.writers)
         rows.append(
             Stuck(
-                w.path,
+                named(waiters, w.id),
                 w.operation,
                 (
                     *(places[key].name for key, _ in w.places),
                     *(f"{name} (ended)" for name in w.silent),
                 ),
                 w.at,
-                tuple(sorted(waiters[i].path for i in holders if i in waiters)),
+                tuple(
+                    named(waiters, i)
+                    for i in sorted(holders & waiters.keys(), key=lambda i: waiters[i].path)
+                ),
             )
         )
-    return sorted(rows), {w.id for w in stuck}
+    return rows, {w.id for w in stuck}
 
 
-def deadlocks() -> PartialDeadlock:
-    """The processes of all runs of this program that are stuck at this moment. May be called from
-    any thread or process.
-
-    It knows the ends that processes hold by their arguments; docs/observing.md says what it cannot
-    see.
-    """
+def stuck_here(
+    named: Callable[[Waiters, int], Any] = _path,
+) -> tuple[list[Stuck], frozenset[int]]:
+    """Who is stuck in this OS process, in the words of `named`, and their numbers."""
     rows: list[Stuck] = []
     ids: set[int] = set()
     for raw_waiters, raw_places in _native._facts():
         waiters = {raw[0]: Waiter(*raw) for raw in raw_waiters}
-        found, stuck = _found(waiters, {key: Place(*raw) for key, raw in raw_places.items()})
+        found, stuck = _found(waiters, {key: Place(*raw) for key, raw in raw_places.items()}, named)
         rows += found
         ids |= stuck
-    return PartialDeadlock(sorted(rows), frozenset(ids))
+    return rows, frozenset(ids)
+
+
+def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
+    """One whose processes are named for the parent (_rounds.named()), as a record for it."""
+    named: Any = row.path
+    rest = {"operation": row.operation, "places": row.places, "at": row.at}
+    return {**named, **rest, "others": list(row.waits_for), "pid": pid}
+
+
+def told(record: dict[str, Any]) -> Stuck:
+    """What such a record tells, once its processes have the names that they have here."""
+    where = record["operation"], record["places"], record["at"]
+    others = tuple(sorted(other["p"] for other in record["others"]))
+    return Stuck(record["p"], *where, others, record["pid"])
+
+
+def _nobody() -> tuple[list[Stuck], list[int]]:
+    """There are no other OS processes."""
+    return [], []
+
+
+# Who is stuck in other OS processes, and which of them do not answer: _rounds.py, which is imported
+# with the first of them, replaces it.
+stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
+
+
+def deadlocks() -> PartialDeadlock:
+    """The processes of all runs of this program that are stuck at this moment, also those in the OS
+    processes that it has started. May be called from any thread or process.
+
+    It knows the ends that processes hold by their arguments; docs/observing.md says what it cannot
+    see.
+    """
+    rows, ids = stuck_here()
+    there, silent = stuck_elsewhere()
+    return PartialDeadlock(_in_order([*rows, *there]), ids, silent)
+
+
+def _in_order(rows: list[Stuck]) -> list[Stuck]:
+    return sorted(rows, key=lambda row: row[:5])
 
 
 class _IdleCheck:
     """Looks whenever a scheduler or a thread process becomes idle, and reports processes that were
-    not reported before.
+    not reported before. Other OS processes look for themselves, and a warning of theirs is shown
+    here (rule 14.7).
     """
+
+    kind = "partial"
+    _named: Callable[[Waiters, int], Any] = staticmethod(_path)
 
     def __init__(self, action: Action) -> None:
         self._action = action
         self._told: set[int] = set()
 
+    def begin(self) -> None:
+        _checks.append(self)
+        _native._set_idle(self)
+
+    def end(self) -> None:
+        _checks.remove(self)
+        _native._set_idle(_checks[-1] if _checks else None)
+
     def __call__(self) -> None:
-        found = deadlocks()
-        if found._ids <= self._told:
+        rows, ids = stuck_here(self._named)
+        if ids <= self._told:
             return
-        self._told |= found._ids
+        self._told |= ids
+        self._found(rows, ids)
+
+    def _found(self, rows: list[Stuck], ids: frozenset[int]) -> None:
+        found = PartialDeadlock(_in_order(rows), ids)
         if self._action == "warn":
-            warnings.warn(f"partial deadlock: {found}", WeftWarning, stacklevel=2)
+            warnings.warn(f"partial deadlock: {found}", WeftWarning, stacklevel=3)
         else:
             raise Deadlock(
                 f"partial deadlock: {found}",
                 [p.path for p in found.processes],
                 [BlockedProcess(*p[:4]) for p in found.processes],
             )
+
+    # --- in other OS processes ------------------------------------------------------------------
+
+    def _for_others(self) -> Action:
+        return self._action
+
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        self._found([told(r) for r in records], frozenset())
+
+    def _gone(self, pid: int) -> None:
+        """Nobody is stuck there any more."""
 
 
 _checks: list[_IdleCheck] = []
@@ -180,10 +266,10 @@ def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
     if action not in ("warn", "raise"):
         raise BadUse(f"a partial deadlock can be reported by 'warn' or 'raise', not {action!r}")
     check = _IdleCheck(action)
-    _checks.append(check)
-    _native._set_idle(check)
+    check.begin()
     try:
+        _observers.begin_everywhere(check)
         yield
     finally:
-        _checks.remove(check)
-        _native._set_idle(_checks[-1] if _checks else None)
+        check.end()
+        _observers.end_everywhere(check)

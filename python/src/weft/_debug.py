@@ -76,10 +76,12 @@ class Changed(NamedTuple):
     file: str
     line: int  #: the line of the write
     noticed: str  #: when the change was noticed, in words
+    pid: int | None = None  #: its OS process, if it is not the one that asked
 
     def __str__(self) -> str:
+        where = "" if self.pid is None else f" in OS process {self.pid}"
         return (
-            f"process {self.sender} wrote a {self.kind} to channel {self.channel} at {self.file}:{self.line}, and it was "
+            f"process {self.sender}{where} wrote a {self.kind} to channel {self.channel} at {self.file}:{self.line}, and it was "
             f"changed {self.noticed}: after a write the object is the receiver's; send a copy, or make a new one each time"
         )
 
@@ -141,10 +143,10 @@ def fingerprint(value: Any) -> bytes | None:
 class _Sent:
     """One write of one object."""
 
-    def __init__(self, value: Any, digest: bytes, path: str, channel: Any) -> None:
+    def __init__(self, value: Any, digest: bytes, path: Any, channel: Any) -> None:
         self.value = value
         self.digest = digest
-        self.path = path
+        self.path = path  # as Debug._sender() gives it
         self.channel = channel
         self.file, self.line = _leaving.caller()
         self.thread = threading.get_ident()  # the sender's
@@ -159,6 +161,8 @@ class Debug:
     Attributes:
         unwatched: names of types of objects that were sent and could not be watched.
     """
+
+    kind = "debug"
 
     def __init__(self, report: Callable[[Changed], object] | None) -> None:
         self.unwatched: set[str] = set()
@@ -212,12 +216,11 @@ class Debug:
                 continue
             digest = None if channel is None or is_atom(value) else fingerprint(value)
             if digest is None and channel is not None and not is_atom(value):
-                self.unwatched.add(type(value).__name__)
+                self._is_unwatched(type(value).__name__)
             if digest is None:
                 made.append(None)
                 continue
-            path = process.path if process is not None else threading.current_thread().name
-            sent = _Sent(value, digest, path, channel)
+            sent = _Sent(value, digest, self._sender(process), channel)
             self._under_way.setdefault((id(channel), id(value)), deque()).append(sent)
             made.append(sent)
         if operation == "select":
@@ -311,6 +314,12 @@ class Debug:
             )
         )
 
+    def _sender(self, process: Any) -> Any:
+        return process.path if process is not None else threading.current_thread().name
+
+    def _is_unwatched(self, kind: str) -> None:
+        self.unwatched.add(kind)
+
     def _say(self, changed: Changed) -> None:
         if self._report is not None:
             self._report(changed)
@@ -320,13 +329,28 @@ class Debug:
     # --- arrays that are lent to native components (rule 16.6) ----------------------------------------
 
     def _lent(self, value: Any, channel: Any) -> Changed:
-        process = _native.current_process()
-        path = process.path if process is not None else threading.current_thread().name
+        sender = self._sender(_native.current_process())
         name = "(an argument)" if channel is None else channel.name
-        return Changed(path, type(value).__name__, name, *_leaving.caller(), "")
+        return Changed(sender, type(value).__name__, name, *_leaving.caller(), "")
 
     def _touched(self, note: Changed, noticed: str) -> None:
         self._say(note._replace(noticed=noticed))
+
+    # --- in other OS processes (rule 14.7) ------------------------------------------------------------
+
+    def _for_others(self) -> None:
+        """Nothing that another OS process needs."""
+
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        for r in records:
+            if "unwatched" in r:
+                self.unwatched.add(r["unwatched"])
+            else:
+                what = r["kind"], r["channel"], r["file"], r["line"], r["noticed"]
+                self._say(Changed(r["p"], *what, source[0]))
+
+    def _gone(self, pid: int) -> None:
+        """What it had found, and had not yet sent, is not told."""
 
 
 _present: Debug | None = None
@@ -345,24 +369,31 @@ def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug 
     start.
 
     Args:
-        report: called with a :class:`Changed`; None: a WeftWarning at the line of the write.
+        report: called with a :class:`Changed`, of another OS process on a thread of Weft's; None: a
+            WeftWarning at the line of the write.
     Returns:
         The debug mode that has begun, or the one that has ended; None if there was none.
     """
     global _present
     before = _present
     if before is not None:
-        _observers.remove(before._event)
-        _observers.remove(_naming.event)
-        _native._watch_loans(None, None)
         _present = None
+        _observers.remove(before._event)
+        _native._watch_loans(None, None)
+        _observers.end_everywhere(before)
+        _naming.end()
     if not on:
         return before
-    _present = Debug(report)
-    _observers.add(_present._event)
-    _observers.add(_naming.event)
-    _native._watch_loans(_present._lent, _present._touched)
+    _present = _begun(Debug(report))
+    _observers.begin_everywhere(_present)
+    _naming.begin()
     return _present
+
+
+def _begun(one: Debug) -> Debug:
+    _observers.add(one._event)
+    _native._watch_loans(one._lent, one._touched)
+    return one
 
 
 def _log(text: str) -> None:
@@ -375,5 +406,8 @@ _naming = _leaving.Naming(_log, guards=False)
 
 
 def _from_environment() -> None:
+    """Other OS processes do it too: they have this environment."""
+    global _present
     if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):
-        debug(True)
+        _present = _begun(Debug(None))
+        _observers.add(_naming.event)

@@ -5,9 +5,9 @@ concurrent.futures.ProcessPoolExecutor.
                                           └─the host dies──► all that is not over: BrokenProcessPool
 
 Each host has a feeder: a thread with a small network, which writes batches to its host and reads
-results. Calls that take less than a millisecond are sent many at a time: as many as take about two
-milliseconds together. A longer call is sent alone. A host sends its results after two milliseconds,
-so that no result waits long for the rest of its batch.
+results. Short calls are sent many at a time: as many as take about eight milliseconds together. A
+longer call is sent alone. A host sends its results after two milliseconds, so that no result waits
+long for the rest of its batch.
 
 Invariants (of `_State.lock`)
 - A call is in `waiting`, or in the batch of one feeder, or over.
@@ -36,7 +36,8 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Executor"]
 
-LONG = 0.002  # the seconds that a batch should take, and for which results are kept back
+BATCH = 0.008  # the seconds that a batch should take
+LONG = 0.002  # the seconds for which results are kept back
 MOST = 256  # the most calls in a batch
 
 
@@ -182,7 +183,7 @@ def next_size(size: int, calls: int, seconds: float) -> int:
     """The size of the next batch, after a batch (of at most `size`) whose `calls` took so many
     seconds."""
     each = seconds / calls
-    return max(1, min(MOST, 2 * size, int(LONG / max(each, 1e-6))))
+    return max(1, min(MOST, 2 * size, int(BATCH / max(each, 1e-6))))
 
 
 def _compute(tasks: Any, results: Any) -> None:
@@ -337,6 +338,31 @@ def _feed(state: _State, host: _host.Host) -> None:
 
 # --- the executor ---------------------------------------------------------------------------------------------------
 
+
+class _Calls(_Executor):
+    """Calls of one map(), put several at a time: its thread would else keep the interpreter's lock
+    busy while the feeders want it.
+    """
+
+    def __init__(self, of: Executor) -> None:
+        self._of = of
+        self._calls: list[_Call] = []
+        self._most = 1
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._calls.append(_Call(future, fn, args, kwargs))
+        if len(self._calls) >= self._most:
+            self.put()
+            self._most = min(MOST, 2 * self._most)
+        return future
+
+    def put(self) -> None:
+        calls, self._calls = self._calls, []
+        if calls:
+            self._of._put(calls)
+
+
 _states: weakref.WeakSet[_State] = weakref.WeakSet()
 
 
@@ -419,6 +445,7 @@ class Executor(_Executor):
             self._state = _State(setting, workers, max_tasks_per_child)
         else:
             self._state = _far_state(on, max_workers)
+        self._max_workers = self._state.workers  # as ProcessPoolExecutor's, for which dask asks
         self._down = False
         self._maker = os.getpid()
         _states.add(self._state)
@@ -433,30 +460,38 @@ class Executor(_Executor):
             RuntimeError: after shutdown().
             BadUse: in the child of a fork, where the threads that feed its processes are not.
         """
+        future: Future[Any] = Future()
+        self._put([_Call(future, fn, args, kwargs)])
+        return future
+
+    def _put(self, calls: list[_Call]) -> None:
+        """Has them called, in their order; as submit()."""
         if os.getpid() != self._maker:
             raise BadUse(
                 "this Executor was made before a fork, and this is the child: its processes stay the parent's. "
                 "Make an Executor in the child"
             )
         state = self._state
-        future: Future[Any] = Future()
-        call, starts = _Call(future, fn, args, kwargs), False
         with state.lock:
             if state.broken:
                 raise BrokenProcessPool(state.broken)
             if self._down or state.ended:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            state.waiting.append(call)
-            if state.idle >= len(state.waiting):
-                state.changed.notify()
-            elif len(state.feeders) + state.starting < state.workers:
-                state.starting += 1
-                starts = True
-            elif state.idle:
-                state.changed.notify()
-        if starts:
-            state.start(call)
-        return future
+            state.waiting.extend(calls)
+            beyond = len(state.waiting) - state.idle  # calls for which nobody is idle
+            starts = min(state.workers - len(state.feeders) - state.starting, beyond, len(calls))
+            if starts > 0:
+                state.starting += starts
+            if starts < len(calls) and state.idle:
+                state.changed.notify(len(calls) - max(0, starts))
+        for k in range(starts):
+            try:
+                state.start(calls[-1 - k])
+            except BaseException:
+                with state.lock:  # the others were not tried
+                    state.starting -= starts - 1 - k
+                    state.changed.notify_all()
+                raise
 
     def map(
         self,
@@ -473,7 +508,11 @@ class Executor(_Executor):
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        return super().map(fn, *iterables, timeout=timeout)
+        calls = _Calls(self)
+        try:
+            return calls.map(fn, *iterables, timeout=timeout)
+        finally:
+            calls.put()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more calls; waits for those that there are, and for the processes. A second time:

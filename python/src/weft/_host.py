@@ -21,17 +21,19 @@ import pickle
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _observers, _pickling, _rounds, _said, _seen, _shared, _start
+from weft import _observers, _pickling, _records, _rounds, _said, _seen, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
-__all__ = ["Attempt", "Host", "Setting", "run_away"]
+__all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
+
+WAYS = ("spawn", "forkserver", "fork")  # how an OS process begins: see _start.py
+
+_COUNTERS = "/proc/vmstat"  # of the system (Linux)
 
 # The environment variables by which numerical libraries are told how many threads to use.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
@@ -53,7 +55,7 @@ class Setting(NamedTuple):
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
-    start: str = "spawn"  #: one of _start.WAYS
+    start: str = "spawn"  #: one of WAYS
     warm: bool = False  #: it runs many calls, each on a thread; else one call, on its main thread
 
 
@@ -70,6 +72,8 @@ class Attempt:
 
 def _preparation(setting: Setting) -> dict[str, Any]:
     """What the child needs to be like this process."""
+    from pathlib import Path
+
     import weft
 
     initializer = None
@@ -87,21 +91,20 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         if path is not None and Path(path).exists()
         else None,
         "backend": weft._chosen,
-        "logging": _said.levels(),
+        "logging": _records.as_here(),
         "compiled_for": compiled_for,
         **setting._replace(initializer=initializer, initargs=())._asdict(),
     }
-
-
-_COUNTERS = Path("/proc/vmstat")  # Linux
 
 
 def _killed_for_memory() -> int:
     """How many processes the system has killed since it started because memory ran out; 0 if it
     does not say.
     """
+    from pathlib import Path
+
     with contextlib.suppress(OSError):
-        for line in _COUNTERS.read_text(encoding="ascii").splitlines():
+        for line in Path(_COUNTERS).read_text(encoding="ascii").splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     return 0
@@ -155,6 +158,11 @@ class Host:
 
     def __init__(self, setting: Setting | None = None, later: bool = False) -> None:
         """`later`: the caller calls join() afterwards, since a fork must come before any link."""
+        # imported by who starts OS processes, not by each that is started
+        import tempfile
+
+        from weft import _start
+
         _refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()

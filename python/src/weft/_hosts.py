@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
-from weft import _host, _start
+from weft import _host
 from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
@@ -29,7 +29,7 @@ class Elsewhere:
     """A place outside this OS process where processes can run: `worker.on(…)` and a Supervisor take
     it."""
 
-    _way = ""  # how it is started: one of _start.WAYS, or "network"
+    _way = ""  # how it is started: one of _host.WAYS, or "network"
 
     def call(
         self,
@@ -141,8 +141,8 @@ class Hosts(Elsewhere):
         whole("Hosts: restarts", restarts, 0)
         whole("Hosts: nice", nice, None)
         seconds("Hosts: backoff", backoff)
-        if start not in _start.WAYS:
-            raise BadUse(f"Hosts: start must be one of {', '.join(_start.WAYS)}, not {start!r}")
+        if start not in _host.WAYS:
+            raise BadUse(f"Hosts: start must be one of {', '.join(_host.WAYS)}, not {start!r}")
         if start == "fork" and max_tasks is not None:
             raise BadUse(
                 "Hosts: start='fork' starts no fresh host after max_tasks, for there are threads by then: "

@@ -8,7 +8,6 @@ further calls wait their turn, first come, first served.
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import threading
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from weft._extension import native as _native
+from weft._functions import is_coroutine, yields
 from weft.errors import BadUse
 
 __all__ = ["IDLE", "LIMIT", "io", "workers"]
@@ -144,9 +144,9 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
         )
     if isinstance(function, type) or not callable(function):
         raise BadUse(f"@io on {function!r}: decorate a function")
-    if inspect.iscoroutinefunction(function):
+    if is_coroutine(function):
         raise BadUse(f"@io on {function!r}: an `async def` does not block; await it")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if yields(function):
         raise BadUse(f"@io on {function!r}: a generator gives its values one by one; return a list")
 
     @functools.wraps(function)

@@ -7,7 +7,6 @@ in a host gets no line of its own: the processes of that call are listed instead
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Hashable
@@ -19,8 +18,6 @@ from weft._extension import native as _native
 __all__ = ["Row", "report", "tell"]
 
 LINES = 40  #: the most processes that a report lists
-
-_logger = logging.getLogger("weft")
 
 _Node = tuple[int, int]  # a space's incarnation, and a process there
 
@@ -255,7 +252,9 @@ def tell(spaces: list[Any]) -> None:
         _native._declare_deadlock(text, knot, [row.blocked() for row in shown])
     elif text not in _told:
         _told.add(text)
-        _logger.warning(
+        import logging
+
+        logging.getLogger("weft").warning(
             "standstill: nothing runs in any of these OS processes, and no timer or socket is due\n%s\n"
             "what may still wake them: a thread that is no process, if it has an end of %s",
             "\n".join(text.splitlines()[1:]),

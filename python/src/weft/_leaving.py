@@ -28,10 +28,10 @@ class Left(NamedTuple):
     line: int  #: the line of the operation
 
     def __str__(self) -> str:
-        return (
-            f"process {self.path} was left by {self.how}: channel {self.channel}, "
-            f"at {self.file}:{self.line}"
-        )
+        return f"process {self.path}{self.without_path()}"
+
+    def without_path(self) -> str:
+        return f" was left by {self.how}: channel {self.channel}, at {self.file}:{self.line}"
 
 
 def is_quiet(error: BaseException) -> bool:
@@ -81,26 +81,43 @@ def left_by(process: Any, error: BaseException) -> Left | None:
 
 class Naming:
     """Says which processes were left, and with `guards` which guards fell silent, each once for a
-    process.
+    process. Between begin() and end() it sees other OS processes too (rule 14.7).
 
     Args:
         say: called with a line of text.
     """
 
+    kind = "leaving"
+
     def __init__(self, say: Callable[[str], object], guards: bool = True) -> None:
         self._say = say
         self._guards = guards
         self._named: dict[int, set[tuple[str, int]]] = {}  # by process: kind of guard and channel
+        self._away: set[int] = set()  # processes that run in another OS process, which names them
+
+    def begin(self) -> None:
+        _observers.add(self.event)
+        _observers.begin_everywhere(self)
+
+    def end(self) -> None:
+        """No effect if it has not begun."""
+        _observers.remove(self.event)
+        _observers.end_everywhere(self)
 
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
         """An observer (weft._observers)."""
-        if what in ("left", "end"):
-            self._named.pop(_observers.key_of(process), None)
-            left = left_by(process, detail) if what == "left" else None
+        key = _observers.key_of(process)
+        if what == "away":
+            if isinstance(detail, int):  # not a host of a network, which tells nothing
+                self._away.add(key)
+        elif what in ("left", "end"):
+            self._named.pop(key, None)
+            left = left_by(process, detail) if what == "left" and key not in self._away else None
+            self._away.discard(key)
             if left is not None:
-                self._say(str(left))
+                self._tell(process, left.without_path())
         elif self._guards and operation == "select" and what in ("commit", "raise"):
             self._silent(process, target or ())
 
@@ -114,8 +131,25 @@ class Naming:
                 continue
             named.add((kind, id(channel)))
             file, line = place_in(process)
-            who = f"process {process.path}" if process is not None else "the program"
-            self._say(
-                f"{who}: guard {index} ({kind} {channel.name}) of its select fell silent: the channel has "
-                f"retired, at {file}:{line}"
+            self._tell(
+                process,
+                f": guard {index} ({kind} {channel.name}) of its select fell silent: the channel has "
+                f"retired, at {file}:{line}",
             )
+
+    def _tell(self, process: Any, what: str) -> None:
+        who = f"process {process.path}" if process is not None else "the program"
+        self._say(who + what)
+
+    # --- in other OS processes ------------------------------------------------------------------
+
+    def _for_others(self) -> bool:
+        return self._guards
+
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        for r in records:
+            who = f"process {r['p']} in OS process" if r["p"] else "OS process"
+            self._say(f"{who} {source[0]}{r['text']}")
+
+    def _gone(self, pid: int) -> None:
+        """What ended quietly there before, and was not yet told, is not told."""

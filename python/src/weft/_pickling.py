@@ -10,14 +10,11 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import importlib
-import inspect
 import io
 import pickle
 import sys
-import traceback
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from weft import _shared
@@ -202,6 +199,8 @@ def main_is_typed() -> bool:
     """Is the main module one that cannot be imported: an interactive interpreter, a notebook,
     `python -c`, the standard input?
     """
+    from pathlib import Path
+
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
     if getattr(sys, "frozen", False):  # its children are the same executable
@@ -294,6 +293,8 @@ def dump_call(
 
 def _arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
     """The arguments by the names of their parameters, if these are known."""
+    import inspect
+
     with contextlib.suppress(TypeError, ValueError):
         return inspect.signature(function).bind(*args, **keywords).arguments
     return {**{str(i): value for i, value in enumerate(args)}, **keywords}
@@ -356,6 +357,8 @@ class Failure:
     """An exception on its way from one OS process to another, without the ends of channels in it."""
 
     def __init__(self, error: BaseException) -> None:
+        import traceback
+
         self.text = "".join(
             traceback.format_exception(type(error), error, error.__traceback__)
         ).rstrip()

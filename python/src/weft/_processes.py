@@ -5,12 +5,12 @@ from __future__ import annotations
 import copyreg
 import functools
 import importlib
-import inspect
 import types
 from typing import Any
 
 from weft import _host, _hosts, _native_hosts, _pickling, _supervisor
 from weft._extension import native as _native
+from weft._functions import is_coroutine
 from weft._shared import process_of
 from weft.errors import BadUse
 
@@ -80,9 +80,7 @@ def moved(function: Any, where: Any, name: str) -> Any:
         return process_of(away_to(function, where), "threads")
     body = function._weft_body
     here = process_of(body, "greenlets" if backend == "greenlets" else "threads")
-    return (
-        here if backend == "greenlets" and not inspect.iscoroutinefunction(body) else here.on(where)
-    )
+    return here if backend == "greenlets" and not is_coroutine(body) else here.on(where)
 
 
 def _name_of(where: Any) -> str:

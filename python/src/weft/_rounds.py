@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from weft import _knots, _programs, _shared
+from weft import _deadlocks, _programs, _shared
 from weft._extension import native as _native
 
 __all__ = [
@@ -46,6 +46,9 @@ __all__ = [
     "join",
     "leave",
     "members",
+    "name_for_parent",
+    "name_here",
+    "named",
     "ours",
     "running",
 ]
@@ -54,8 +57,9 @@ __all__ = [
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
-STATE, WHERE, FOLLOW = b"=", b"w", b"f"  #: what is asked; behind the last a pickle
-PATIENCE = 1.0  #: seconds to wait for the answers to WHERE
+#: what is asked; behind the last a pickle
+STATE, WHERE, STUCK, FOLLOW = b"=", b"w", b"s", b"f"
+PATIENCE = 1.0  #: seconds to wait for the answers to WHERE and STUCK
 
 
 class Space(NamedTuple):
@@ -215,6 +219,38 @@ def call_of(process: Any) -> tuple[str, str] | None:
     return None
 
 
+Named = dict[str, Any]  #: a process, or what one did, for the parent: "p", "call", "within"
+
+
+def name_for_parent(path: str, call: tuple[str, str] | None) -> Named:
+    """A process by its path here and, if it is part of a call of the parent's, by that and its path
+    within.
+    """
+    return {"p": path} if call is None else {"p": path, "call": call[0], "within": call[1]}
+
+
+def name_here(member: Member, named: Named) -> None:
+    """What a host has named so is named by its path here: the caller's takes the place of the
+    call's.
+    """
+    call, within = named.pop("call", None), named.pop("within", "")
+    if (caller := member.away.get(call)) is not None:
+        named["p"] = caller.path + within
+        if (up := call_of(caller)) is not None:
+            named["call"], named["within"] = up[0], up[1] + within
+
+
+def named(waiters: _deadlocks.Waiters, number: int) -> Named:
+    """The same for one of these."""
+    firsts = {first.id: (call, first.path) for call, first in list(_running.values())}
+    path, at = waiters[number].path, number
+    while at in waiters:
+        if (found := firsts.get(at)) is not None:
+            return name_for_parent(path, (found[0], path[len(found[1]) :]))
+        at = waiters[at].parent
+    return name_for_parent(path, None)
+
+
 def members() -> list[Member]:
     """The hosts of this space."""
     with _lock:
@@ -280,6 +316,8 @@ def answer(by: socket.socket) -> None:
             if question[:1] == FOLLOW:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
                 said = pickle.dumps(follow(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
+            elif question[:1] == STUCK:
+                said = pickle.dumps(_stuck())
             elif question[:1] == WHERE:
                 said = pickle.dumps(_native._where() + where_elsewhere(PATIENCE / 2))
             else:
@@ -333,6 +371,34 @@ def ask(
     finally:
         _asking.release()
     return answers, asked
+
+
+def _stuck() -> tuple[list[Named], list[int]]:
+    """Who is stuck here and in our hosts, for the parent; and those that do not answer."""
+    rows, silent = _stuck_in_hosts(PATIENCE / 2)
+    here = [_deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(named)[0]]
+    return here + rows, silent
+
+
+def _stuck_in_hosts(patience: float) -> tuple[list[Named], list[int]]:
+    rows: list[Named] = []
+    answers, unheard = ask(members(), STUCK, None, patience)
+    silent = [member.pid for member in unheard]
+    for member, (found, no_answer) in answers:
+        for row in found:
+            for one in (row, *row["others"]):
+                name_here(member, one)
+        rows += found
+        silent += no_answer
+    return rows, silent
+
+
+def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
+    rows, silent = _stuck_in_hosts(PATIENCE)
+    return [_deadlocks.told(row) for row in rows], silent
+
+
+_deadlocks.stuck_elsewhere = _stuck_elsewhere
 
 
 def _elsewhere() -> list[str]:
@@ -439,6 +505,8 @@ def _look(ring: socket.socket) -> None:
             if _still(first):
                 second = _all_spaces()
                 if _still(second) and not _moved(first, second):
+                    from weft import _knots
+
                     _knots.tell(second)
                     break
             elif _answers and all(s.waits for s in first) and _look_beyond(ring):
@@ -524,6 +592,8 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
 
 def _declare(text: str, knot: list[str]) -> None:
     """In each run here that waits for others: Deadlock."""
+    from weft import _knots
+
     with contextlib.suppress(_Gone):
         shown = _knots.report(_all_spaces())[2]
         _native._declare_deadlock(text, knot, [row.blocked() for row in shown])

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import pickle
 import select
@@ -31,14 +30,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from weft import _rounds
+from weft import _records, _rounds
 from weft._extension import native as _native
 
-__all__ = ["Heard", "levels", "observed", "say_to"]
+__all__ = ["Heard", "observed", "say_to"]
 
 KEPT = 4096  #: the last bytes of the standard error that are kept
 LINES = 12  #: lines of these that are shown
-LONG = 30_000  #: characters to which a record or warning is cut if it is too long for a datagram
 PATIENCE = 1.0  #: seconds for a handler that runs on another thread
 
 
@@ -171,10 +169,7 @@ def _write(said: bytes) -> None:
 
 def _pass_on(kind: str, what: Any, text: str) -> None:
     if kind == "record":
-        record = logging.makeLogRecord(what)
-        logger = logging.getLogger(record.name)
-        if logger.isEnabledFor(record.levelno):
-            logger.handle(record)
+        _records.pass_on(what)
         return
     try:
         message, filename, lineno = pickle.loads(what)
@@ -261,37 +256,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def levels() -> dict[str, Any]:
-    """The levels of logging here, for a child, so that it does not send what nobody wants."""
-    named = {
-        name: logger.level
-        for name, logger in list(logging.root.manager.loggerDict.items())
-        if isinstance(logger, logging.Logger) and logger.level != logging.NOTSET
-    }
-    return {"root": logging.root.level, "disable": logging.root.manager.disable, "named": named}
-
-
 # --- in the child ---------------------------------------------------------------------------------------------------
-
-
-class _ToParent(logging.Handler):
-    """Sends each record to the parent's logger of that name."""
-
-    def __init__(self, by: socket.socket) -> None:
-        super().__init__()
-        self._by = by
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            said = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
-            if record.exc_info and not record.exc_text:
-                said["exc_text"] = logging.Formatter().formatException(record.exc_info)
-            if not _send(self._by, "record", said, ""):
-                said = {k: v[:LONG] if isinstance(v, str) else v for k, v in said.items()}
-                if not _send(self._by, "record", said, ""):
-                    raise ValueError(f"a record of {record.name} is too long for the parent")
-        except Exception:
-            self.handleError(record)
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
@@ -326,26 +291,11 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
         return b""
 
 
-def _without_handlers() -> None:
-    """Removes the handlers that a copy has from its original (a fork, or what is preloaded): they
-    are called there."""
-    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
-        if isinstance(logger, logging.Logger):
-            for handler in list(logger.handlers):
-                logger.removeHandler(handler)
-            logger.propagate = True
-
-
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """From now on logging and warnings go to the parent, by this socket."""
     global _up
     by = _up = socket.socket(fileno=descriptor)
-    _without_handlers()
-    logging.root.addHandler(_ToParent(by))
-    logging.root.setLevel(as_there["root"])
-    logging.disable(as_there["disable"])
-    for name, level in as_there["named"].items():
-        logging.getLogger(name).setLevel(level)
+    _records.begin(lambda said: _send(by, "record", said, ""), as_there)
     shown = warnings.showwarning
 
     def show(
@@ -358,10 +308,10 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
         if _send(by, "warning", _packed(message, filename, lineno), text):
             return
         try:
-            short = category(str(message)[:LONG])
+            short = category(str(message)[: _records.LONG])
         except Exception:  # its class takes other arguments: only the text is sent
             short = None
-        if not _send(by, "warning", _packed(short, filename, lineno), text[:LONG]):
-            _send(by, "warning", b"", text[:LONG])
+        if not _send(by, "warning", _packed(short, filename, lineno), text[: _records.LONG]):
+            _send(by, "warning", b"", text[: _records.LONG])
 
     warnings.showwarning = show

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from weft import _measure, _observers, _rounds, _said, _trace, _watchdog
+from weft import _deadlocks, _debug, _leaving, _observers, _rounds, _said, _trace, _watchdog
 from weft._extension import native as _native
 
 __all__ = ["came", "follow", "join", "settings", "tell"]
@@ -106,11 +106,8 @@ def came(member: _rounds.Member, piece: Any) -> None:
         _handed(one._gone, source[0])
         return
     for record in records:
-        call, within = record.pop("call", None), record.pop("within", "")
-        if (caller := member.away.get(call)) is not None:
-            record["p"] = caller.path + within
-            if (up := _rounds.call_of(caller)) is not None:
-                record["call"], record["within"] = up[0], up[1] + within
+        for named in (record, *record.get("others", ())):
+            _rounds.name_here(member, named)
     _handed(one._came, source, records)
 
 
@@ -248,10 +245,7 @@ class _There(abc.ABC):
 
 def _named(process: Any) -> dict[str, Any]:
     """The path of a process, as came() takes it."""
-    named = {"p": process.path}
-    if (at := _rounds.call_of(process)) is not None:
-        named["call"], named["within"] = at
-    return named
+    return _rounds.name_for_parent(process.path, _rounds.call_of(process))
 
 
 class _Trace(_There, _trace.Recorder):
@@ -281,6 +275,8 @@ class _Measure(_There):
     kind = "measure"
 
     def begin(self) -> None:
+        from weft import _measure
+
         self._measured = _measure.Measurement()
         self._sent: dict[str, Any] = {}
         self._measured._begin()
@@ -316,8 +312,77 @@ class _Watch(_There, _watchdog.Watchdog):
         self.send()
 
 
+class _Debug(_There, _debug.Debug):
+    kind = "debug"
+
+    def __init__(self, key: _observers.Key, setting: None) -> None:
+        _There.__init__(self, key, setting)
+        _debug.Debug.__init__(self, None)
+
+    def begin(self) -> None:
+        _debug._begun(self)
+
+    def end(self) -> None:
+        _observers.remove(self._event)
+        before = _debug._present
+        _native._watch_loans(*((None, None) if before is None else (before._lent, before._touched)))
+
+    def _sender(self, process: Any) -> Any:
+        return {"p": super()._sender(None)} if process is None else _named(process)
+
+    def _is_unwatched(self, kind: str) -> None:
+        if kind not in self.unwatched:
+            self.unwatched.add(kind)
+            self.note({"p": "", "unwatched": kind})
+
+    def _say(self, changed: _debug.Changed) -> None:
+        fields = changed._asdict()
+        self.note({**fields.pop("sender"), **fields})
+
+
+class _Leaving(_There, _leaving.Naming):
+    kind = "leaving"
+
+    def __init__(self, key: _observers.Key, setting: bool) -> None:
+        _There.__init__(self, key, setting)
+        _leaving.Naming.__init__(self, lambda text: None, setting)
+
+    def begin(self) -> None:
+        _observers.add(self.event)
+
+    def end(self) -> None:
+        _observers.remove(self.event)
+
+    def _tell(self, process: Any, what: str) -> None:
+        self.note({"text": what, **({"p": ""} if process is None else _named(process))})
+
+
+class _Partial(_There, _deadlocks._IdleCheck):
+    kind = "partial"
+    _named = staticmethod(_rounds.named)
+
+    def __init__(self, key: _observers.Key, setting: _deadlocks.Action) -> None:
+        _There.__init__(self, key, setting)
+        _deadlocks._IdleCheck.__init__(self, setting)
+
+    def begin(self) -> None:
+        _deadlocks._IdleCheck.begin(self)
+
+    def end(self) -> None:
+        _deadlocks._IdleCheck.end(self)
+
+    def _found(self, rows: list[_deadlocks.Stuck], ids: frozenset[int]) -> None:
+        records = [_deadlocks.to_tell(row, os.getpid()) for row in rows]
+        if self._setting == "warn":
+            for record in records:
+                self.note(record)
+            self.send()
+        else:  # in the network there, from which it comes to who called it
+            super()._found([_deadlocks.told(r)._replace(pid=None) for r in records], ids)
+
+
 KINDS: dict[str, Callable[[Any, Any], _There]] = {
-    one.kind: one for one in (_Trace, _Measure, _Watch)
+    one.kind: one for one in (_Trace, _Measure, _Watch, _Debug, _Leaving, _Partial)
 }
 
 

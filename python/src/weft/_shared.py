@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import inspect
 import os
 from typing import Any, NamedTuple
 
 from weft import _arrays, _debug, _strangers
 from weft._deadlocks import Action, watching_deadlocks
 from weft._extension import native as _native
+from weft._functions import is_coroutine, yields
 from weft._trace import tracing
 from weft._watchdog import watchdog as watch_schedulers
 from weft.errors import BadUse, Cancelled
@@ -84,10 +84,10 @@ def process_of(function: Any, plain: str) -> Any:
         raise BadUse(f"@process twice on {function!r}: once is enough")
     if isinstance(function, type) or not callable(function):
         raise BadUse(f"@process on {function!r}: decorate a function")
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+    if yields(function):
         raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
     name = getattr(function, "__name__", type(function).__name__)
-    backend = "coroutines" if inspect.iscoroutinefunction(function) else plain
+    backend = "coroutines" if is_coroutine(function) else plain
     made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
     made._weft_plain = plain  # to make it again in another OS process

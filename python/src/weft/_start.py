@@ -30,9 +30,7 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-__all__ = ["WAYS", "Child", "Handed", "begin", "freeze_support", "refuse_fork"]
-
-WAYS = ("spawn", "forkserver", "fork")
+__all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
 _ALONE = "--multiprocessing-fork"  # tells a frozen program that it is a child
 
@@ -173,6 +171,9 @@ def _other_numbers() -> None:
 
 # --- by a server ----------------------------------------------------------------------------------------------------
 
+# What each OS process would import at once, and what most import later.
+_PRELOADED = ("weft._child", "weft._start", "weft._measure", "inspect", "logging", "traceback")
+
 _servers: dict[Any, Any] = {}
 _serving = threading.Lock()
 
@@ -186,7 +187,7 @@ def _served(
         server = _servers.get(key)
         if server is None:
             server = _servers[key] = forkserver.ForkServer()
-            server.set_forkserver_preload(["weft._child", *preload])
+            server.set_forkserver_preload([*_PRELOADED, *preload])
         was = {k: os.environ.get(k) for k in different}
         os.environ.update(different)  # what is preloaded asks for the number of its threads there
         try:
@@ -347,7 +348,7 @@ def begin(
     """Starts a child.
 
     Args:
-        way: one of WAYS.
+        way: one of _host.WAYS.
         errors: its standard error.
         shared: whether the link is in shared memory; a fork is told later, by `asked`.
         environment: what differs from this program's.

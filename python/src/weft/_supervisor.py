@@ -13,7 +13,6 @@ Invariants
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +21,6 @@ from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Supervisor"]
-
-_logger = logging.getLogger("weft")
 
 LONGEST = 10.0  #: seconds between two attempts, at most
 
@@ -105,7 +102,9 @@ class Supervisor:
                 if attempt.last:
                     raise
                 deaths += 1
-                _logger.warning(
+                import logging
+
+                logging.getLogger("weft").warning(
                     "%s; it is started again (%d%s)",
                     str(error).partition("\n")[0].rstrip(":"),
                     deaths,

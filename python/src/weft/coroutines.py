@@ -128,14 +128,22 @@ __all__ = [
     "yield_",
 ]
 
-_LATER = {"deadlocks", "debug", "measure", "measuring", "tracing", "watchdog", "watching_deadlocks"}
+_LATER = {
+    "deadlocks": "weft.observe",
+    "debug": "weft.observe",
+    "measure": "weft.observe",
+    "measuring": "weft.observe",
+    "tracing": "weft.observe",
+    "watchdog": "weft.observe",
+    "watching_deadlocks": "weft.observe",
+}
 
 
 def __getattr__(name: str) -> _Any:
-    """What observes a network is imported when it is asked for."""
+    """What few programs need is imported when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(_import_module("weft.observe"), name)
+    value = globals()[name] = getattr(_import_module(_LATER[name]), name)
     return value
 
 

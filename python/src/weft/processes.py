@@ -13,7 +13,6 @@ from typing import Any as _Any
 from weft._blocking import Parallel as Parallel
 from weft._blocking import Sequence as Sequence
 from weft._blocking import Spawn as Spawn
-from weft._executor import Executor as Executor
 from weft._hosts import Hosts as Hosts
 from weft._in_place import empty as empty
 from weft._io import io as io
@@ -51,7 +50,6 @@ from weft._shared import retire as retire
 from weft._shared import run as run
 from weft._shared import run_async as run_async
 from weft._shared import statistics as statistics
-from weft._start import freeze_support as freeze_support
 from weft._supervisor import Supervisor as Supervisor
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
@@ -67,6 +65,8 @@ from weft.errors import WeftError as WeftError
 from weft.errors import WeftWarning as WeftWarning
 
 if _TYPE_CHECKING:
+    from weft._executor import Executor as Executor
+    from weft._start import freeze_support as freeze_support
     from weft.observe import deadlocks as deadlocks
     from weft.observe import debug as debug
     from weft.observe import measure as measure
@@ -140,14 +140,24 @@ __all__ = [
     "yield_",
 ]
 
-_LATER = {"deadlocks", "debug", "measure", "measuring", "tracing", "watchdog", "watching_deadlocks"}
+_LATER = {
+    "Executor": "weft._executor",
+    "deadlocks": "weft.observe",
+    "debug": "weft.observe",
+    "freeze_support": "weft._start",
+    "measure": "weft.observe",
+    "measuring": "weft.observe",
+    "tracing": "weft.observe",
+    "watchdog": "weft.observe",
+    "watching_deadlocks": "weft.observe",
+}
 
 
 def __getattr__(name: str) -> _Any:
-    """What observes a network is imported when it is asked for."""
+    """What few programs need is imported when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(_import_module("weft.observe"), name)
+    value = globals()[name] = getattr(_import_module(_LATER[name]), name)
     return value
 
 

@@ -1,0 +1,82 @@
+"""Processes that test_processes_told.py starts in other OS processes: what is told of them there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft.coroutines as co
+from weft import observe
+from weft.processes import Channel, Hosts, Parallel, process
+
+
+class Enough(Exception):
+    """The processes beside this one are to end."""
+
+
+@co.process
+async def first(inp: Any, out: Any) -> None:
+    await out.write(await inp.read())
+
+
+@co.process
+async def second(inp: Any, out: Any) -> None:
+    await out.write(await inp.read())
+
+
+@process
+def until_told(asked: Any) -> None:
+    asked.read()
+    raise Enough
+
+
+def a_knot(asked: Any) -> None:
+    """Two processes that wait for each other, beside one that waits for word from elsewhere."""
+    c, d = Channel("c"), Channel("d")
+    Parallel(
+        first(c.reader(), d.writer()),
+        second(d.reader(), c.writer()),
+        until_told.on("threads")(asked),
+    )
+
+
+@process
+def knotted(asked: Any) -> None:
+    a_knot(asked)
+
+
+@process
+def knotted_further(asked: Any) -> None:
+    with Hosts(1) as hosts:
+        Parallel(knotted.on(hosts)(asked))
+
+
+@process
+def knotted_and_watched(asked: Any) -> None:
+    """The host watches too."""
+    with observe.watching_deadlocks("raise"):
+        a_knot(asked)
+
+
+@process
+def changes_what_it_sent() -> None:
+    c = Channel("c", capacity=2)
+    out, inp = c.writer(), c.reader()
+    value = [0]
+    out.write(value)  # the line of the write
+    value.append(1)
+    out.write(None)
+    inp.read()
+    inp.read()
+
+
+@process
+def sends_what_cannot_be_watched() -> None:
+    c = Channel("c", capacity=1)
+    out, inp = c.writer(), c.reader()
+    out.write(n for n in ())
+    inp.read()
+
+
+@process
+def reads_once(inp: Any) -> None:
+    inp.read()  # the line of the read
