@@ -73,6 +73,27 @@ SPANS_MUTANTS = [
     (79, ("TOPO=1", "FAULT=4")),
     (80, ("TOPO=1", "ALL", "ROUNDS=2")),
 ]
+# Who only looks, timers and guards that are off. The two that cross: both wait, one or both have a
+# timer, one or both only look; the second may stop.
+LOOKS = [
+    *(("CASE=1", f"KIND0={k}") for k in range(3)),
+    ("CASE=1", "LEAVES"),
+    *(("CASE=2", f"KIND0={a}", f"KIND1={b}") for a in range(3) for b in range(3) if a or b),
+    ("CASE=2", "KIND0=1", "STOP"),
+    *((f"CASE={c}", f"KIND0={k}") for c in (3, 4) for k in range(3)),
+    *(("CASE=3", f"KIND0={k}", "CUT") for k in (0, 2)),
+]
+LOOKS_MUTANTS = [
+    (134, ("CASE=1",)),
+    (135, ("CASE=1", "KIND0=1")),
+    (136, ("CASE=2", "KIND0=1", "STOP")),
+    (137, ("CASE=1", "KIND0=2")),
+    (138, ("CASE=2", "KIND0=2", "KIND1=2")),
+    (139, ("CASE=2", "KIND0=1", "STOP")),
+    *((m, ("CASE=3",)) for m in (140, 141, 142, 143)),
+    (144, ("CASE=3", "CUT")),
+    (145, ("CASE=3", "KIND0=2")),
+]
 ROUNDS_MUTANTS = [
     (122, ("ROUNDS=1",)),
     (123, ("WAKES=2",)),
@@ -124,6 +145,8 @@ CASES = [
     *(Case("wire_slots.pml", (f"MUT={m}",), m) for m in (91, 92, 93, 95, 96)),
     *(Case("wire_spans.pml", macros, 0) for macros in SPANS),
     *(Case("wire_spans.pml", (*macros, f"MUT={m}"), m) for m, macros in SPANS_MUTANTS),
+    *(Case("wire_looks.pml", macros, 0) for macros in LOOKS),
+    *(Case("wire_looks.pml", (*macros, f"MUT={m}"), m) for m, macros in LOOKS_MUTANTS),
 ]
 
 

@@ -241,6 +241,29 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/spanned.ipp",
+        "    if (looks_ && s->looks_) continue;",
+        "    if (looks_ && s->looks_ && WEFT_MUTANT != 138) continue;",
+    ),
+    (
+        "wire/impl/spanned.ipp",
+        "    if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);\n",
+        "    if (WEFT_MUTANT != 140 && at_[i].off && (!at_[i].port || is_end(at_[i].port->ended())))\n"
+        "      happened(i, Status::retired);\n",
+    ),
+    (
+        "wire/impl/spanned.ipp",
+        "  if (w.out || w.silent || at_[guard].off) return;\n",
+        "  if (w.out || w.silent || (at_[guard].off && !(WEFT_MUTANT == 141 && at_[guard].port))) return;\n",
+    ),
+    (
+        "wire/impl/spanned.ipp",
+        "    if (watches_[i]->silent || at_[i].off) continue;\n",
+        "    const bool tries_off = WEFT_MUTANT == 142 && at_[i].off && !at_[i].port->writes();\n"
+        "    if (tries_off) at_[i].room = at_[i].port->room();\n"
+        "    if (watches_[i]->silent || (at_[i].off && !tries_off)) continue;\n",
+    ),
+    (
+        "wire/impl/spanned.ipp",
         "  attempt_.reset();\n"
         "  for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);\n"
         "  if (place_) place_->not_ready();\n",
@@ -426,6 +449,47 @@ EDITS: list[tuple[str, str, str]] = [
         "wire/impl/home.ipp",
         "  for (auto& [end, g] : ends) close(g, true);\n",
         "  for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "    if (count == p.size) p.ready = false;\n",
+        "    if (count == p.size || WEFT_MUTANT == 134) p.ready = false;\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "  if (asked_ >= seats_.size()) return withdraw();\n",
+        "  if (asked_ >= seats_.size() || WEFT_MUTANT == 135) return withdraw();\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "    if (trying_ == &p && !making_) p.stop_trying();\n",
+        "    if (trying_ == &p && !making_ && WEFT_MUTANT != 136) p.stop_trying();\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "  while (asked_ < n) {\n",
+        "  while (asked_ < n && !(WEFT_MUTANT == 137 && looks_ && asked_ > 0)) {\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "    if (!making_) trying_->stop_trying();\n",
+        "    if (!making_ && WEFT_MUTANT != 139) trying_->stop_trying();\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "    if (guards_[i].off && guards_[i].writes == writes && !seats_[i].silent) return true;\n",
+        "    if (WEFT_MUTANT != 143 && guards_[i].off && guards_[i].writes == writes && !seats_[i].silent) return true;\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "  if (p.off) {\n",
+        "  if (p.off && WEFT_MUTANT != 144) {\n",
+    ),
+    (
+        "wire/impl/span.ipp",
+        "    if (all_silent && (count == 1 || s.part->off)) continue;\n",
+        "    if (WEFT_MUTANT == 145 && s.part->off) continue;\n"
+        "    if (all_silent && (count == 1 || s.part->off)) continue;\n",
     ),
     (
         "wire/impl/span.ipp",

@@ -48,6 +48,20 @@ SCENARIO("rendezvous 2x2: every value arrives once (rule 1.1)", 2) {
   b.check();
 }
 
+SCENARIO("a watch is told of a writer, whoever of the two was first (wire 5.2)", 2) {
+  Balance b;
+  Chan c;
+  Process w, r;
+  spawn("writes", [&] { REQUIRE_THAT(w.write(c, 7) == Status::ok); });
+  spawn("watches", [&] {
+    REQUIRE_THAT(r.watch<Side::in>(c) == Status::ok);
+    REQUIRE_THAT(r.read(c).value == 7);
+  });
+  run();
+  REQUIRE_THAT(empty(c) && c.transfers() == 1);
+  b.check();
+}
+
 SCENARIO("values of one writer keep their order (rule 1.2)", 2) {
   Balance b;
   Chan c;

@@ -29,7 +29,13 @@ import mutated as numbered_ones  # noqa: E402
 import progress  # noqa: E402
 from mutated import pattern  # noqa: E402
 
-SOURCES = ("explore.cpp", "explore_hosted.cpp", "explore_wire.cpp", "explore_wire_spans.cpp")
+SOURCES = (
+    "explore.cpp",
+    "explore_hosted.cpp",
+    "explore_wire.cpp",
+    "explore_wire_looks.cpp",
+    "explore_wire_spans.cpp",
+)
 
 NUMBERED = {
     1: "a locked peer is skipped",
@@ -62,11 +68,30 @@ NUMBERED = {
     36: "wire: a retirement drops a write that waits",
     39: "wire: ends whose session ended are retired, not dead",
     40: "wire: of two sleepers who are let to meet the writer is woken first",
+    66: "wire: no earlier key goes with an end",
+    67: "wire: an adopter that was found by an earlier key does not tell the sender",
+    71: "wire: a choice that spans is never held",
     72: "wire: a choice that spans is held whatever the order",
+    73: "wire: who chooses elsewhere frees no choice that is held for it",
+    74: "wire: a home does not watch again for a choice after it was tried",
+    75: "wire: a watch does not look whether somebody is there",
+    76: "wire: a READY that comes while another home is tried is dropped",
     77: "wire: the withdrawal of a choice does not wait for the home that is trying",
     78: "wire: of a home lost while trying it is said that nothing happened",
     79: "wire: the first channel that retires ends a choice that spans",
     80: "wire: homes are not asked in order",
+    134: "wire: a TRY of some guards of a home answers a READY of the others",
+    135: "wire: a timer ends a choice, whichever home has not been asked",
+    136: "wire: what is asked after a timer has come is not asked back",
+    137: "wire: who only looks asks the first home alone",
+    138: "wire: two who only look wait for each other",
+    139: "wire: a timer does not ask back what is being asked",
+    140: "wire: a home does not look at a guard that is off",
+    141: "wire: a home watches a guard that is off",
+    142: "wire: a home tries an input that is off",
+    143: "wire: an output that is off holds no choice open",
+    144: "wire: the loss of a home with nothing but guards that are off is the choice's",
+    145: "wire: a home with nothing but guards that are off is not asked",
 }
 
 

@@ -140,6 +140,15 @@ class Process {
     return await([&] { return l.withdraw(parker); });
   }
 
+  // Waits, without taking part, until somebody could be met at its side of c
+  // (core::ChannelEngine::watch()).
+  template <Side S, class C>
+  Status watch(C& c) noexcept {
+    Node& n = prepare(nullptr, 0);
+    if (const Status s = c.template watch<S>(n); s != Status::pending) return s;
+    return await([&] { return c.template withdraw<S>(n); });
+  }
+
   // --- a select: add guards, then go ---
   template <class C>
   void in(C& c) noexcept {
