@@ -22,6 +22,8 @@ AGREED = {
         ("spanning", "rendezvous", "ns", "p50", 2.5),
     ],
     "net-1mb": [("array, TLS", "raw TCP", "ns", "p50", 1.5)],
+    "net-farm": [("by the network", "locally", "ns", "p50", 1.05)],
+    "net-start": [("join and start", "Ray's actor", "ns", "p50", 0.2)],
     "wire-int": [
         ("wire, one CPU", "pipe, one CPU", "ns", "p50", 1.3),
         ("wire, two CPUs", "pipe, two CPUs", "ns", "p50", 0.05),

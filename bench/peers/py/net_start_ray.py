@@ -1,0 +1,30 @@
+"""An actor of Ray is started, in a session that is warm: ns until it has answered."""
+
+import ray
+from sampler import Sampler, fail, numbers
+
+
+@ray.remote
+class Answers:
+    def answer(self, n):
+        return n + 1
+
+
+def main(samples):
+    sampler = Sampler()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    for k in range(samples + 1):  # the first warms up
+        sampler.begin()
+        actor = Answers.remote()
+        came = ray.get(actor.answer.remote(k))
+        if k:
+            sampler.end(1)
+        ray.kill(actor)
+        if came != k + 1:
+            fail("net_start_ray: a wrong answer came")
+    ray.shutdown()
+    sampler.print()
+
+
+if __name__ == "__main__":
+    main(*numbers("SAMPLES"))

@@ -1,0 +1,32 @@
+"""A program joins a network and has a worker started by an agent that is warm: ns until the worker
+has answered. It leaves the network again outside of that time."""
+
+from net_there import agents
+from sampler import Sampler, fail, numbers
+
+from weft import net
+from weft.processes import process, run
+
+
+@process
+def answers(n):
+    return n + 1
+
+
+def main(samples):
+    sampler = Sampler()
+    with agents(["host"], "net_start:answers") as (url, keys):
+        for k in range(samples + 1):  # the first warms up
+            sampler.begin()
+            joined = net.join(url, keys=keys)
+            came = run(answers.on(joined.host("host"))(k))
+            if k:
+                sampler.end(1)
+            joined.close()
+            if came != k + 1:
+                fail("net_start: a wrong answer came")
+    sampler.print()
+
+
+if __name__ == "__main__":
+    main(*numbers("SAMPLES"))
