@@ -57,6 +57,14 @@ def serves(name: str, n: int, done: Any) -> None:
     done()
 
 
+@sshprocess(ssh_host="node1", pycsp_port=0)
+def serves_and_ends(name: str, n: int, buffer: int) -> None:
+    out = Channel(name, buffer=buffer).writer()
+    for i in range(n):
+        out(i)
+    retire(out)
+
+
 @process
 def gives(out: Any, n: int) -> None:
     for i in range(n):

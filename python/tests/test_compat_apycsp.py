@@ -273,6 +273,37 @@ def test_buffered_channels_and_what_waits() -> None:
     assert on_weft(main) == ([(2, "ww", True)], 40, list(range(40)), 0)
 
 
+@pytest.mark.parametrize("delta", [SeqDelta2, Delta2])
+def test_a_consumer_that_poisons_its_own_end_alone(run: Any, delta: Any) -> None:  # rule 10.1
+    """The delta ends by it, and the others would wait for ever: aPyCSP's network hangs there."""
+
+    async def network(all_of_them: bool) -> Any:
+        a, b, c, d = (Channel(name) for name in "abcd")
+
+        @process
+        async def consumer(cin: Any) -> Any:
+            got = [await cin() for _ in range(3)]
+            await poison_chans(*((a, b, c, d) if all_of_them else (cin,)))
+            return got
+
+        return await Parallel(
+            Prefix(c.read, a.write, prefixItem=0),
+            delta(a.read, b.write, d.write),
+            Successor(b.read, c.write),
+            consumer(d.read),
+        )
+
+    async def all_end() -> Any:
+        return await network(True)
+
+    async def some_wait() -> Any:
+        return await network(False)
+
+    assert run(all_end)[3] == [0, 1, 2]
+    with pytest.raises(Deadlock):
+        run(some_wait)
+
+
 def test_plug_and_play(run: Any) -> None:
     async def main() -> Any:
         a, b, c, d, e = (Channel(name) for name in "abcde")

@@ -24,6 +24,7 @@ THERE = Path(there.__file__)
 @pytest.fixture(params=implementations())
 def p(request: pytest.FixtureRequest) -> Iterator[Any]:
     module = load(request.param)
+    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 280)  # others may begin late
     yield module
     module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 2)
     module.shutdown()
@@ -227,7 +228,9 @@ def test_a_folder_that_others_may_enter_is_refused(
 @pytest.fixture
 def threads() -> Iterator[Any]:
     module = load("parallel")
+    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 280)
     yield module
+    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 2)
     module.shutdown()
 
 

@@ -32,7 +32,9 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may take long to begin
     yield tmp_path / "log"
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
     p.shutdown()
 
 
@@ -127,6 +129,24 @@ def test_its_channels_are_found() -> None:
     assert p.Parallel(serves, reads(-done)) == [None, list(range(5))]
 
 
+@pytest.mark.parametrize("buffer", [0, 3])
+def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
+    """What its channel holds is read, and who reads on learns how it had ended."""
+    port = _free_port()
+
+    @p.process
+    def reads() -> list[int]:
+        end = +p.Channel("A", connect=("node1", port))
+        got = there.takes.__wrapped__(end)
+        with pytest.raises(p.ChannelRetireException):
+            end()  # its program has gone, or will
+        p.retire(end)
+        return got
+
+    serves = there.serves_and_ends("A", 5, buffer).update(pycsp_port=port)
+    assert p.Parallel(serves, reads()) == [None, list(range(5))]
+
+
 def _free_port() -> int:
     from weft.compat.pycsp import _remote
 
@@ -162,9 +182,6 @@ def test_a_channel_of_a_program_on_another_machine() -> None:
 
 def test_nobody_is_there() -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
-    try:
-        for host in ("refused", "node1", "-x"):
-            with pytest.raises(p.ChannelConnectException, match="no channel 'A' is found"):
-                p.Channel("A", connect=(host, _free_port()))
-    finally:
-        p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
+    for host in ("refused", "node1", "-x"):
+        with pytest.raises(p.ChannelConnectException, match="no channel 'A' is found"):
+            p.Channel("A", connect=(host, _free_port()))

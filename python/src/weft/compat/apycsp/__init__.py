@@ -54,7 +54,25 @@ __all__ = [
 # --- channels ---------------------------------------------------------------------------------------------------------
 
 
-class ChannelReadEnd(ChannelEnd, Guard):
+class Iterated:
+    """`async for` over what awaiting its call gives, until that is poisoned."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        __call__: Any
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self()
+        except PoisonException:
+            raise StopAsyncIteration from None
+
+
+class ChannelReadEnd(ChannelEnd, Guard, Iterated):
     """The read end: `await ch.read()`; `async for` until the channel is poisoned; as it is, an
     input guard.
 
@@ -73,15 +91,6 @@ class ChannelReadEnd(ChannelEnd, Guard):
         super().__init__(chan)
         self._native = chan._reader
         self.__call__ = chan._reader.read
-
-    def __aiter__(self) -> ChannelReadEnd:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self()
-        except PoisonException:
-            raise StopAsyncIteration from None
 
     async def poison(self) -> None:
         self._chan._poison()

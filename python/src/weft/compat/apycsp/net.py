@@ -25,7 +25,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.apycsp import Channel, PoisonException
+from weft.compat.apycsp import Channel, Iterated, PoisonException
 from weft.errors import BadUse
 
 __all__ = [
@@ -253,7 +253,7 @@ async def setup_client(
     return connection
 
 
-class _End:
+class _End(Iterated):
     """An end of a proxy: `await end(…)`."""
 
     def __init__(self, chan: RemoteChannel, ask: Callable[..., Any]) -> None:
@@ -267,15 +267,6 @@ class _End:
 
     async def poison(self) -> None:
         await self._chan.poison()
-
-    def __aiter__(self) -> _End:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self()
-        except PoisonException:
-            raise StopAsyncIteration from None
 
     def alt_pending_write(self, obj: Any) -> Any:
         """

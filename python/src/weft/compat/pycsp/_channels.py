@@ -155,8 +155,8 @@ class Channel:
         else:
             self._native.poison()
 
-    def _lost(self, error: PeerDied) -> Exception:
-        """What an operation raises whose other side died."""
+    def _lost(self, error: PeerDied, side: int) -> Exception:
+        """What an operation of that side raises whose other side died."""
         return error
 
     def _ended(self) -> Exception:
@@ -200,7 +200,7 @@ class ChannelEnd:
         try:
             return self._native()(*msg)
         except PeerDied as error:
-            raise self.channel._lost(error) from None
+            raise self.channel._lost(error, self._op) from None
         except (ChannelRetireException, BadUse) as error:
             self._failed(error)
 

@@ -3,7 +3,7 @@
     there: here(), or a process with pycsp_port ── its port is taken on loopback ──► Unix sockets of
            that number listen: one for programs of this machine, one for those that come by `ssh`
     here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──►
-           ends of the channel of that name
+           ends of the channel of that name ──its program ends: "last"──► how the channel had ended
 
 Nothing goes over the port itself: it makes an address that nobody else on this machine has. Values
 go by pickle, so only programs of one user meet: the sockets lie in a folder of the user's own, and
@@ -14,6 +14,9 @@ Invariants
 - A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and
   poisoned, there.
 - A far channel has a native end of a side as long as pycsp ends of that side are open here.
+- A program that ends says first how its channels had ended: who reads one of them later learns that
+  it has retired, and not that its program is lost. What the buffer of such a channel holds is read
+  before, for LAST seconds at most.
 """
 
 from __future__ import annotations
@@ -28,20 +31,24 @@ import time
 from pathlib import Path
 from typing import Any
 
+from weft import threads as _weft
 from weft._extension import native as _native
 from weft.compat.pycsp import _asking, _channels, configuration
 from weft.compat.pycsp._errors import (
     ChannelBindException,
     ChannelConnectException,
     ChannelLostException,
+    ChannelPoisonException,
+    ChannelRetireException,
 )
-from weft.errors import BadUse, ChannelEnd, PeerDied
+from weft.errors import BadUse, ChannelEnd, PeerDied, Poisoned, Retired
 
 __all__ = ["Address", "FarChannel", "bound", "here", "listen", "shut"]
 
 Address = tuple[str, int]
 
 HOSTS = ("localhost", "127.0.0.1", "")  # this machine
+LAST = 10.0  # seconds for others to read what buffers hold, once this program ends
 
 
 def _folder() -> Path:
@@ -98,9 +105,8 @@ class _Home:
 
     def __init__(self, address: Address, taken: socket.socket | None) -> None:
         self.address, self._taken = address, taken
-        self._links: list[Any] = []
+        self._peers: list[_Peer] = []
         self._doors = [self._door(far) for far in (False, True)]
-        self._threads: list[threading.Thread] = []  # one for each link
 
     def _door(self, far: bool) -> tuple[socket.socket, Path, threading.Thread]:
         path = meeting_point(self.address[1], far)
@@ -124,12 +130,7 @@ class _Home:
                 connection.close()
                 continue
             link = linked(connection, f"pycsp {self.address[1]}", far)
-            thread = threading.Thread(
-                target=_serve, args=(link,), name="pycsp: a peer", daemon=True
-            )
-            self._links.append(link)
-            self._threads.append(thread)
-            thread.start()
+            self._peers.append(_Peer(link))
 
     def close(self) -> None:
         for listener, path, thread in self._doors:
@@ -138,47 +139,102 @@ class _Home:
             thread.join()
             listener.close()
             path.unlink(missing_ok=True)
-        for link in self._links:
-            link.close("the program of the channel has ended")
-        for thread in self._threads:
-            thread.join()
+        until = time.monotonic() + LAST
+        for peer in self._peers:
+            peer.say_last(until)
+        for peer in self._peers:
+            peer.close()
         if self._taken is not None:
             self._taken.close()
 
 
-def _serve(link: Any) -> None:
-    """Does what one other program asks for."""
-    asked, answers = _asking.channels()
-    requests, told = asked.reader(), answers.writer()
-    found: list[_channels.Channel] = []
-    with contextlib.suppress(ChannelEnd, BadUse):
-        link.give(asked.writer(), "asked")
-        link.give(answers.reader(), "answers")
-        given = 0
-        while True:
-            ticket, what, number, side = requests.read()
-            answer: Any = None
-            if what == "find":
-                channel = _channels._by_name.get(number)
-                if channel is not None and type(channel) is _channels.Channel:
-                    answer = len(found), channel.buffer
-                    found.append(channel)
-            elif what in ("join", "join first"):
-                if found[number]._join(side):
-                    answer = f"end{given}"
-                    if what == "join first":
-                        native = found[number]._native
-                        end = native.reader() if side == _channels.READ else native.writer()
-                        link.give(end, answer)
-                        del end
-                        given += 1
-            elif what == "leave":
-                found[number]._leave(side)
-            elif what == "poison":
-                found[number]._poison(side)
-            else:  # "draining"
-                answer = found[number]._draining
-            told.write((ticket, answer))
+class _Peer:
+    """One other program, served by a thread of its own."""
+
+    def __init__(self, link: Any) -> None:
+        self._link = link
+        self._found: list[_channels.Channel] = []
+        self._reads: dict[int, int] = {}  # numbers of what was found -> reader ends over there
+        last: Any = _weft.Channel("last", capacity=1)
+        self._last, self._heard = last.writer(), last.reader()
+        self._serving = threading.Thread(target=self._serve, name="pycsp: a peer", daemon=True)
+        self._serving.start()
+
+    def _serve(self) -> None:
+        """Does what it asks for."""
+        asked, answers = _asking.channels()
+        requests, told = asked.reader(), answers.writer()
+        link, found = self._link, self._found
+        with contextlib.suppress(ChannelEnd, BadUse):
+            link.give(self._heard, "last")
+            link.give(asked.writer(), "asked")
+            link.give(answers.reader(), "answers")
+            given = 0
+            while True:
+                ticket, what, number, side = requests.read()
+                answer: Any = None
+                if what == "find":
+                    channel = _channels._by_name.get(number)
+                    if channel is not None and type(channel) is _channels.Channel:
+                        answer = len(found), channel.buffer
+                        found.append(channel)
+                elif what in ("join", "join first"):
+                    if found[number]._join(side):
+                        self._count(number, side, 1)
+                        answer = f"end{given}"
+                        if what == "join first":
+                            native = found[number]._native
+                            end = native.reader() if side == _channels.READ else native.writer()
+                            link.give(end, answer)
+                            del end
+                            given += 1
+                elif what == "leave":
+                    self._count(number, side, -1)
+                    found[number]._leave(side)
+                elif what == "poison":
+                    found[number]._poison(side)
+                else:  # "draining"
+                    answer = found[number]._draining
+                told.write((ticket, answer))
+
+    def _count(self, number: int, side: int, more: int) -> None:
+        if side == _channels.READ:
+            self._reads[number] = self._reads.get(number, 0) + more
+
+    def say_last(self, until: float) -> None:
+        """How the channels that it has found have ended; once it has read what they hold."""
+        for number, channel in enumerate(self._found):
+            while (
+                self._serving.is_alive()
+                and self._reads.get(number, 0) > 0
+                and (channel._over[_channels.WRITE] or channel._draining)
+                and channel._native.stats().buffered
+                and time.monotonic() < until
+            ):
+                time.sleep(0.005)  # the other program reads, and nothing here tells when
+        with contextlib.suppress(ChannelEnd, BadUse):
+            self._last.write([_how_ended(channel) for channel in self._found])
+
+    def close(self) -> None:
+        self._link.close("the program of the channel has ended")
+        self._serving.join()
+
+
+def _how_ended(channel: _channels.Channel) -> tuple[str, str]:
+    """For who reads, and for who writes: "retired", "poisoned", or "": it had not."""
+    read, write = ("retired" if channel._over[1 - side] else "" for side in (0, 1))
+    if not channel._over[_channels.READ]:
+        try:  # it may take a value that nobody will read any more
+            _weft.select(
+                _weft.Input(channel._ends[_channels.READ], ended="raise"),
+                _weft.skip(),
+                mode="priority",
+            )
+        except Poisoned:
+            return "poisoned", "poisoned"
+        except Retired:
+            read = "poisoned" if channel._draining else "retired"
+    return read, write
 
 
 _home: _Home | None = None
@@ -222,17 +278,23 @@ class _Line:
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
         self.joining = _asking.Turn()  # of the counts of its far channels; asks are made with it
-        asked, answers = link.take("asked"), link.take("answers")
-        if asked is None or answers is None:  # it had been killed, and its socket still took us in
+        last, asked, answers = (link.take(name) for name in ("last", "asked", "answers"))
+        if None in (last, asked, answers):  # it had been killed, and its socket still took us in
             raise PeerDied("it ended before it had said anything")
         self._asking = _asking.Asking(asked, answers)
-        self._watching = threading.Thread(target=self._watch, name="pycsp: a line", daemon=True)
+        self._ended: list[tuple[str, str]] = []  # how its channels had, by their numbers
+        self._watching = threading.Thread(
+            target=self._watch, args=(last,), name="pycsp: a line", daemon=True
+        )
         self._watching.start()
 
-    def _watch(self) -> None:
+    def _watch(self, last: Any) -> None:
         """A thread that is no process: as long as it waits no network is in a deadlock, for the
         other program may go on (rule 10.3)."""
-        self._link.wait()
+        with contextlib.suppress(ChannelEnd, BadUse):
+            self._ended = last.read()
+        with contextlib.suppress(BadUse):  # it was closed here
+            self._link.wait()
         with _connecting:
             if _lines.get(self.address) is self:
                 del _lines[self.address]
@@ -244,6 +306,15 @@ class _Line:
             raise ChannelLostException(
                 self.address, "the program of the channel has ended:"
             ) from None
+
+    def ended(self, number: int, side: int) -> str:
+        """How a channel had ended for that side when its program did; "": it had not, or its
+        program is there."""
+        with contextlib.suppress(ChannelLostException):
+            self.ask("draining", number)
+            return ""
+        self._watching.join()
+        return self._ended[number][side] if number < len(self._ended) else ""
 
     def take(self, name: str) -> Any:
         end = self._link.take(name)
@@ -346,7 +417,12 @@ class FarChannel(_channels.Channel):
 
     @property
     def _draining(self) -> bool:  # type: ignore[override]
-        return self.buffer > 0 and bool(self._line.ask("draining", self._number))
+        try:
+            return self.buffer > 0 and bool(self._line.ask("draining", self._number))
+        except ChannelLostException:
+            if how := self._line.ended(self._number, _channels.READ):
+                return how == "poisoned"
+            raise
 
     def _join(self, side: int) -> bool:
         with self._line.joining:
@@ -367,12 +443,20 @@ class FarChannel(_channels.Channel):
             if self._open[side] == 0:
                 with contextlib.suppress(BadUse):
                     self._ends[side].retire()
-            self._line.ask("leave", self._number, side)
+            try:
+                self._line.ask("leave", self._number, side)
+            except ChannelLostException:
+                if not self._line.ended(self._number, side):
+                    raise
 
     def _poison(self, side: int) -> None:
         self._line.ask("poison", self._number, side)
 
-    def _lost(self, error: PeerDied) -> Exception:
+    def _lost(self, error: PeerDied, side: int) -> Exception:
+        how = self._line.ended(self._number, side)
+        if how:
+            kind = ChannelPoisonException if how == "poisoned" else ChannelRetireException
+            return kind(f"channel {self.name!r}: it was {how} before its program ended")
         return ChannelLostException(self.address, "the program of the channel has ended:")
 
 
