@@ -1,4 +1,4 @@
-"""Reads targets.toml: what is measured and what it must reach.
+"""Reads targets.toml and the files in targets/: what is measured and what it must reach.
 
 Invariant: a bench that load() returned is consistent: names are unique, every target names
 candidates that exist, every argument can be filled in. A definition that is not gets a
@@ -113,7 +113,7 @@ def reach_at(reach: dict[str, float], milestone: str) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Targets:
-    """The whole file."""
+    """All that is defined."""
 
     milestone: str
     benches: dict[str, Bench]
@@ -121,20 +121,45 @@ class Targets:
 
 
 def load(path: Path) -> Targets:
-    """Read and check `path`. Raises DefinitionError."""
-    try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise DefinitionError(f"{path}: {error}") from error
+    """Read and check `path` and the files that it names. Raises DefinitionError."""
+    document = _read(path)
     if not isinstance(document.get("milestone"), str):
         raise DefinitionError(f'{path}: needs milestone = "…" at the top')
-    tables = document.get("bench", {})
+    tables = _benches(path, document)
     benches = {name: _bench(name, _alike(name, table, tables)) for name, table in tables.items()}
     if not benches:
         raise DefinitionError(f"{path}: defines no [bench.NAME]")
     headlines = tuple(_headline(benches, h) for h in document.get("headline", []))
     return Targets(document["milestone"], benches, headlines)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise DefinitionError(f"{path}: {error}") from error
+
+
+def _benches(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """The benches of `path` itself, then those of its `files`, which are in the folder of its
+    name."""
+    tables = dict(document.get("bench", {}))
+    folder = path.with_suffix("")
+    files = document.get("files", [])
+    for other in sorted({file.stem for file in folder.glob("*.toml")} - set(files)):
+        raise DefinitionError(f"{path}: files = {files} lacks {other!r}, which is in {folder}")
+    for name in files:
+        part = folder / f"{name}.toml"
+        found = _read(part)
+        for key in found.keys() - {"bench"}:
+            raise DefinitionError(
+                f"{part}: {key} stands in {path.name}; here are [bench.NAME] only"
+            )
+        for twice in sorted(tables.keys() & found.get("bench", {}).keys()):
+            raise DefinitionError(f"{part}: bench.{twice} is defined twice")
+        tables |= found.get("bench", {})
+    return tables
 
 
 def _headline(benches: dict[str, Bench], table: dict[str, Any]) -> Headline:

@@ -1,4 +1,4 @@
-"""targets.toml: ours asks for all that was agreed; a wrong one is refused clearly."""
+"""targets.toml and its files: ours ask for all that was agreed; wrong ones are refused clearly."""
 
 from __future__ import annotations
 
@@ -467,6 +467,39 @@ class Refused(Folder):
         path.write_text("milestone = ", encoding="utf-8")
         with self.assertRaisesRegex(targets.DefinitionError, "targets.toml"):
             targets.load(path)
+
+    def parts(self, **texts: str) -> None:
+        """Files in targets/, all named by targets.toml."""
+        self.define(f"files = {list(texts)}".replace("'", '"'))
+        (self.bench / "targets").mkdir()
+        for name, text in texts.items():
+            (self.bench / f"targets/{name}.toml").write_text(text, encoding="utf-8")
+
+    def test_the_files_in_their_order(self):
+        self.parts(z=bench_text("x", [candidate("a")]), a=bench_text("y", [candidate("a")]))
+        self.assertEqual(list(targets.load(self.bench / "targets.toml").benches), ["x", "y"])
+
+    def test_a_file_that_is_not_named_or_not_there(self):
+        self.parts(a=bench_text("x", [candidate("a")]))
+        path = self.bench / "targets.toml"
+        (self.bench / "targets/b.toml").write_text("", encoding="utf-8")
+        with self.assertRaisesRegex(targets.DefinitionError, "lacks 'b'"):
+            targets.load(path)
+        for name in "ab":
+            (self.bench / f"targets/{name}.toml").unlink()
+        with self.assertRaisesRegex(targets.DefinitionError, r"targets/a\.toml: .*No such file"):
+            targets.load(path)
+
+    def test_a_bench_in_two_files(self):
+        text = bench_text("x", [candidate("a")])
+        self.parts(a=text, b=text)
+        with self.assertRaisesRegex(targets.DefinitionError, r"b\.toml: bench\.x is defined twice"):
+            targets.load(self.bench / "targets.toml")
+
+    def test_what_is_for_all_stands_in_the_first_file(self):
+        self.parts(a='milestone = "first"\n' + bench_text("x", [candidate("a")]))
+        with self.assertRaisesRegex(targets.DefinitionError, r"a\.toml: milestone stands in"):
+            targets.load(self.bench / "targets.toml")
 
     def test_no_milestone(self):
         path = self.bench / "targets.toml"
