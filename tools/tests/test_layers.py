@@ -17,9 +17,10 @@ PACKAGE = ROOT / "python/src/weft"
 
 
 def layers(of: str) -> list[list[str]]:
-    """The lines of the block `layers=OF`, the lowest first; each line is a list of patterns."""
+    """The lines of the block `layers=OF`, the lowest first; each is a list of patterns. An indented
+    line goes on with the one above."""
     (block,) = re.findall(rf"```text layers={of}\n(.*?)```", TEXT, re.DOTALL)
-    return [line.split() for line in reversed(block.splitlines())]
+    return [line.split() for line in reversed(re.sub(r"\n +", " ", block).splitlines())]
 
 
 def like(name: str, pattern: str) -> bool:
@@ -38,7 +39,7 @@ def upwards(edges: Iterator[tuple[str, str]], of: list[list[str]]) -> list[str]:
     return sorted({f"{a} -> {b}" for a, b in edges if layer(a, of) < layer(b, of)})
 
 
-# --- C++ --------------------------------------------------------------------------------------------------
+# --- C++ ------------------------------------------------------------------------------------------
 
 
 def included(file: Path) -> Iterator[str]:
@@ -92,7 +93,7 @@ def test_no_header_includes_itself_by_a_way_round() -> None:
         walk(name, ())
 
 
-# --- Python -----------------------------------------------------------------------------------------------
+# --- Python ---------------------------------------------------------------------------------------
 
 
 def module_of(file: Path) -> str:
@@ -140,7 +141,7 @@ def test_modules_import_only_downwards() -> None:
     assert upwards(python_edges(), layers("python")) == []
 
 
-# --- rooms ------------------------------------------------------------------------------------------------
+# --- rooms ----------------------------------------------------------------------------------------
 
 
 def rooms() -> dict[str, set[str]]:
@@ -220,7 +221,7 @@ def test_a_room_knows_only_the_rooms_it_stands_on(room: str) -> None:
     assert wrong == []
 
 
-# --- the checks themselves ----------------------------------------------------------------------------------
+# --- the checks themselves ------------------------------------------------------------------------
 
 
 def test_what_goes_upwards_is_found() -> None:
