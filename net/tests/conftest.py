@@ -28,22 +28,36 @@ SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
 
 
-# WEFT_NET_CPP: another build of them, by another compiler or with a sanitizer.
-CPP = ROOT / os.environ.get("WEFT_NET_CPP", ".build/net/cpp")
+# The builds of the programs in C++: as users have them, and with sanitizers. WEFT_NET_CPP: which.
+BUILDS = os.environ.get("WEFT_NET_CPP", "cpp asan tsan").split()
+FOUND = 99  # how a program ends in which a sanitizer has found something
+SANITIZED = {
+    **os.environ,
+    "ASAN_OPTIONS": f"exitcode={FOUND}",
+    "LSAN_OPTIONS": f"exitcode={FOUND}",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": f"halt_on_error=1:exitcode={FOUND}",
+}
+
+
+def built(build: str, name: str) -> Path:
+    return ROOT / ".build/net" / build / name
 
 
 class Program:
-    """One of programs.py, or of programs.cpp, under way."""
+    """One of programs.py, or of a build of programs.cpp, under way."""
 
     def __init__(
-        self, name: str, *args: object, before: Sequence[str] = (), cpp: bool = False
+        self, name: str, *args: object, before: Sequence[str] = (), cpp: str | None = None
     ) -> None:
         program = (
-            [str(CPP / "net_programs")] if cpp else [sys.executable, str(HERE / "programs.py")]
+            [sys.executable, str(HERE / "programs.py")]
+            if cpp is None
+            else [str(built(cpp, "net_programs"))]
         )
         command = [*before, *program, name, *map(str, args)]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+            command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True, env=SANITIZED
         )
 
     def heard(self) -> Any:
@@ -67,7 +81,7 @@ class Program:
 
     def clear(self) -> None:
         self.process.kill()
-        self.process.wait()
+        assert self.process.wait() != FOUND, "a sanitizer has found something: see stderr"
         for pipe in (self.process.stdout, self.process.stdin):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):
@@ -78,13 +92,30 @@ class Program:
 def program() -> Iterator[Callable[..., Program]]:
     started: list[Program] = []
 
-    def start(name: str, *args: object, before: Sequence[str] = (), cpp: bool = False) -> Program:
+    def start(
+        name: str, *args: object, before: Sequence[str] = (), cpp: str | None = None
+    ) -> Program:
         started.append(Program(name, *args, before=before, cpp=cpp))
         return started[-1]
 
     yield start
     for one in started:
         one.clear()
+
+
+@pytest.fixture(params=BUILDS)
+def build(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def cpp(program: Callable[..., Program], build: str) -> Callable[..., Program]:
+    """Starts a program in C++, of each build. `relay`: how it joins."""
+
+    def start(name: str, *args: object, relay: str = "automatic") -> Program:
+        return program(f"{name}@{relay}", *args, cpp=build)
+
+    return start
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-// The C++ programs of the tests: net_programs NAME SERVER KEYS ARGS…; each says what it has to by
-// lines of JSON, as programs.py.
+// The C++ programs of the tests: net_programs NAME[@RELAY] SERVER KEYS ARGS…, RELAY automatic, only
+// or never; each says what it has to by lines of JSON, as programs.py.
 #include <weft/net.hpp>
 
+#include <complex>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -104,6 +105,68 @@ void echoes(weft::net::Network& network, const Args& a) {
   }
 }
 
+// Sends back arrays of one dtype, and tells what else comes, until there is no more.
+template <class T>
+void echoes_arrays_of(weft::net::Network& network, const std::string& name) {
+  using Array = weft::Typed<weft::net::Array<T>>;
+  auto values = network.at(name + "/values").reader<Array>();
+  auto back = network.at(name + "/back").writer<Array>();
+  try {
+    for (;;) {
+      const auto v = values();
+      try {
+        back(*v);
+      } catch (const weft::BadUse& e) {
+        say(e.what());
+      }
+    }
+  } catch (const weft::Retired&) {
+    back.retire();
+  }
+}
+template <class... T>
+void echoes_arrays_of_each(weft::net::Network& network, const std::string& name) {
+  (echoes_arrays_of<T>(network, name + "/" + weft::net::detail::dtype<T>().substr(1)), ...);
+}
+void echoes_arrays(weft::net::Network& network, const Args& a) {
+  echoes_arrays_of_each<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
+                        std::uint32_t, std::int64_t, std::uint64_t, float, double,
+                        std::complex<float>, std::complex<double>>(network, a[0]);
+  say("done");
+}
+
+// What comes as a list of numbers, and then as one; and an array, and one whose shape is not its
+// own, which it makes.
+void numbers(weft::net::Network& network, const Args& a) {
+  auto list = network.at(a[0] + "/list").reader<weft::Typed<std::vector<double>>>();
+  auto one = network.at(a[0] + "/one").reader<weft::Typed<double>>();
+  auto made = network.at(a[0] + "/made").writer<weft::Typed<weft::net::Array<float>>>();
+  const auto told = [](const auto& v) {
+    try {
+      say(*v);
+    } catch (const weft::BadUse& e) {
+      say(e.what());
+    }
+  };
+  try {
+    for (;;) told(list());
+  } catch (const weft::Retired&) {
+  }
+  try {
+    for (;;) told(one());
+  } catch (const weft::Retired&) {
+  }
+  made(weft::net::Array<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  made(weft::net::Array<float>(std::vector<float>{0.5}));
+  made(weft::net::Array<float>());
+  made(weft::net::Array<float>({}, {7}));
+  try {
+    made(weft::net::Array<float>({2, 3}, {1, 2}));
+  } catch (const weft::BadUse& e) {
+    say(e.what());
+  }
+}
+
 // Reads integers; what is none it says, and goes on.
 void reads_integers(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<std::int8_t>>();
@@ -195,6 +258,8 @@ const std::map<std::string, std::function<void(weft::net::Network&, const Args&)
     {"reads_all", reads_all},
     {"writes_for_ever", writes_for_ever},
     {"echoes", echoes},
+    {"echoes_arrays", echoes_arrays},
+    {"numbers", numbers},
     {"reads_integers", reads_integers},
     {"chooses", chooses},
     {"own_type", own_type},
@@ -205,10 +270,17 @@ const std::map<std::string, std::function<void(weft::net::Network&, const Args&)
 }  // namespace
 
 int main(int argc, char** argv) {
+  using weft::net::Relay;
   const Args a(argv + 1, argv + argc);
+  const std::size_t at = a.at(0).find('@');
+  const std::string relay = at == std::string::npos ? "automatic" : a[0].substr(at + 1);
   try {
-    auto network = weft::join(a.at(1), {.keys = a.at(2), .name = "c++"});
-    kPrograms.at(a.at(0))(network, Args(a.begin() + 3, a.end()));
+    auto network = weft::join(a.at(1), {.keys = a.at(2),
+                                        .name = "c++",
+                                        .relay = relay == "only"    ? Relay::only
+                                                 : relay == "never" ? Relay::never
+                                                                    : Relay::automatic});
+    kPrograms.at(a[0].substr(0, at))(network, Args(a.begin() + 3, a.end()));
     return 0;
   } catch (const weft::Error& e) {
     say({"error", e.what()});

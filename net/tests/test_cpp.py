@@ -1,5 +1,6 @@
 """Programs in C++ (`weft/net.hpp`) on one network with programs in Python and in C++ (WIRE.md 17).
-The others are programs.py's and programs.cpp's."""
+The others are programs.py's and programs.cpp's. Each test is run with programs of three builds:
+as users have them, under ASan and UBSan, and under TSan."""
 
 from __future__ import annotations
 
@@ -9,23 +10,17 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cbor2
+import numpy as np
 import pytest
-from conftest import CPP, Program
+from conftest import SANITIZED, built
 
-from weft import _net_names, _net_server, net
+from weft import _net_names, _net_server, _net_values, net
 from weft import threads as th
 from weft.errors import BadUse, PeerDied, Retired
-
-
-@pytest.fixture
-def cpp(program: Callable[..., Program]) -> Callable[..., Program]:
-    """Starts a program in C++."""
-    return partial(program, cpp=True)
 
 
 @pytest.fixture
@@ -155,6 +150,114 @@ def test_what_is_no_integer_of_that_size(server, keys, network, cpp):  # wire 17
     assert p.heard() == "done"
 
 
+DTYPES = ["b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16"]
+
+
+def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.15
+    """Of each dtype that it has, of any shape, in any order of bytes; another one is told where it is
+    looked at."""
+    channels = {d: (th.Channel(d), th.Channel(f"{d} back")) for d in DTYPES}
+    ends = {d: (out.writer(), back.reader()) for d, (out, back) in channels.items()}
+    for d, (out, back) in channels.items():
+        network.offer(f"a/{d}/values", out, readers=True)
+        network.offer(f"a/{d}/back", back, writers=True)
+    p = cpp("echoes_arrays", server.url, keys, "a")
+    for d in DTYPES:
+        w, r = ends[d]
+        ones = np.arange(24).astype(d)
+        big = ones.dtype.newbyteorder(">")
+        for array in (
+            ones,
+            ones.reshape(2, 3, 4),
+            ones.reshape(4, 6).T,  # not as it lies
+            ones.astype(big).reshape(3, 8),
+            ones[:0].reshape(0, 5),
+            ones[3:4].reshape(()),
+        ):
+            w.write(array)
+            came = r.read()
+            assert (came.dtype, came.shape) == (np.dtype(d), array.shape)
+            assert np.array_equal(came, array) and came.flags.writeable
+        other = "f8" if d != "f8" else "i8"
+        w.write(np.zeros((2, 2), other))
+        of = ("<" if np.dtype(d).itemsize > 1 else "|") + d
+        assert p.heard() == (
+            f"an array of numpy, of <{other} and shape [2,2] came, where this program takes: "
+            f"array of numpy, of {of}"
+        )
+        w.write([1, 2])
+        assert p.heard().startswith("a list of 2 came, where this program takes: array of numpy")
+        w.retire()
+        with pytest.raises(Retired):
+            r.read()
+    assert (p.heard(), p.ended()) == ("done", 0)
+
+
+def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
+    """Bytes that are not those of the shape, or that no boolean has, are refused where they are
+    looked at."""
+    values, back = th.Channel("values"), th.Channel("back")
+    w, r = values.writer(), back.reader()
+    network.offer("a/b1/values", values, readers=True)
+    network.offer("a/b1/back", back, writers=True)
+    p = cpp("echoes_arrays", server.url, keys, "a")
+
+    class Said:
+        """Goes as it is."""
+
+    for content in (
+        ["numpy", "|b1", [2], b"\0"],
+        ["numpy", "|b1", [2], b"\0\2"],
+        ["numpy", "|b1", [2**62, 2**62], b""],
+        ["numpy", "|b1", [-1], b""],
+        ["numpy", "|b1", ["x"], b""],
+        ["numpy", "|b1", None, b"\0"],
+        ["numpy", "=b1", [1], b"\0"],
+        ["numpy", "", [0], b""],
+        ["numpy", 5, [0], b""],
+        ["numpy", "|b1", [0]],
+        ["other", "|b1", [0], b""],
+        [],
+    ):
+        with pytest.MonkeyPatch.context() as m:
+            m.setattr(_net_values, "_shaped", lambda _, c=content: cbor2.CBORTag(27, c))
+            w.write(Said())
+        assert "came, where this program takes: array of numpy, of |b1" in p.heard()
+    w.write(np.array([True, False]))
+    assert r.read().tolist() == [True, False]
+
+
+def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
+    """A list of numbers may come as an array, a number as one of numpy's; and what C++ makes."""
+    parts = ("list", "one", "made")
+    channels = {part: th.Channel(part) for part in parts}
+    many, one, made = (
+        channels[part].reader() if part == "made" else channels[part].writer() for part in parts
+    )
+    for part, c in channels.items():
+        network.offer(f"n/{part}", c, readers=part != "made", writers=part == "made")
+    p = cpp("numbers", server.url, keys, "n")
+    for value in (np.array([1.5, 2.5]), [1.5, 2], [np.float64(0.25)], np.array([])):
+        many.write(value)
+        assert p.heard() == list(value)
+    for value in (np.zeros((1, 2)), np.zeros(2, "f4"), np.float64(1)):
+        many.write(value)
+        assert "came, where this program takes: list, of number" in p.heard()
+    many.retire()
+    for value in (np.float64(1.5), 2, np.array([1.5, 2.5]).mean()):
+        one.write(value)
+        assert p.heard() == value
+    for value in (np.int64(1), np.zeros(1), np.zeros(())):
+        one.write(value)
+        assert "an array of numpy, of <" in p.heard()
+    one.retire()
+    came = [made.read() for _ in range(4)]
+    assert [(c.dtype.str, c.shape) for c in came] == [("<f4", s) for s in ((2, 3), (1,), (0,), ())]
+    assert [c.tolist() for c in came] == [[[1, 2, 3], [4, 5, 6]], [0.5], [], 7]
+    assert p.heard() == "an array of 2 values has not the shape [2,3]"
+    assert p.ended() == 0
+
+
 def test_cpp_and_cpp(server, keys, cpp):
     home = cpp("reads_all", server.url, keys, "c", 0)
     assert home.heard() == "offered"
@@ -183,14 +286,15 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
     assert p.heard() == [[i % 2, i] for i in range(20)]
 
 
-def test_the_example(server, keys, monkeypatch):
+def test_the_example(server, keys, build):
     """As its page says: one keeps, several measure."""
-    monkeypatch.setenv("WEFT_NET", str(keys))
-    lab = str(CPP / "lab")
-    with subprocess.Popen([lab, "keeps", server.url], stdout=subprocess.PIPE, text=True) as keeper:
+    lab, env = str(built(build, "lab")), {**SANITIZED, "WEFT_NET": str(keys)}
+    with subprocess.Popen(
+        [lab, "keeps", server.url], stdout=subprocess.PIPE, text=True, env=env
+    ) as keeper:
         assert keeper.stdout is not None
         assert keeper.stdout.readline() == "here\n"
-        subprocess.run([lab, "measures", "50", server.url], check=True)
+        subprocess.run([lab, "measures", "50", server.url], check=True, env=env)
         assert keeper.stdout.read() == "50 temperatures, 22.00 on average\n"
     wrong = subprocess.run([lab, "measures", "0"], stderr=subprocess.PIPE, text=True, check=False)
     assert wrong.returncode == 2 and "at least 1" in wrong.stderr

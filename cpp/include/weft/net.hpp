@@ -11,12 +11,12 @@
 //
 // The calls here block the thread; so they are for threads, and for before a run.
 //
-//   join() ──offer()──► a name ──withdraw(), or another has it──► none        accepts(): who comes shows a ticket ──► a session
+//   join() ──offer()──► a name ──withdraw(), or another has it──► none        let_in(): who comes shows a ticket ──► a session
 //     └──close(), the destructor: no names, nobody comes, sessions end
 //
 // Invariants
-//  1 `mutex_` protects the offers and their tickets, the sessions and those who are coming. Nothing
-//    that may take its time is done under it.
+//  1 `mutex_` protects the offers and their tickets, the sessions, those who are coming, and whom
+//    the relay reaches. Nothing that may take its time is done under it.
 //  2 A ticket is known from before it is in the entry until it is shown, or kMeeting after it was
 //    replaced.
 //  3 `Offer::writing` is held by whoever writes or deletes the entry: this program does one at a
@@ -30,14 +30,26 @@
 
 #include "net/link.hpp"
 #include "net/names.hpp"
+#include "net/relay.hpp"
 #include "weft.hpp"
 
 namespace weft::inline WEFT_ABI {
+
+namespace net {
+// How programs that this one cannot reach are reached, and it by them: through the NATS server, or
+// not (WIRE.md 17.17).
+enum class Relay {
+  automatic,  // where an address does not answer
+  only,       // always: this program does not listen
+  never,
+};
+}  // namespace net
 
 struct NetOptions {
   std::string keys = {};                // a folder; empty: $WEFT_NET, or ~/.config/weft/net
   std::string address = "127.0.0.1:0";  // where others reach this program; port 0: a free one
   std::string name = {};                // what it calls itself; empty: machine:process
+  net::Relay relay = net::Relay::automatic;
 };
 
 namespace net {
@@ -78,10 +90,15 @@ class Network {
   Network(const std::string& server, const NetOptions& o)
       : keys_(o.keys),
         name_(called(o.name)),
+        relay_(o.relay),
         space_(wire::Space::make("c++ " + std::to_string(::getpid()))),
         names_(checked_url(server, keys_), keys_, name_) {
-    listen(o.address);
-    accepts_ = std::thread([this] { accept_all(); });
+    detail::parted(o.address);
+    if (relay_ != Relay::only) listen(o.address);
+    if (relay_ != Relay::never)
+      ways_.emplace(names_.client(), keys_.fingerprint + "." + home_,
+                    [this](int socket) { return let_in(socket); });
+    if (listens_ >= 0) accepts_ = std::thread([this] { accept_all(); });
     renews_ = std::thread([this] { renew_all(); });
   }
   Network(const Network&) = delete;
@@ -89,7 +106,7 @@ class Network {
   ~Network() { close(); }
 
   const std::string& name() const noexcept { return name_; }
-  // Where others reach it, "HOST:PORT".
+  // Where others reach it, "HOST:PORT"; empty where that is the relay only.
   const std::string& address() const noexcept { return address_; }
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.
@@ -190,6 +207,7 @@ class Network {
 
   void listen(const std::string& address);
   void accept_all();
+  bool let_in(int socket);
   void answer(int socket);
   std::shared_ptr<Link> keep(std::shared_ptr<Link> link);
   void offer(const std::shared_ptr<Offer>& o);
@@ -199,6 +217,7 @@ class Network {
   void renew_all();
   std::shared_ptr<Offer> shown(const Any& said);
   std::shared_ptr<Link> come(const std::string& name, const char* side, double patience);
+  std::pair<detail::Connection, std::string> way_to(const detail::Entry& entry);
   // nats.c connects again by itself; only while the server is away is it asked again and again.
   bool server_is_there(detail::Clock::time_point until) const {
     while (!names_.connected()) {
@@ -210,6 +229,7 @@ class Network {
 
   const detail::Keys keys_;
   const std::string name_;
+  const Relay relay_;
   const std::string home_ = detail::random_hex(8);  // of this program: another one has another
   const std::shared_ptr<wire::Space> space_;
   detail::Names names_;
@@ -223,7 +243,10 @@ class Network {
   std::vector<std::shared_ptr<Offer>> soon_;  // whose ticket was shown
   std::list<Coming> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
+  // homes whose address did not answer: until when they are reached by the relay at once
+  std::unordered_map<std::string, detail::Clock::time_point> beyond_;
   std::thread accepts_, renews_;
+  std::optional<detail::Ways> ways_;
 };
 
 }  // namespace net

@@ -18,6 +18,42 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
+inline constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes of one
+
+// What comes in pieces, each with its length before it.
+class Pieces {
+ public:
+  // Gives what is in them. False: there is no more, why() says so.
+  template <class F>
+  bool input(wire::Bytes in, F&& take) {
+    while (!in.empty()) {
+      if (left_ == 0) {  // of a piece: its length is next
+        head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
+        in = in.subspan(1);
+        if (++heads_ < 4) continue;
+        left_ = std::exchange(head_, 0);
+        heads_ = 0;
+        if (left_ == 0 || left_ > kPiece) {
+          why_ = left_ ? "a piece longer than any may be" : "its connection was closed";
+          return false;
+        }
+        continue;
+      }
+      const auto n = std::min<std::size_t>(left_, in.size());
+      take(in.first(n));
+      left_ -= static_cast<std::uint32_t>(n);
+      in = in.subspan(n);
+    }
+    return true;
+  }
+  const char* why() const noexcept { return why_; }
+
+ private:
+  std::uint32_t left_ = 0, head_ = 0;
+  unsigned heads_ = 0;
+  const char* why_ = nullptr;
+};
+
 class Link final : public wire::Joint {
  public:
   Link(const std::shared_ptr<wire::Space>& space, Connection c, std::string who)
@@ -63,7 +99,6 @@ class Link final : public wire::Joint {
   const std::string host;  // what the other program calls itself
 
  private:
-  static constexpr std::size_t kPiece = std::size_t{1} << 18;
   static constexpr std::chrono::seconds kLast{10}, kOther{5};
 
   void flush() noexcept override {
@@ -122,33 +157,13 @@ class Link final : public wire::Joint {
         return false;
       }
       got += static_cast<std::size_t>(n);
-      if (!pieces(wire::Bytes(room_).first(static_cast<std::size_t>(n)), take)) return false;
-    }
-    return true;
-  }
-  template <class F>
-  bool pieces(wire::Bytes in, F&& take) {
-    while (!in.empty()) {
-      if (left_ == 0) {  // of a piece: its length is next
-        head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
-        in = in.subspan(1);
-        if (++heads_ < 4) continue;
-        left_ = std::exchange(head_, 0);
-        heads_ = 0;
-        if (left_ == 0 || left_ > kPiece) {
-          why_ = left_ ? "a piece longer than any may be" : "its connection was closed";
-          return false;
-        }
-        continue;
+      if (!pieces_.input(wire::Bytes(room_).first(static_cast<std::size_t>(n)), take)) {
+        why_ = pieces_.why();
+        return false;
       }
-      const auto n = std::min<std::size_t>(left_, in.size());
-      take(in.first(n));
-      left_ -= static_cast<std::uint32_t>(n);
-      in = in.subspan(n);
     }
     return true;
   }
-
   void serve() {
     bool more = false, heard = false;
     for (;;) {
@@ -169,7 +184,9 @@ class Link final : public wire::Joint {
         }
       }
       const wire::Served served;
-      const wire::Space::Step step(*peer_->space);  // at its end what waits is sent
+      // At its end what the session has queued is sent; what is left of a piece is not.
+      const wire::Space::Step step(*peer_->space);
+      if (at_ < out_.size()) send();
       if (fds[0].revents || more)
         heard = !receive([this](wire::Bytes b) { peer_->session.input(b); });
       if (heard || broken_) peer_->session.lost(why_.empty() ? "its connection failed" : why_);
@@ -222,8 +239,7 @@ class Link final : public wire::Joint {
   bool broken_ = false, closing_ = false;
   // The thread's own:
   wire::Buffer room_ = wire::Buffer(std::size_t{1} << 16);
-  std::uint32_t left_ = 0, head_ = 0;
-  unsigned heads_ = 0;
+  Pieces pieces_;
   std::string why_;
   std::atomic<bool> closed_{false};
   std::thread thread_;

@@ -6,10 +6,15 @@
 //                           └──────────write(): one has come, or kRenew has gone by──────────────┘
 //
 // Invariants
-//  1 `Names` is used by several threads at once; what it has of its own never changes.
+//  1 `Names` is used by several threads at once; what it has of its own never changes, but for who
+//    is told that the server is back, and that is changed under a lock.
 //  2 With the server down nothing here is waited for by a session.
 #pragma once
 #include <nats/nats.h>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 
 #include "tls.hpp"
 
@@ -57,10 +62,19 @@ struct Entry {
     const std::string address = text("address");
     return address.empty() ? "by the relay" : "at " + address;
   }
+  // Is its home reached by the relay?
+  bool relay() const {
+    const auto at = said.find("relay");
+    return at != said.end() && at->is_boolean() && at->get<bool>();
+  }
   // An entry of Weft's? Throws BadUse: no.
   static Entry of(kvEntry* e, const std::string& name) {
+    const auto size = static_cast<std::size_t>(std::max(kvEntry_ValueLen(e), 0));
     const auto* const data = static_cast<const char*>(kvEntry_Value(e));
-    Entry made{Any::parse(data, data + kvEntry_ValueLen(e), nullptr, false), kvEntry_Revision(e)};
+    return of(size ? std::string_view(data, size) : std::string_view(), kvEntry_Revision(e), name);
+  }
+  static Entry of(std::string_view packed, std::uint64_t revision, const std::string& name) {
+    Entry made{parsed(packed), revision};
     const Any& j = made.said;
     bool good =
         j.is_object() && j.contains("ticket") && (j["ticket"].is_null() || j["ticket"].is_string());
@@ -81,6 +95,53 @@ class Lost : public std::runtime_error {
   explicit Lost(natsStatus s) : std::runtime_error(natsStatus_GetText(s)) {}
 };
 
+// nats.c's connection. Its other threads call back; after the destructor none does.
+class Client {
+ public:
+  Client() = default;
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    if (!connection_) return;
+    natsConnection_Close(connection_);
+    {
+      std::unique_lock g(lock_);
+      news_.wait(g, [this] { return closed_; });
+    }
+    natsConnection_Destroy(connection_);
+  }
+  natsStatus connect(natsOptions* options) {
+    natsStatus s = natsOptions_SetReconnectedCB(
+        options, [](natsConnection*, void* me) { static_cast<Client*>(me)->again(); }, this);
+    const auto closed = [](natsConnection*, void* me) { static_cast<Client*>(me)->closed(); };
+    if (s == NATS_OK) s = natsOptions_SetClosedCB(options, closed, this);
+    return s == NATS_OK ? natsConnection_Connect(&connection_, options) : s;
+  }
+  natsConnection* get() const noexcept { return connection_; }
+  // Calls it each time when the server is there again. Null: no more, nor is it being called.
+  void when_back(std::function<void()> f) {
+    const std::lock_guard g(lock_);
+    back_ = std::move(f);
+  }
+
+ private:
+  void again() {
+    const std::lock_guard g(lock_);
+    if (back_) back_();
+  }
+  void closed() {
+    const std::lock_guard g(lock_);
+    closed_ = true;
+    news_.notify_all();
+  }
+
+  natsConnection* connection_ = nullptr;
+  std::mutex lock_;
+  std::condition_variable news_;
+  bool closed_ = false;
+  std::function<void()> back_;
+};
+
 class Names {
  public:
   // Throws BadUse: the server does not answer, refuses us, or has no JetStream.
@@ -98,8 +159,9 @@ class Names {
 
   const std::string& url() const noexcept { return url_; }
   bool connected() const {
-    return natsConnection_Status(connection_.get()) == NATS_CONN_STATUS_CONNECTED;
+    return natsConnection_Status(client_.get()) == NATS_CONN_STATUS_CONNECTED;
   }
+  Client& client() noexcept { return client_; }
 
   // Writes an entry, if the name is free (last 0) or as `last` left it: the revision; nothing if it
   // has been written meanwhile. Throws Lost.
@@ -183,9 +245,11 @@ class Names {
     and_then(natsOptions_SetMaxReconnect(made, -1));
     and_then(natsOptions_SetReconnectWait(made, 250));
     and_then(natsOptions_SetSendAsap(made, true));
-    natsConnection* c = nullptr;
-    and_then(natsConnection_Connect(&c, made));
-    connection_.reset(c);
+    and_then(natsOptions_SetWriteDeadline(made, Milliseconds(kServer).count()));
+    // It would write to stderr. What is lost goes again; a subject that is not allowed is silent.
+    and_then(natsOptions_SetErrorHandler(
+        made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
+    and_then(client_.connect(made));
     return s;
   }
   natsStatus look_for_bucket() {
@@ -193,7 +257,7 @@ class Names {
     jsOptions_Init(&options);
     options.Wait = Milliseconds(kServer).count();
     jsCtx* js = nullptr;
-    natsStatus s = natsConnection_JetStream(&js, connection_.get(), &options);
+    natsStatus s = natsConnection_JetStream(&js, client_.get(), &options);
     js_.reset(js);
     if (s != NATS_OK) return s;
     kvStore* bucket = nullptr;
@@ -212,7 +276,7 @@ class Names {
   }
 
   const std::string url_;
-  Owned<natsConnection, natsConnection_Destroy> connection_;
+  Client client_;
   Owned<jsCtx, jsCtx_Destroy> js_;
   Owned<kvStore, kvStore_Destroy> bucket_;
 };

@@ -2,7 +2,8 @@
 // what each side says first (17.2). By OpenSSL.
 //
 //   Keys keys(folder);
-//   Connection c = Connection::reach(keys, "10.0.0.2:4711", "…", seconds);    c.fingerprint()
+//   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint()
+//   Connection c = Connection::relayed(keys, fd, "its name, by the relay,");  relay.hpp's socket
 //   Connection c = Connection::accepted(keys, fd);
 //   c.say(json)   c.heard()                                                    until the link has it
 //
@@ -27,7 +28,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "../wire/space.hpp"
@@ -49,8 +52,36 @@ using Milliseconds = std::chrono::milliseconds;
 inline constexpr std::chrono::seconds kGreeting{10};  // for the hand-shake, and the first message
 inline constexpr std::size_t kMost = 4096;            // bytes of that
 inline constexpr char kMagic[] = "WEFTNET1";
+inline constexpr std::size_t kHead = 12;  // bytes before its text: that, and how many follow
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
+
+// What another program has written; discarded if it is no JSON, or nests deeper than anything that
+// Weft says: to copy it, or to write it down, takes stack for each level.
+inline Any parsed(std::string_view text) {
+  static constexpr int kDeepest = 16;
+  bool deep = false;
+  Any made = Any::parse(
+      text.begin(), text.end(),
+      [&deep](int depth, Any::parse_event_t, Any&) { return !(deep = deep || depth > kDeepest); },
+      false);
+  return deep ? Any(Any::value_t::discarded) : made;
+}
+
+// How many bytes follow the head of a first message; nothing: it is none.
+inline std::optional<std::size_t> follow(std::string_view head) {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    size |= std::size_t{static_cast<unsigned char>(head[8 + i])} << (8 * i);
+  if (head.compare(0, 8, kMagic) != 0 || size > kMost) return {};
+  return size;
+}
+// And what it says; nothing: not who speaks.
+inline std::optional<Any> first_message(std::string_view text) {
+  Any said = parsed(text);
+  if (!said.is_object() || !said.contains("host") || !said["host"].is_string()) return {};
+  return said;
+}
 
 // The last of OpenSSL's complaints; "" if there is none.
 inline std::string complaint() {
@@ -210,10 +241,10 @@ class Keys {
 
 class Connection {
  public:
-  // With the program at an address; `where`: what that is called in messages. Throws Unreachable:
-  // nobody is there; BadUse: its certificate is not right, or it refuses ours.
-  static Connection reach(const Keys& keys, const std::string& address) {
-    const auto until = Clock::now() + 2 * kGreeting;
+  // With the program at an address. Throws Unreachable: nobody is there, or answers within
+  // `patience`; BadUse: its certificate is not right, or it refuses ours.
+  static Connection reach(const Keys& keys, const std::string& address, Milliseconds patience) {
+    const auto until = Clock::now() + patience;
     const Found found(address, false);
     std::string why = "nobody answers";
     for (const addrinfo* a = found.first; a; a = a->ai_next) {
@@ -226,19 +257,29 @@ class Connection {
         if (!error && !waits(fd, POLLOUT, until)) error = ETIMEDOUT;
         if (!error) ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
       }
-      if (!error) return Connection(keys.client(), fd, address).shaken(false);
+      if (!error) return Connection(keys.client(), fd, address).shaken(false, until);
       why = std::strerror(error);
       ::close(fd);
     }
     throw Unreachable(why);
   }
-  // Of a program that comes. Throws BadUse: it has no certificate of this network, or says nothing.
+  // Over a way of the relay; `where`: what its other end is called in messages. Takes the socket
+  // over. Throws as reach(); Unreachable also if it is lost.
+  static Connection relayed(const Keys& keys, int fd, const std::string& where) {
+    Connection c(keys.client(), fd, where);
+    c.relayed_ = true;
+    return std::move(c).shaken(false, Clock::now() + kGreeting);
+  }
+  // Of a program that comes. Takes the socket over. Throws BadUse: it has no certificate of this
+  // network; Unreachable: it says nothing.
   static Connection accepted(const Keys& keys, int fd) {
-    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-    return Connection(keys.server(), fd, "who comes").shaken(true);
+    return Connection(keys.server(), fd, "who comes").shaken(true, Clock::now() + kGreeting);
   }
   Connection(Connection&& o) noexcept
-      : where_(std::move(o.where_)), fd_(std::exchange(o.fd_, -1)), ssl_(std::move(o.ssl_)) {}
+      : where_(std::move(o.where_)),
+        fd_(std::exchange(o.fd_, -1)),
+        relayed_(o.relayed_),
+        ssl_(std::move(o.ssl_)) {}
   Connection& operator=(Connection&&) = delete;
   ~Connection() {
     ssl_.reset();
@@ -265,16 +306,11 @@ class Connection {
   }
   Any heard() {
     const auto until = Clock::now() + kGreeting;
-    const std::string head = exactly(12, until);
-    std::size_t size = 0;
-    for (unsigned i = 0; i < 4; ++i)
-      size |= std::size_t{static_cast<unsigned char>(head[8 + i])} << (8 * i);
-    if (head.compare(0, 8, kMagic) != 0 || size > kMost)
-      bad(where_ + ": who spoke is no Weft program, or of another version");
-    Any said = Any::parse(exactly(size, until), nullptr, false);
-    if (!said.is_object() || !said.contains("host") || !said["host"].is_string())
-      bad(where_ + ": the first message does not say who speaks");
-    return said;
+    const auto size = follow(exactly(kHead, until));
+    if (!size) bad(where_ + ": who spoke is no Weft program, or of another version");
+    auto said = first_message(exactly(*size, until));
+    if (!said) bad(where_ + ": the first message does not say who speaks");
+    return *std::move(said);
   }
   // For the link, which takes both over.
   std::pair<int, SSL*> release() { return {std::exchange(fd_, -1), ssl_.release()}; }
@@ -284,14 +320,15 @@ class Connection {
   // Takes the socket over. Nothing has been said yet: then shaken() is to follow.
   Connection(SSL_CTX* context, int fd, std::string where)
       : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
     watch_over(fd);
     BIO* const way = BIO_new(quiet_socket());
     BIO_set_data(way, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
     SSL_set_bio(ssl_.get(), way, way);
   }
-  Connection shaken(bool server) && {
-    through([&] { return server ? SSL_accept(ssl_.get()) : SSL_connect(ssl_.get()); },
-            Clock::now() + kGreeting);
+  Connection shaken(bool server, Clock::time_point until) && {
+    through<Unreachable>([&] { return server ? SSL_accept(ssl_.get()) : SSL_connect(ssl_.get()); },
+                         until);
     return std::move(*this);
   }
   static bool waits(int fd, short what, Clock::time_point until) {
@@ -299,7 +336,8 @@ class Connection {
     pollfd p{fd, what, 0};
     return left.count() > 0 && ::poll(&p, 1, static_cast<int>(left.count())) > 0;
   }
-  template <class F>
+  // Throws E: the other side says nothing.
+  template <class E = BadUse, class F>
   int through(F&& operation, Clock::time_point until) {
     for (;;) {
       ERR_clear_error();
@@ -307,11 +345,12 @@ class Connection {
       if (n > 0) return n;
       const int how = SSL_get_error(ssl_.get(), n);
       const bool reads = how == SSL_ERROR_WANT_READ;
-      if (!reads && how != SSL_ERROR_WANT_WRITE) refuse(how);
+      if (!reads && how != SSL_ERROR_WANT_WRITE) refuse<E>(how);
       if (!waits(fd_, reads ? POLLIN : POLLOUT, until))
-        bad(where_ + " says nothing: is it a Weft program of this network?");
+        throw E(where_ + " says nothing: is it a Weft program of this network?");
     }
   }
+  template <class E>
   [[noreturn]] void refuse(int how) {
     if (SSL_get_verify_result(ssl_.get()) != X509_V_OK)
       bad(where_ +
@@ -321,6 +360,8 @@ class Connection {
     if (how == SSL_ERROR_SSL && reason.find("unexpected eof") == std::string::npos)
       bad(where_ + " refuses our certificate, or speaks no TLS 1.3 (" + reason +
           "): both need keys of one network (`weft net keys`)");
+    if (relayed_ && std::is_same_v<E, Unreachable>)
+      throw Unreachable("it was lost in the hand-shake");
     bad(where_ +
         " closed the connection before it had answered: it was killed, it refuses our "
         "certificate (both need keys of one network: `weft net keys`), or is no Weft program");
@@ -338,6 +379,7 @@ class Connection {
   };
   std::string where_;
   int fd_;
+  bool relayed_ = false;
   std::unique_ptr<SSL, Free> ssl_;
 };
 

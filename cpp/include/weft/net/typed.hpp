@@ -5,19 +5,26 @@
 //
 // T is bool, an integer, a float, std::string, std::vector<std::byte> (Python's bytes), a list of
 // those (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
-// net::Any: whatever came. Objects, arrays of numpy, integers beyond 64 bits and maps with other
-// keys are not taken.
+// net::Any: whatever came; or net::Array of numbers, an array of numpy. Objects, integers beyond 64
+// bits and maps with other keys are not taken, nor arrays by Any.
 //
 // Invariants
 //  1 What is written is checked as it is made, so that nothing fails in a step of the wire.
 //  2 What comes and is no T is a value all the same: whoever looks at it is told, by BadUse, and
 //    the session goes on (17.15). Bytes that are no CBOR of this kind are a fault (14.2).
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "../errors.hpp"
 #include "../wire/cbor.hpp"
@@ -28,32 +35,232 @@ namespace weft::inline WEFT_ABI {
 namespace net {
 // Null, a boolean, a number, a text, bytes, a list or a map of those.
 using Any = nlohmann::json;
+
+// An array of numpy. Its values lie in C order: the last index counts quickest. T is bool, an
+// integer, a float, a double, or a std::complex of the last two.
+template <class T>
+struct Array {
+  std::vector<std::size_t> shape{0};
+  std::vector<T> values = {};
+
+  Array() = default;
+  // As many values as the shape says: else it cannot go (BadUse).
+  Array(std::vector<std::size_t> s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
+  // Of one dimension.
+  explicit Array(std::vector<T> v) : shape{v.size()}, values(std::move(v)) {}
+};
 }  // namespace net
 
 namespace net::detail {
 
-// How T stands for a plain value: `called`, for people; put() makes one; get() is false for another
-// kind.
+// --- CBOR ----------------------------------------------------------------------------------------
+
+// The majors of RFC 8949, and the tag of objects.
+enum Major : std::uint8_t { kNumber, kNegative, kBytes, kText, kList, kMap, kTag, kSimple };
+inline constexpr std::uint64_t kObject = 27;
+
+inline void put_head(wire::Buffer& out, Major major, std::uint64_t n) {
+  const unsigned more = n < 24 ? 0 : n <= 0xFF ? 1 : n <= 0xFFFF ? 2 : n <= 0xFFFFFFFF ? 4 : 8;
+  const unsigned low = more == 0 ? static_cast<unsigned>(n) : 23 + std::bit_width(more);
+  out.push_back(static_cast<std::byte>(major << 5 | low));
+  for (unsigned i = more; i-- > 0;) out.push_back(static_cast<std::byte>(n >> (8 * i)));
+}
+inline void put_text(wire::Buffer& out, std::string_view text) {
+  put_head(out, kText, text.size());
+  wire::detail::put(out, std::as_bytes(std::span(text)));
+}
+
+// Takes plain values from bytes that cbor_fault() has passed.
+class Takes {
+ public:
+  explicit Takes(wire::Bytes in) : in_(in) {}
+  struct Head {
+    Major major;
+    std::uint8_t low;
+    std::uint64_t n;
+    bool is(Major m) const noexcept { return major == m; }
+    bool null() const noexcept { return major == kSimple && low == 22; }
+    bool boolean() const noexcept { return major == kSimple && (low == 20 || low == 21); }
+  };
+  Head next() const noexcept { return Takes(*this).head(); }
+  Head head() noexcept {
+    const auto b = std::to_integer<std::uint8_t>(in_[0]);
+    Head h{static_cast<Major>(b >> 5), static_cast<std::uint8_t>(b & 31), b & 31u};
+    in_ = in_.subspan(1);
+    if (h.low < 24) return h;
+    h.n = 0;
+    for (const std::byte each : bytes(std::uint64_t{1} << (h.low - 24)))
+      h.n = h.n << 8 | std::to_integer<std::uint64_t>(each);
+    return h;
+  }
+  wire::Bytes bytes(std::uint64_t n) noexcept {
+    const wire::Bytes taken = in_.first(static_cast<std::size_t>(n));
+    in_ = in_.subspan(taken.size());
+    return taken;
+  }
+  // One whole item.
+  wire::Bytes item() noexcept {
+    const wire::Bytes all = in_;
+    pass();
+    return all.first(all.size() - in_.size());
+  }
+  bool text(std::string_view is) noexcept {
+    const Head h = head();
+    if (!h.is(kText) || h.n != is.size()) return false;
+    const wire::Bytes b = bytes(h.n);
+    return std::equal(b.begin(), b.end(), std::as_bytes(std::span(is)).begin());
+  }
+
+ private:
+  void pass() noexcept {
+    const Head h = head();
+    if (h.is(kBytes) || h.is(kText)) bytes(h.n);
+    const std::uint64_t inside = h.is(kList) ? h.n : h.is(kMap) ? 2 * h.n : h.is(kTag) ? 1 : 0;
+    for (std::uint64_t i = 0; i < inside; ++i) pass();
+  }
+  wire::Bytes in_;
+};
+
+// --- arrays of numpy -----------------------------------------------------------------------------
+
+template <class T>
+inline constexpr std::size_t kPartSize = sizeof(T);  // of what has an order of bytes
+template <class T>
+inline constexpr std::size_t kPartSize<std::complex<T>> = sizeof(T);
+template <class T>
+inline constexpr char kLetter = std::is_same_v<T, bool>       ? 'b'
+                                : std::is_floating_point_v<T> ? 'f'
+                                : std::is_signed_v<T>         ? 'i'
+                                                              : 'u';
+template <class T>
+inline constexpr char kLetter<std::complex<T>> = 'c';
+template <class T>
+concept Element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) ||
+                  std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+// Of this program; "|" where bytes have no order.
+template <Element T>
+std::string dtype() {
+  const char order = kPartSize<T> == 1                            ? '|'
+                     : std::endian::native == std::endian::little ? '<'
+                                                                  : '>';
+  return std::string{order, kLetter<T>} + std::to_string(sizeof(T));
+}
+
+// How many values such an array has; nothing: more than there can be.
+inline std::optional<std::size_t> product(const std::vector<std::size_t>& shape) {
+  std::size_t all = 1;
+  for (const std::size_t n : shape) {
+    if (n != 0 && all > std::numeric_limits<std::size_t>::max() / 16 / n) return {};
+    all *= n;
+  }
+  return all;
+}
+
+template <Element T>
+void put_array(const std::vector<std::size_t>& shape, const std::vector<T>& values,
+               wire::Buffer& out) {
+  if (product(shape) != values.size())
+    weft::detail::bad_use("an array of " + std::to_string(values.size()) +
+                          " values has not the shape " + Any(shape).dump());
+  put_head(out, kTag, kObject);
+  put_head(out, kList, 4);
+  put_text(out, "numpy");
+  put_text(out, dtype<T>());
+  put_head(out, kList, shape.size());
+  for (const std::size_t n : shape) put_head(out, kNumber, n);
+  put_head(out, kBytes, values.size() * sizeof(T));
+  if constexpr (std::is_same_v<T, bool>)
+    for (const bool each : values) out.push_back(static_cast<std::byte>(each));
+  else
+    wire::detail::put(out, std::as_bytes(std::span(values)));
+}
+
+// False: it is none of T. `single`: it is no array, but one of its values.
+template <Element T>
+bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& values, bool& single) {
+  const Takes::Head tag = in.head();
+  if (!tag.is(kTag) || tag.n != kObject) return false;
+  const Takes::Head content = in.head();  // a list: cbor_fault() has looked
+  if (content.n != 4 || !in.text("numpy")) return false;
+  const Takes::Head kind = in.head();
+  if (!kind.is(kText)) return false;
+  const wire::Bytes name = in.bytes(kind.n);
+  const std::string is(reinterpret_cast<const char*>(name.data()), name.size());
+  const std::string own = dtype<T>();
+  if (is.empty() || is.substr(1) != own.substr(1)) return false;
+  const bool little = is[0] == '<', ordered = kPartSize<T> == 1 || little || is[0] == '>';
+  if (!ordered || (kPartSize<T> == 1 && !little && is[0] != '>' && is[0] != '|')) return false;
+  const Takes::Head lengths = in.head();
+  single = lengths.null();
+  if (!single && !lengths.is(kList)) return false;
+  shape.clear();
+  for (std::uint64_t i = 0; !single && i < lengths.n; ++i) {
+    const Takes::Head n = in.head();
+    if (!n.is(kNumber) || n.n > std::numeric_limits<std::size_t>::max()) return false;
+    shape.push_back(static_cast<std::size_t>(n.n));
+  }
+  const std::optional<std::size_t> n = product(shape);
+  const Takes::Head data = in.head();
+  if (!n || !data.is(kBytes) || data.n != *n * sizeof(T)) return false;
+  const wire::Bytes bytes = in.bytes(data.n);
+  if constexpr (std::is_same_v<T, bool>) {
+    values.clear();
+    for (const std::byte each : bytes) {
+      if (each > std::byte{1}) return false;
+      values.push_back(each == std::byte{1});
+    }
+  } else {
+    values.resize(*n);
+    const auto to = std::as_writable_bytes(std::span(values));
+    std::copy(bytes.begin(), bytes.end(), to.begin());
+    if (kPartSize < T >> 1 && little != (std::endian::native == std::endian::little))
+      for (std::size_t i = 0; i < to.size(); i += kPartSize<T>)
+        std::reverse(to.begin() + static_cast<std::ptrdiff_t>(i),
+                     to.begin() + static_cast<std::ptrdiff_t>(i + kPartSize<T>));
+  }
+  return true;
+}
+// A single number of numpy's (what `a.mean()` is).
+template <Element T>
+bool get_single(Takes& in, T& v) {
+  std::vector<std::size_t> shape;
+  std::vector<T> values;
+  bool single = false;
+  if (!get_array(in, shape, values, single) || !single) return false;
+  v = values[0];
+  return true;
+}
+
+// --- plain values --------------------------------------------------------------------------------
+
+// How T stands for a plain value: `called`, for people; put() writes one; get() is false for
+// another kind.
 template <class T>
 struct Plain;
 
 template <>
 struct Plain<Any> {
   static std::string called() { return "value"; }
-  static Any put(const Any& v) { return v; }
-  static bool get(const Any& j, Any& v) {
-    v = j;
-    return true;
+  static void put(const Any& v, wire::Buffer& out) {
+    const auto made = Any::to_cbor(v);
+    wire::detail::put(out, std::as_bytes(std::span(made)));
+  }
+  static bool get(Takes& in, Any& v) {
+    const wire::Bytes item = in.item();
+    const auto* const at = reinterpret_cast<const std::uint8_t*>(item.data());
+    v = Any::from_cbor(at, at + item.size(), true, false);
+    return !v.is_discarded();
   }
 };
 template <>
 struct Plain<bool> {
   static std::string called() { return "boolean"; }
-  static Any put(bool v) { return v; }
-  static bool get(const Any& j, bool& v) {
-    if (!j.is_boolean()) return false;
-    v = j.get<bool>();
-    return true;
+  static void put(bool v, wire::Buffer& out) { put_head(out, kSimple, v ? 21 : 20); }
+  static bool get(Takes& in, bool& v) {
+    if (in.next().is(kTag)) return get_single(in, v);
+    const Takes::Head h = in.head();
+    v = h.low == 21;
+    return h.boolean();
   }
 };
 template <class T>
@@ -63,79 +270,125 @@ struct Plain<T> {
     return "integer of " + std::to_string(std::numeric_limits<T>::digits + std::is_signed_v<T>) +
            " bits";
   }
-  static Any put(T v) { return v; }
-  static bool get(const Any& j, T& v) {
-    if (j.is_number_unsigned()) {
-      const auto n = j.get<std::uint64_t>();
-      v = static_cast<T>(n);
-      return n <= static_cast<std::uint64_t>(std::numeric_limits<T>::max());
-    }
-    if (!j.is_number_integer()) return false;
-    const auto n = j.get<std::int64_t>();
-    v = static_cast<T>(n);
-    return std::is_signed_v<T> ? n >= static_cast<std::int64_t>(std::numeric_limits<T>::min()) &&
-                                     n <= static_cast<std::int64_t>(std::numeric_limits<T>::max())
-                               : n >= 0;
+  static void put(T v, wire::Buffer& out) {
+    if (v < T{0})
+      put_head(out, kNegative, static_cast<std::uint64_t>(-1 - static_cast<std::int64_t>(v)));
+    else
+      put_head(out, kNumber, static_cast<std::uint64_t>(v));
+  }
+  static bool get(Takes& in, T& v) {
+    if (in.next().is(kTag)) return get_single(in, v);
+    const Takes::Head h = in.head();
+    if (h.n > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return false;
+    v = static_cast<T>(h.is(kNegative) ? -1 - static_cast<std::int64_t>(h.n)
+                                       : static_cast<std::int64_t>(h.n));
+    return h.is(kNumber) || (h.is(kNegative) && std::is_signed_v<T>);
   }
 };
 template <class T>
   requires std::is_floating_point_v<T>
 struct Plain<T> {
   static std::string called() { return "number"; }
-  static Any put(T v) { return static_cast<double>(v); }
-  static bool get(const Any& j, T& v) {
-    if (!j.is_number()) return false;
-    v = j.get<T>();
+  static void put(T v, wire::Buffer& out) {
+    out.push_back(static_cast<std::byte>(kSimple << 5 | 27));
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(v));
+    for (unsigned i = 8; i-- > 0;) out.push_back(static_cast<std::byte>(bits >> (8 * i)));
+  }
+  static bool get(Takes& in, T& v) {
+    if (in.next().is(kTag)) {
+      if constexpr (Element<T>) return get_single(in, v);
+      return false;
+    }
+    const Takes::Head h = in.head();
+    if (h.is(kNumber)) return v = static_cast<T>(h.n), true;
+    if (h.is(kNegative)) return v = -1 - static_cast<T>(h.n), true;
+    if (!h.is(kSimple) || h.low < 25) return false;
+    v = static_cast<T>(h.low == 27   ? std::bit_cast<double>(h.n)
+                       : h.low == 26 ? std::bit_cast<float>(static_cast<std::uint32_t>(h.n))
+                                     : half(static_cast<unsigned>(h.n)));
     return true;
+  }
+
+ private:
+  static double half(unsigned bits) {
+    const int exponent = static_cast<int>(bits >> 10 & 31),
+              fraction = static_cast<int>(bits & 1023);
+    const double size = exponent == 0   ? std::ldexp(fraction, -24)
+                        : exponent < 31 ? std::ldexp(fraction + 1024, exponent - 25)
+                        : fraction == 0 ? std::numeric_limits<double>::infinity()
+                                        : std::numeric_limits<double>::quiet_NaN();
+    return bits & 0x8000 ? -size : size;
   }
 };
 template <>
 struct Plain<std::string> {
   static std::string called() { return "text"; }
-  static Any put(const std::string& v) { return v; }
-  static bool get(const Any& j, std::string& v) {
-    if (!j.is_string()) return false;
-    v = j.get_ref<const std::string&>();
+  static void put(const std::string& v, wire::Buffer& out) { put_text(out, v); }
+  static bool get(Takes& in, std::string& v) {
+    const Takes::Head h = in.head();
+    if (!h.is(kText)) return false;
+    const wire::Bytes b = in.bytes(h.n);
+    v.assign(reinterpret_cast<const char*>(b.data()), b.size());
     return true;
   }
 };
 template <>
 struct Plain<std::vector<std::byte>> {
   static std::string called() { return "bytes"; }
-  static Any put(const std::vector<std::byte>& v) {
-    const auto* const at = reinterpret_cast<const std::uint8_t*>(v.data());
-    return Any::binary(std::vector<std::uint8_t>(at, at + v.size()));
+  static void put(const std::vector<std::byte>& v, wire::Buffer& out) {
+    put_head(out, kBytes, v.size());
+    wire::detail::put(out, wire::Bytes(v));
   }
-  static bool get(const Any& j, std::vector<std::byte>& v) {
-    if (!j.is_binary()) return false;
-    const auto bytes = std::as_bytes(std::span(j.get_binary()));
-    v.assign(bytes.begin(), bytes.end());
+  static bool get(Takes& in, std::vector<std::byte>& v) {
+    const Takes::Head h = in.head();
+    if (!h.is(kBytes)) return false;
+    const wire::Bytes b = in.bytes(h.n);
+    v.assign(b.begin(), b.end());
     return true;
   }
 };
 template <class T>
 struct Plain<std::optional<T>> {
   static std::string called() { return Plain<T>::called() + " or null"; }
-  static Any put(const std::optional<T>& v) { return v ? Plain<T>::put(*v) : Any(); }
-  static bool get(const Any& j, std::optional<T>& v) {
+  static void put(const std::optional<T>& v, wire::Buffer& out) {
+    v ? Plain<T>::put(*v, out) : put_head(out, kSimple, 22);
+  }
+  static bool get(Takes& in, std::optional<T>& v) {
     v.reset();
-    return j.is_null() || Plain<T>::get(j, v.emplace());
+    if (!in.next().null()) return Plain<T>::get(in, v.emplace());
+    in.head();
+    return true;
+  }
+};
+template <Element T>
+struct Plain<Array<T>> {
+  static std::string called() { return "array of numpy, of " + dtype<T>(); }
+  static void put(const Array<T>& v, wire::Buffer& out) { put_array(v.shape, v.values, out); }
+  static bool get(Takes& in, Array<T>& v) {
+    bool single = false;
+    return get_array(in, v.shape, v.values, single) && !single;
   }
 };
 template <class T>
 struct Plain<std::vector<T>> {
   static std::string called() { return "list, of " + Plain<T>::called(); }
-  static Any put(const std::vector<T>& v) {
-    Any list = Any::array();
-    for (const auto& each : v) list.push_back(Plain<T>::put(each));
-    return list;
+  static void put(const std::vector<T>& v, wire::Buffer& out) {
+    put_head(out, kList, v.size());
+    for (const auto& each : v) Plain<T>::put(each, out);
   }
-  static bool get(const Any& j, std::vector<T>& v) {
-    if (!j.is_array()) return false;
+  static bool get(Takes& in, std::vector<T>& v) {
+    if constexpr (Element<T>)
+      if (in.next().is(kTag)) {  // an array of one dimension is a list of its values
+        std::vector<std::size_t> shape;
+        bool single = false;
+        return get_array(in, shape, v, single) && !single && shape.size() == 1;
+      }
+    const Takes::Head h = in.head();
+    if (!h.is(kList)) return false;
     v.clear();
-    for (const Any& each : j) {
+    for (std::uint64_t i = 0; i < h.n; ++i) {
       T made{};
-      if (!Plain<T>::get(each, made)) return false;
+      if (!Plain<T>::get(in, made)) return false;
       v.push_back(std::move(made));
     }
     return true;
@@ -144,16 +397,18 @@ struct Plain<std::vector<T>> {
 template <class T>
 struct Plain<std::map<std::string, T>> {
   static std::string called() { return "map of text to " + Plain<T>::called(); }
-  static Any put(const std::map<std::string, T>& v) {
-    Any map = Any::object();
-    for (const auto& [key, each] : v) map[key] = Plain<T>::put(each);
-    return map;
+  static void put(const std::map<std::string, T>& v, wire::Buffer& out) {
+    put_head(out, kMap, v.size());
+    for (const auto& [key, each] : v) put_text(out, key), Plain<T>::put(each, out);
   }
-  static bool get(const Any& j, std::map<std::string, T>& v) {
-    if (!j.is_object()) return false;
+  static bool get(Takes& in, std::map<std::string, T>& v) {
+    const Takes::Head h = in.head();
+    if (!h.is(kMap)) return false;
     v.clear();
-    for (const auto& [key, each] : j.items())
-      if (!Plain<T>::get(each, v[key])) return false;
+    for (std::uint64_t i = 0; i < h.n; ++i) {
+      std::string key;
+      if (!Plain<std::string>::get(in, key) || !Plain<T>::get(in, v[key])) return false;
+    }
     return true;
   }
 };
@@ -164,30 +419,47 @@ struct Plain<std::tuple<T...>> {
     ((all += (all.empty() ? "list of " : ", ") + Plain<T>::called()), ...);
     return all;
   }
-  static Any put(const std::tuple<T...>& v) {
-    Any list = Any::array();
-    std::apply([&](const T&... each) { (list.push_back(Plain<T>::put(each)), ...); }, v);
-    return list;
+  static void put(const std::tuple<T...>& v, wire::Buffer& out) {
+    put_head(out, kList, sizeof...(T));
+    std::apply([&](const T&... each) { (Plain<T>::put(each, out), ...); }, v);
   }
-  static bool get(const Any& j, std::tuple<T...>& v) {
-    if (!j.is_array() || j.size() != sizeof...(T)) return false;
-    std::size_t i = 0;
-    return std::apply([&](T&... each) { return (Plain<T>::get(j[i++], each) && ...); }, v);
+  static bool get(Takes& in, std::tuple<T...>& v) {
+    const Takes::Head h = in.head();
+    if (!h.is(kList) || h.n != sizeof...(T)) return false;
+    return std::apply([&](T&... each) { return (Plain<T>::get(in, each) && ...); }, v);
   }
 };
 template <class A, class B>
 struct Plain<std::pair<A, B>> {
   static std::string called() { return Plain<std::tuple<A, B>>::called(); }
-  static Any put(const std::pair<A, B>& v) { return Plain<std::tuple<A, B>>::put(v); }
-  static bool get(const Any& j, std::pair<A, B>& v) {
+  static void put(const std::pair<A, B>& v, wire::Buffer& out) {
+    Plain<std::tuple<A, B>>::put(v, out);
+  }
+  static bool get(Takes& in, std::pair<A, B>& v) {
     std::tuple<A, B> both;
-    if (!Plain<std::tuple<A, B>>::get(j, both)) return false;
+    if (!Plain<std::tuple<A, B>>::get(in, both)) return false;
     v = {std::move(std::get<0>(both)), std::move(std::get<1>(both))};
     return true;
   }
 };
 
-inline std::string kind_of(const Any& j) {
+// What came, for people.
+inline std::string kind_of(wire::Bytes in) {
+  Takes array(in);
+  if (array.next().is(kTag) && array.head().n == kObject && array.head().n == 4 &&
+      array.text("numpy") && array.next().is(kText)) {
+    std::string dtype, lengths;
+    Plain<std::string>::get(array, dtype);
+    Any shape;
+    if (!Plain<Any>::get(array, shape)) shape = Any();
+    return "an array of numpy, of " + dtype.substr(0, 20) +
+           (shape.is_array() ? " and shape " + shape.dump().substr(0, 60) : ", a single one");
+  }
+  Any j;
+  Takes all(in);
+  if (!Plain<Any>::get(all, j))
+    return "an object, an array of numpy, an integer beyond 64 bits, or a map whose keys are no "
+           "texts";
   if (j.is_number_float()) return "a number with a fraction";
   if (j.is_number()) return "the integer " + j.dump();
   if (j.is_string()) return "a text";
@@ -204,9 +476,7 @@ class Typed {
   Typed() : Typed(T{}) {}
   // Throws BadUse: a text that is no UTF-8, or what nests deeper than 64.
   Typed(T v) : value_(std::move(v)) {  // NOLINT(google-explicit-constructor): w(7)
-    const auto made = net::Any::to_cbor(net::detail::Plain<T>::put(value_));
-    const auto bytes = std::as_bytes(std::span(made));
-    bytes_.assign(bytes.begin(), bytes.end());
+    net::detail::Plain<T>::put(value_, bytes_);
     if (const char* why = wire::cbor_fault(bytes_, true))
       detail::bad_use(std::string("a typed value: ") + why + " cannot go to another machine");
   }
@@ -224,14 +494,8 @@ class Typed {
  private:
   friend struct wire::Value<Typed>;
   explicit Typed(wire::Bytes in, bool) : value_{}, bytes_(in.begin(), in.end()) {
-    const auto* const at = reinterpret_cast<const std::uint8_t*>(in.data());
-    const net::Any j = net::Any::from_cbor(at, at + in.size(), true, false);
-    if (j.is_discarded())
-      refused_ =
-          "an object, an array of numpy, an integer beyond 64 bits, or a map whose keys are no "
-          "texts";
-    else if (!net::detail::Plain<T>::get(j, value_))
-      refused_ = net::detail::kind_of(j);
+    net::detail::Takes all(in);
+    if (!net::detail::Plain<T>::get(all, value_)) refused_ = net::detail::kind_of(in);
   }
 
   T value_;

@@ -64,8 +64,8 @@ inline bool Network::write(Offer& o) {
                   {"fingerprint", keys_.fingerprint},
                   {"home", home_},
                   {"host", name_},
-                  {"relay", false},
-                  {"relayed", 0},
+                  {"relay", ways_.has_value()},
+                  {"relayed", ways_ ? ways_->sessions() : 0},
                   {"ticket", ticket},
                   {"readers", o.which.readers},
                   {"writers", o.which.writers}};
@@ -149,42 +149,44 @@ inline void Network::listen(const std::string& address) {
 }
 
 inline void Network::accept_all() {
-  static constexpr std::size_t kMostComing = 256;
   for (;;) {
     const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
     // until descriptors are free again
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (fd >= 0 && !let_in(fd)) ::close(fd);
     const std::lock_guard g(mutex_);
-    if (leaving_) {
-      if (fd >= 0) ::close(fd);
-      return;
-    }
-    for (auto at = coming_.begin(); at != coming_.end();) {
-      const auto next = std::next(at);
-      if (at->done.load()) {
-        at->thread.join();  // it has nothing left to do
-        coming_.erase(at);
-      }
-      at = next;
-    }
-    if (fd < 0) continue;
-    if (coming_.size() >= kMostComing) {
-      ::close(fd);
-      continue;
-    }
-    Coming& one = coming_.emplace_back();
-    one.socket = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    one.thread = std::thread([this, &one, fd] {
-      try {
-        answer(fd);
-      } catch (const std::exception&) {  // it has gone, or has no certificate of this network
-      }
-      const std::lock_guard mine(mutex_);
-      ::close(std::exchange(one.socket, -1));  // else it would not hear that it was sent away
-      one.done = true;
-    });
+    if (leaving_) return;
   }
+}
+
+// Hears what somebody has to say who comes by this socket, which is the network's from now on.
+// False: too many come at once, or we leave.
+inline bool Network::let_in(int socket) {
+  static constexpr std::size_t kMostComing = 256;
+  const std::lock_guard g(mutex_);
+  if (leaving_) return false;
+  for (auto at = coming_.begin(); at != coming_.end();) {
+    const auto next = std::next(at);
+    if (at->done.load()) {
+      at->thread.join();  // it has nothing left to do
+      coming_.erase(at);
+    }
+    at = next;
+  }
+  if (coming_.size() >= kMostComing) return false;
+  Coming& one = coming_.emplace_back();
+  one.socket = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  one.thread = std::thread([this, &one, socket] {
+    try {
+      answer(socket);
+    } catch (const std::exception&) {  // it has gone, or has no certificate of this network
+    }
+    const std::lock_guard mine(mutex_);
+    ::close(std::exchange(one.socket, -1));  // else it would not hear that it was sent away
+    one.done = true;
+  });
+  return true;
 }
 
 // The offer that it comes for. Throws BadUse: what it is told.
@@ -285,36 +287,74 @@ inline std::shared_ptr<detail::Link> Network::come(const std::string& name, cons
   if (!entry)
     detail::bad(seen + ", the home of '" + name + "', had no ticket within " + seconds +
                 " seconds: try again");
-  const std::string address = entry->text("address");
-  const auto unreachable = [&](const std::string& why) {
-    throw Unreachable(entry->text("host") + ", the home of '" + name + "', does not answer " + why +
-                      ": if it was killed its name is gone within 15 seconds; if it is on another "
-                      "machine, it has to join with an address that can be reached from here");
-  };
-  if (address.empty()) unreachable("by the relay (which this program does not use)");
-  std::optional<detail::Connection> c;
+  std::optional<std::pair<detail::Connection, std::string>> way;
   try {
-    c.emplace(detail::Connection::reach(keys_, address));
+    way.emplace(way_to(*entry));
   } catch (const Unreachable& e) {
-    unreachable("at " + address + " (" + e.what() + ")");
+    throw Unreachable(entry->text("host") + ", the home of '" + name + "', does not answer " +
+                      e.what() +
+                      ": if it was killed its name is gone within 15 seconds; if it is on another "
+                      "machine, it has to join with an address that can be reached from here, or "
+                      "with the relay");
   }
-  if (c->fingerprint() != entry->text("fingerprint"))
-    detail::bad(address +
+  auto& [c, where] = *way;
+  if (c.fingerprint() != entry->text("fingerprint"))
+    detail::bad(where +
                 " is not who was announced: its certificate has another fingerprint. If the "
                 "program there was restarted with other keys, its name is free in 15 seconds; else "
                 "somebody stands in for it");
-  c->say({{"host", name_},
-          {"trust", false},
-          {"name", name},
-          {"side", side},
-          {"ticket", entry->said["ticket"]}});
-  const Any answer = c->heard();
+  c.say({{"host", name_},
+         {"trust", false},
+         {"name", name},
+         {"side", side},
+         {"ticket", entry->said["ticket"]}});
+  const Any answer = c.heard();
   if (answer.contains("refused"))
     detail::bad(
-        address + " refuses: " +
+        where + " refuses: " +
         (answer["refused"].is_string() ? answer["refused"].get<std::string>() : "no reason"));
-  return keep(std::make_shared<Link>(space_, std::move(*c),
+  return keep(std::make_shared<Link>(space_, std::move(c),
                                      answer["host"].get<std::string>().substr(0, 60)));
+}
+
+// A connection with the home of an entry, and what that is called: at its address, or by the relay
+// where that does not answer (WIRE.md 17.17). Throws Unreachable: it does not answer; says where,
+// and why; BadUse: its certificate is not right, or it refuses ours.
+inline std::pair<detail::Connection, std::string> Network::way_to(const detail::Entry& entry) {
+  static constexpr std::chrono::seconds kReach{3}, kBeyond{300};
+  const std::string address = entry.text("address"), home = entry.text("home");
+  const bool both = ways_ && entry.relay();
+  const auto beyond = [&] {
+    const std::lock_guard g(mutex_);
+    const auto at = beyond_.find(home);
+    return at != beyond_.end() && at->second > detail::Clock::now();
+  };
+  std::string why;
+  if (!address.empty() && relay_ != Relay::only && !(both && beyond())) try {
+      return {detail::Connection::reach(keys_, address, both ? kReach : 2 * detail::kGreeting),
+              address};
+    } catch (const Unreachable& e) {
+      why = "at " + address + " (" + e.what() + ")";
+    }
+  if (!both) {
+    const char* const side = ways_ ? "it" : "this program";
+    if (why.empty()) why = std::string("by the relay (which ") + side + " does not use)";
+    throw Unreachable(why);
+  }
+  const std::string where = entry.text("host") + ", by the relay,";
+  try {
+    const int socket = ways_->open(entry.text("fingerprint") + "." + home);
+    auto c = detail::Connection::relayed(keys_, socket, where);
+    const std::lock_guard g(mutex_);
+    const auto now = detail::Clock::now();
+    std::erase_if(beyond_, [now](const auto& known) { return known.second < now; });
+    if (!why.empty()) beyond_[home] = now + kBeyond;
+    return {std::move(c), where};
+  } catch (const Unreachable& e) {
+    const std::lock_guard g(mutex_);
+    beyond_.erase(home);
+    throw Unreachable((why.empty() ? "" : why + ", nor ") + "by the relay (" + e.what() + ")");
+  }
 }
 
 inline void Network::close() {
@@ -329,10 +369,12 @@ inline void Network::close() {
       if (each.socket >= 0) ::shutdown(each.socket, SHUT_RDWR);
     news_.notify_all();
   }
-  ::shutdown(listens_, SHUT_RDWR);  // accept() returns
-  accepts_.join();
+  if (listens_ >= 0) {
+    ::shutdown(listens_, SHUT_RDWR);  // accept() returns
+    accepts_.join();
+    ::close(listens_);
+  }
   renews_.join();
-  ::close(listens_);
   for (Coming& each : coming_) each.thread.join();
   coming_.clear();
   if (names_.connected())
@@ -342,6 +384,8 @@ inline void Network::close() {
     sessions.swap(sessions_);
   }
   for (const auto& link : sessions) link->bye("the other program has left the network");
+  sessions.clear();  // those that nobody else has: once what they said last has gone
+  if (ways_) ways_->end();
 }
 
 }  // namespace weft::inline WEFT_ABI::net
