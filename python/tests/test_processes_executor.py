@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -63,6 +64,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[cf.Executor]:
 def test_submit_gives_a_future(either: cf.Executor) -> None:
     assert either.submit(away.power, 2, b=10).result() == 1024
     assert isinstance(either.submit(away.power, 2), cf.Future)
+    assert either._max_workers == 2  # type: ignore[attr-defined]  # dask asks for it
 
 
 def test_map_keeps_the_order(either: cf.Executor) -> None:
@@ -73,6 +75,23 @@ def test_map_keeps_the_order(either: cf.Executor) -> None:
     assert list(either.map(away.power, [])) == []
     with pytest.raises(ValueError, match="chunksize"):
         either.map(away.power, [1], chunksize=0)
+
+
+def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_path: Path) -> None:
+    """And the calls before it are made."""
+    marks = [tmp_path / str(n) for n in range(5)]
+
+    def inputs() -> Iterator[Path]:
+        yield from marks
+        raise KeyError("no more")
+
+    with pytest.raises(KeyError, match="no more"):
+        either.map(Path.touch, inputs())
+    list(either.map(away.power, range(100)))  # they are served in order
+    until = time.monotonic() + 280
+    while not all(mark.exists() for mark in marks) and time.monotonic() < until:
+        pass
+    assert all(mark.exists() for mark in marks)
 
 
 def test_map_raises_what_a_call_raised_in_its_place(either: cf.Executor) -> None:

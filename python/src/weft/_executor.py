@@ -249,9 +249,13 @@ class _Feeder:
         """The batch in the form in which it is sent. A call that cannot be sent has failed, and is
         taken out."""
         good, sent = [], []
+        last: Any = None  # most calls of a batch are of one function
+        packed = b""
         for call in self.batch:
             try:
-                sent.append((self._packed(call.function), call.args, call.keywords))
+                if call.function is not last:
+                    packed, last = self._packed(call.function), call.function
+                sent.append((packed, call.args, call.keywords))
                 good.append(call)
             except Exception as error:
                 call.future.set_exception(error)
