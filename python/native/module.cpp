@@ -10,12 +10,23 @@
 
 namespace weft::py {
 namespace {
+// Types and objects of the extension are static, and its threads enter the main interpreter (rule
+// 16.11). A subinterpreter that shares the lock gets a copy of the module's dictionary without a
+// call of PyInit__native; so weft._extension asks as well.
+bool in_main_interpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
+
+PyMethodDef functions[] = {
+    {"_in_main_interpreter",
+     [](PyObject*, PyObject*) { return PyBool_FromLong(in_main_interpreter()); }, METH_NOARGS,
+     "Whether the caller is in the main interpreter of its OS process."},
+    {}};
+
 PyModuleDef definition{
     PyModuleDef_HEAD_INIT,
     "weft._native",
     "The native part of weft; use weft.coroutines, weft.greenlets or weft.threads.",
     -1,
-    nullptr,
+    functions,
     nullptr,
     nullptr,
     nullptr,
@@ -29,6 +40,11 @@ GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace weft::py;
+  if (!in_main_interpreter()) {  // in the words that CPython has for it where it refuses by itself
+    PyErr_SetString(PyExc_ImportError,
+                    "module weft._native does not support loading in subinterpreters");
+    return nullptr;
+  }
   if (import_errors() < 0) return nullptr;
   PyObject* m = PyModule_Create(&definition);
   if (!m) return nullptr;

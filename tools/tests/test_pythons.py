@@ -14,6 +14,7 @@ case "$*" in
 *version_info*) echo {version} ;;
 "-m venv "*) {venv} mkdir -p "${{*: -1}}/bin" && echo venv >"${{*: -1}}/pyvenv.cfg" && cp "$0" "${{*: -1}}/bin/python" &&
   cp "$HOUSE/pip" "${{*: -1}}/bin/pip" ;;
+*test_native_interpreters.py) echo "$WEFT_PYTHONS" >"$HOUSE/together"; exit {together} ;;
 *pytest_room.py*) echo "some test"; echo "{tests}"; exit {status} ;;
 *with_weft*) echo "{ns} on" ;;
 esac
@@ -38,7 +39,7 @@ def stand_in(
     house: House, where: str, version: str, tests: str = "3 passed, 0 failed", **how: str
 ) -> Path:
     status = "0" if tests.endswith(" 0 failed") else "1"
-    values = {"status": status, "ns": "123", "venv": "", **how}
+    values = {"status": status, "ns": "123", "venv": "", "together": "0", **how}
     return house.script(where, PYTHON.format(version=version, tests=tests, **values), shell="")
 
 
@@ -63,6 +64,30 @@ def test_each_is_built_and_tested_and_has_a_row(pythons: House) -> None:
         "| 3.12 | yes | 3 passed, 0 failed | 123 | on | nothing |",
         "| 3.13t | yes | 7 passed, 0 failed | 123 | on | nothing |",
     ]
+
+
+def test_those_that_were_built_load_one_library_together(pythons: House) -> None:
+    for version in ("3.10", "3.12", "3.13"):
+        stand_in(pythons, f"fake-bin/python{version}", version)
+    result = run(pythons, "3.10", "3.12", "3.13", NO_BUILD="/3.12/")
+    assert "one component library in 2 Pythons at once" in result.stderr
+    of = f"{pythons.path}/.build/pythons/{{}}/venv/bin/python"
+    together = (pythons.path / "together").read_text().strip()
+    assert together.split(":") == [of.format("3.10"), of.format("3.13")]
+
+
+def test_a_library_that_does_not_run_in_all_fails_the_task(pythons: House) -> None:
+    stand_in(pythons, "fake-bin/python3.10", "3.10", together="1")
+    stand_in(pythons, "fake-bin/python3.12", "3.12")
+    result = run(pythons, "3.10", "3.12")
+    assert result.returncode == 1
+    assert result.stdout.count(" 0 failed ") == 2  # alone each is good
+
+
+def test_one_python_alone_has_nobody_to_share_with(pythons: House) -> None:
+    stand_in(pythons, "fake-bin/python3.12", "3.12", together="1")
+    assert run(pythons, "3.12").returncode == 0
+    assert not (pythons.path / "together").exists()
 
 
 def test_one_that_fails_does_not_stop_the_others(pythons: House) -> None:

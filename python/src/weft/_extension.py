@@ -1,8 +1,18 @@
-"""The extension module, or an ImportError that says what to install."""
+"""The extension module, or an ImportError that says what to do.
+
+Invariant: it is used in the main interpreter of a program alone (rule 16.11). A subinterpreter that
+asks for it is refused here, also where CPython has given it a copy of the module.
+"""
 
 from __future__ import annotations
 
 import weft
+
+_SUBINTERPRETER = (
+    "weft's extension module serves the main interpreter of a program, and this is a "
+    "subinterpreter. Use weft in the main interpreter; weft.processes computes on all cores there. "
+    "With WEFT_PURE=1 in the environment coroutines run in pure Python, also in a subinterpreter"
+)
 
 if weft._pure:
     from weft._fallback import HOW
@@ -12,12 +22,15 @@ if weft._pure:
 try:
     from weft import _native as native
 except ImportError as error:
-    if "interpreter lock" in str(error):
-        raise
+    if "subinterpreters" in str(error):
+        raise ImportError(_SUBINTERPRETER) from error
     raise ImportError(
         f"weft's extension module is missing or was built for another Python ({error}). "
         "It is built when weft is installed: install a C++20 compiler and the headers of Python "
         "(on Debian: apt install g++ python3-dev), then: pip install --force-reinstall weft"
     ) from error
+
+if not native._in_main_interpreter():
+    raise ImportError(_SUBINTERPRETER)
 
 __all__ = ["native"]
