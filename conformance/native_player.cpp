@@ -1,5 +1,6 @@
-// Processes of a component that do what native_driver.py tells them, one operation after another: it plays a network's statements, and
-// each operation is done here, by <weft/component.hpp>. The driver is called without any channel, so nothing but the network's own is seen.
+// Processes of a component that do what native_driver.py tells them, one operation after another:
+// it plays a network's statements, and each operation is done here, by <weft/component.hpp>. The
+// driver is called without any channel, so nothing but the network's own is seen.
 #include <memory>
 #include <sstream>
 #include <weft/component.hpp>
@@ -109,7 +110,8 @@ class Player {
     return "";
   }
 
-  // select FAIR N, and for each guard KIND ON ENDS and what it takes. By the table, for the number of guards is not known before.
+  // select FAIR N, and for each guard KIND ON ENDS and what it takes. By the table, for the number
+  // of guards is not known before.
   std::string select(std::istringstream& words) {
     const weft_api& api = *detail::running.api;
     weft_process* const process = detail::running.process;

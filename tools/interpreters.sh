@@ -9,8 +9,8 @@ if sys.version_info >= (3, 10):
     print("%d.%d%s" % (*sys.version_info[:2], "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))' 2>/dev/null || true
 }
 
-# Every candidate, the first of a version winning: PATH before pyenv, there the highest patch level. pyenv's shims name no version
-# that is not chosen, and then do not run.
+# Every candidate, the first of a version winning: PATH before pyenv, there the highest patch level.
+# pyenv's shims name no version that is not chosen, and then do not run.
 candidates() {
   local minor
   for minor in {10..19}; do
@@ -31,8 +31,8 @@ find_all() {
   return 0
 }
 
-# choose_interpreters TASK [VERSION|PATH…]: fills `chosen` (version: interpreter) and `order` (the versions, ascending); TASK is who says
-# what is wrong.
+# choose_interpreters TASK [VERSION|PATH…]: fills `chosen` (version: interpreter) and `order` (the
+# versions, ascending); TASK is who says what is wrong.
 declare -A chosen=()
 order=()
 choose_interpreters() {

@@ -2,12 +2,14 @@
 # What the tasks share: messages, steps with progress, retries, stamps, and packages installed when they are missing.
 #
 # Invariants
-# - Nothing here writes to stdout: that belongs to the task (its last line may be read by a program).
+# - Nothing here writes to stdout: that belongs to the task (its last line may be read by a
+#   program).
 # - Everything may be called twice; the second call finds its work done and is quick.
 # - Only what is missing is installed, and it is named before it is installed.
-# - A stamp is written after its work succeeded, never before; it holds a hash of what was asked for.
-# - `step`, `retry` and `stamped` run their command in a tested context, where bash ignores `set -e`:
-#   give them one command, or a function joined by && throughout.
+# - A stamp is written after its work succeeded, never before; it holds a hash of what was asked
+#   for.
+# - `step`, `retry` and `stamped` run their command in a tested context, where bash ignores
+#   `set -e`: give them one command, or a function joined by && throughout.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -27,7 +29,7 @@ die() {
 have() { command -v "$1" >/dev/null 2>&1; }
 hash_of() { sha256sum | cut -d' ' -f1; }
 
-# --- steps ----------------------------------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------
 
 # Shows that a step is alive: at a terminal one line that changes, elsewhere a line now and then.
 _ticker() { # _ticker WHAT LOG
@@ -44,7 +46,8 @@ _ticker() { # _ticker WHAT LOG
   done
 }
 
-# step WHAT COMMAND…: runs the command with its output in a log, shows progress, and the end of the log if it fails.
+# step WHAT COMMAND…: runs the command with its output in a log, shows progress, and the end of the
+# log if it fails.
 step() {
   local what=$1 status=0 start=$SECONDS log ticker
   shift
@@ -93,7 +96,8 @@ stamped() {
   printf '%s\n' "$key" >"$stamp"
 }
 
-# tree_hash PATH…: one hash over the names and contents of the files below (missing paths count as empty).
+# tree_hash PATH…: one hash over the names and contents of the files below (missing paths count as
+# empty).
 tree_hash() {
   local path paths=()
   for path; do [[ -e $path ]] && paths+=("$path"); done
@@ -101,7 +105,8 @@ tree_hash() {
   find "${paths[@]}" -type f ! -name '*.pyc' ! -path '*/.*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | hash_of
 }
 
-# take_lock: one set-up or build of this checkout at a time; held until the task ends, shared with what it calls.
+# take_lock: one set-up or build of this checkout at a time; held until the task ends, shared with
+# what it calls.
 take_lock() {
   [[ -n ${WEFT_LOCKED:-} ]] && return 0
   mkdir -p "$ROOT/.build"
@@ -110,7 +115,7 @@ take_lock() {
   export WEFT_LOCKED=1
 }
 
-# --- system packages ------------------------------------------------------------------------------------------------
+# --- system packages ------------------------------------------------------------------------------
 
 as_root() {
   if ((EUID == 0)); then "$@"; else sudo --preserve-env=DEBIAN_FRONTEND -- "$@"; fi
@@ -123,7 +128,8 @@ _apt_missing() {
 }
 
 _apt_update() {
-  # Lists fetched in the last hours will do; a failed install removes the stamp, so that its next try fetches them anew.
+  # Lists fetched in the last hours will do; a failed install removes the stamp, so that its next
+  # try fetches them anew.
   [[ -n $(find "$STAMPS/apt-update" -mmin -360 2>/dev/null) ]] && return 0
   retry step 'fetching the package lists' as_root apt-get -o DPkg::Lock::Timeout=300 update || return
   mkdir -p "$STAMPS" && touch "$STAMPS/apt-update"
@@ -154,13 +160,15 @@ need_apt() {
   retry _apt_install "${missing[@]}" || die "could not install ${missing[*]}; is the network there? Then run the same again."
 }
 
-# need_command COMMAND PACKAGE…: installs the packages unless the command is there, from wherever it came.
+# need_command COMMAND PACKAGE…: installs the packages unless the command is there, from wherever it
+# came.
 need_command() {
   have "$1" || need_apt "${@:2}"
 }
 
-# _suite KIND SUITE WORK: an apt of its own in the folder WORK, for that suite of Debian at this machine's own mirror; fetches its
-# lists (KIND: deb or deb-src), and leaves its options in `options`.
+# _suite KIND SUITE WORK: an apt of its own in the folder WORK, for that suite of Debian at this
+# machine's own mirror; fetches its lists (KIND: deb or deb-src), and leaves its options in
+# `options`.
 _suite() {
   local kind=$1 suite=$2 work=$3 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   # shellcheck disable=SC2016 # for apt-get to expand
@@ -215,8 +223,9 @@ _need_other() { # _need_other STAMP KEY DIR WHAT COMMAND…
     die "could not fetch $4; is the network there? Then run the same again."
 }
 
-# need_deb SUITE PACKAGE TREE DIR: a folder of a package from another suite of Debian than this machine's, as DIR. It is only unpacked:
-# nothing of the machine changes. need_debs: whole packages. need_deb_source: a package's source, with Debian's patches.
+# need_deb SUITE PACKAGE TREE DIR: a folder of a package from another suite of Debian than this
+# machine's, as DIR. It is only unpacked: nothing of the machine changes. need_debs: whole packages.
+# need_deb_source: a package's source, with Debian's patches.
 need_deb() { _need_other "deb-$2" "$1 $2 $3 $4" "$4" "$2 of Debian $1" _fetch_deb "$@"; }
 need_debs() { _need_other "debs-$3" "$*" "$2" "${*:3} of Debian $1" _fetch_debs "$@"; } # SUITE DIR PACKAGE…
 need_deb_source() {                                                                    # SUITE PACKAGE DIR
@@ -224,10 +233,11 @@ need_deb_source() {                                                             
   _need_other "source-$2" "$*" "$3" "the source of $2 of Debian $1" _fetch_source "$@"
 }
 
-# --- Python, node, Go -----------------------------------------------------------------------------------------------
+# --- Python, node, Go -----------------------------------------------------------------------------
 
-# Asking an interpreter takes far longer than all else here, so what python3 says of itself is kept: its version and where
-# its Python.h is or should be. It is asked again when another python3 comes first on PATH or that file is a new one.
+# Asking an interpreter takes far longer than all else here, so what python3 says of itself is kept:
+# its version and where its Python.h is or should be. It is asked again when another python3 comes
+# first on PATH or that file is a new one.
 _ask_python() {
   local python kept=$STAMPS/python
   python=$(command -v python3)
@@ -259,7 +269,8 @@ need_python_headers() {
   [[ -f $PYTHON_HEADER ]] || die "$PYTHON_HEADER is missing: install the development files of $(command -v python3)"
 }
 
-# need_venv: the virtual environment .venv/, made anew when its Python is gone (its link leads nowhere).
+# need_venv: the virtual environment .venv/, made anew when its Python is gone (its link leads
+# nowhere).
 need_venv() {
   need_python 10
   [[ -x $VENV/bin/python && -x $VENV/bin/pip ]] && return 0
@@ -300,7 +311,7 @@ need_go() {
   return 1
 }
 
-# --- sources --------------------------------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------
 
 # The C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
 native_files() {

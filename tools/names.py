@@ -37,7 +37,7 @@ class BadTable(Exception):
     """The table or what is written by hand cannot be right; the text says why."""
 
 
-# --- the table --------------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def exported(table: dict[str, Any], backend: str) -> list[str]:
     return sorted([*every(table["alike"]), *every(table["lazy"]), *own, *more])
 
 
-# --- text -------------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 def import_lines(*several: Imports, but: Iterable[str] = (), indent: str = "") -> list[str]:
@@ -145,7 +145,7 @@ def module(table: dict[str, Any], backend: str) -> str:
     )
 
 
-# --- stubs ------------------------------------------------------------------------------------------------
+# --- stubs ----------------------------------------------------------------------------------------
 
 
 def declared(text: str) -> set[str]:
@@ -253,7 +253,7 @@ def alike_stub(table: dict[str, Any], backend: str) -> str:
     )
 
 
-# --- programs ---------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 
 def without_await(text: str) -> str:
@@ -279,7 +279,7 @@ def plug_and_play(text: str, backend: str) -> str:
     return f'"""The plug-and-play processes as {backend}: those of coroutines.py, called. {BY}"""\n{body}'
 
 
-# --- all of it --------------------------------------------------------------------------------------------
+# --- all of it ------------------------------------------------------------------------------------
 
 
 def files(table: dict[str, Any], weft: Path) -> dict[str, str]:

@@ -16,8 +16,8 @@
 
 namespace bench {
 
-/// Runs work(0) … work(n - 1), each in a process of its own, and returns the nanoseconds from their release to the end of the last.
-/// What work() returns other than `true` fails the program.
+/// Runs work(0) … work(n - 1), each in a process of its own, and returns the nanoseconds from their
+/// release to the end of the last. What work() returns other than `true` fails the program.
 inline double independently(int n, const std::function<bool(int)>& work) {
   struct Board {
     std::atomic<int> ready;

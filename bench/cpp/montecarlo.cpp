@@ -12,8 +12,9 @@
 
 namespace {
 
-/// 4 × the share of `n` points inside the quarter circle. xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", 2016), its upper half for each coordinate.
+/// 4 × the share of `n` points inside the quarter circle. xorshift64* (Vigna, "An experimental
+/// exploration of Marsaglia's xorshift generators, scrambled", 2016), its upper half for each
+/// coordinate.
 double quarter_circle(std::uint64_t seed, long n) {
   std::uint64_t x = seed * 0x9E3779B97F4A7C15ull | 1;
   const auto coordinate = [&x] {

@@ -40,7 +40,8 @@ inline long resident() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less`: ns of each that are work and not counted.
+/// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less`: ns of
+/// each that are work and not counted.
 class Sampler {
  public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }

@@ -17,7 +17,8 @@ class Tally {
     if (value != static_cast<int>(index)) bench::fail("stressedalt: a wrong value");
     ++taken_[index];
   }
-  /// Where all guards stay ready each is chosen within N selects (rule 5.4); here a writer may need a turn to come back.
+  /// Where all guards stay ready each is chosen within N selects (rule 5.4); here a writer may need
+  /// a turn to come back.
   void all_were_served() const {
     for (long n : taken_)
       if (n == 0) bench::fail("stressedalt: a writer was never served");

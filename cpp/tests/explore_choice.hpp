@@ -60,8 +60,9 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
   b.check();
 }
 
-// P's word is LOCKED while it tries to win Q, Q is cancelled, and R comes by: it must wait for P's word, not pass it over. Only here, with
-// an input and an output guard in every process, does passing over show.
+// P's word is LOCKED while it tries to win Q, Q is cancelled, and R comes by: it must wait for P's
+// word, not pass it over. Only here, with an input and an output guard in every process, does
+// passing over show.
 SCENARIO("a locked peer is waited for: 3 choices, one cancelled (rules 5.1, 5.3, 6.4)", 2) {
   Balance b;
   Chan c, d;

@@ -136,8 +136,8 @@ TEST_CASE_TEMPLATE(
   CHECK(has(back, "this program: use the Barrier"));
   const w::FarBarrier there = t.rh->barrier("b");
   CHECK(there.parties()() == 2);  // it is adopted, and the middle one is told so
-  // The middle one gives its share back once it has heard of that. What it writes then comes behind:
-  // if it left before, the share would die with it, and so the barrier (CAVEATS.md).
+  // The middle one gives its share back once it has heard of that. What it writes then comes
+  // behind: if it left before, the share would die with it, and so the barrier (CAVEATS.md).
   Channel<int> later{buffer(1)};
   const Reader<int> heard = later.reader();
   t.lh->give(later.writer(), "later");

@@ -5,7 +5,8 @@
 //
 // The other program writes, through a buffer of this capacity at the reader (0: a rendezvous), and
 // then closes its end. A message has its number, 64 random bits that follow from it, and the CRC-32
-// of both. Prints how many came in how long, and last `N passed, N failed`; its status says the same.
+// of both. Prints how many came in how long, and last `N passed, N failed`; its status says the
+// same.
 #include <sys/wait.h>
 #include <chrono>
 #include <cstdio>

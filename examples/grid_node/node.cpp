@@ -1,4 +1,5 @@
-// What a node of a power grid computes: frames of phasor measurement units, averages, thresholds, the RMS of a recorded disturbance.
+// What a node of a power grid computes: frames of phasor measurement units, averages, thresholds,
+// the RMS of a recorded disturbance.
 //
 //   frames ──inside──► pmu ──measured──► node ──averages, alarms──► decisions (Python)
 //                                        │ ▲── settings ◄───────────┘
@@ -6,11 +7,13 @@
 //                                       a model (Python), asked by a handler with a deadline
 //   a record (Python) ──samples──► rms ──levels, alarms──► decisions
 //
-// Each process is one function. What RIAPS calls a component with ports is `node`: one thread of control, a handler for each port and one
-// for its timer, and nothing shared. What blocks in the operating system, `frames`, is a process of its own behind an `inside` channel.
+// Each process is one function. What RIAPS calls a component with ports is `node`: one thread of
+// control, a handler for each port and one for its timer, and nothing shared. What blocks in the
+// operating system, `frames`, is a process of its own behind an `inside` channel.
 //
-// A frame is a data frame of IEEE C37.118.2 with phasors as polar floats and a time base of a microsecond: 0xAA01, its size (2 bytes),
-// station (2), seconds (4), fraction (4), status (2), six phasors (8 each), frequency and its rate of change (4 each), CRC-CCITT (2).
+// A frame is a data frame of IEEE C37.118.2 with phasors as polar floats and a time base of a
+// microsecond: 0xAA01, its size (2 bytes), station (2), seconds (4), fraction (4), status (2), six
+// phasors (8 each), frequency and its rate of change (4 each), CRC-CCITT (2).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -37,7 +40,7 @@ using Settings = std::tuple<double, double>;  // volts: a sag begins below, and 
 
 double seconds(nanoseconds t) { return std::chrono::duration<double>(t).count(); }
 
-// --- frames -----------------------------------------------------------------------------------------------------------------------------
+// --- frames --------------------------------------------------------------------------------------
 
 constexpr std::size_t kFrame = 74, kPhasors = 6;
 
@@ -58,7 +61,8 @@ std::uint16_t crc_ccitt(const std::byte* at, std::size_t n) {
   return crc;
 }
 
-// Reads from a file, a pipe or a serial line, which may block: nobody waits but this thread. Bytes between frames are told and skipped.
+// Reads from a file, a pipe or a serial line, which may block: nobody waits but this thread. Bytes
+// between frames are told and skipped.
 void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -115,7 +119,8 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
     const nanoseconds time = std::chrono::seconds(big(at + 6, 4) - *zero) +
                              std::chrono::microseconds(big(at + 10, 4) & 0xFFFFFF);
     if (const nanoseconds ahead = began + time - now(); ahead > 0ns) sleep(ahead);
-    // The positive sequence of the three voltages: what is common to them, turned by a third of a circle each.
+    // The positive sequence of the three voltages: what is common to them, turned by a third of a
+    // circle each.
     std::complex<double> sequence = 0;
     for (int phase = 0; phase < 3; ++phase)
       sequence += std::polar<double>(big_float(at + 16 + 8 * phase),
@@ -126,7 +131,7 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
   }
 }
 
-// --- the node ---------------------------------------------------------------------------------------------------------------------------
+// --- the node ------------------------------------------------------------------------------------
 
 class Window {  // the measurements of a period
  public:
@@ -147,7 +152,8 @@ class Window {  // the measurements of a period
   int count_ = 0;
 };
 
-// What a handler has left of its time. RIAPS calls a method when a handler has taken longer; here the handler can also stop waiting.
+// What a handler has left of its time. RIAPS calls a method when a handler has taken longer; here
+// the handler can also stop waiting.
 class Deadline {
  public:
   explicit Deadline(nanoseconds span) : by_(now() + span) {}
@@ -256,7 +262,7 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
   }
 }
 
-// --- a recorded disturbance -------------------------------------------------------------------------------------------------------------
+// --- a recorded disturbance ----------------------------------------------------------------------
 
 // The RMS of the last cycle, twice a cycle; an alarm when it leaves what is allowed.
 void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels,

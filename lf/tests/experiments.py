@@ -109,7 +109,7 @@ def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
     return low
 
 
-# --- chapter 5 -----------------------------------------------------------------------------------------
+# --- chapter 5 ------------------------------------------------------------------------------------
 
 BANK = """target C {{ platform: rp2040, workers: 1 }}
 preamble {{= #include "board.h" =}}
@@ -140,7 +140,7 @@ def bytes_each(place: Path, low: int, high: int, apart: bool) -> float:
     return (sizes[1] - sizes[0]) / (high - low)
 
 
-# --- chapter 6 -----------------------------------------------------------------------------------------
+# --- chapter 6 ------------------------------------------------------------------------------------
 
 WORK = r"""preamble {=
   #include "board.h"
@@ -201,7 +201,7 @@ def interference(
     return fmean(times), pstdev(times)
 
 
-# --- chapter 8 -----------------------------------------------------------------------------------------
+# --- chapter 8 ------------------------------------------------------------------------------------
 
 
 def lateral_error() -> tuple[float, float]:

@@ -27,7 +27,7 @@ def joined(server: Any, keys: Any, relay: str = "only", **more: Any) -> net.Netw
     return net.join(server.url, keys=keys, relay=relay, **more)
 
 
-# --- what goes directly goes so too (by name: test_names.py) ---------------------------------------
+# --- what goes directly goes so too (by name: test_names.py) --------------------------------------
 
 
 def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 17.19

@@ -184,7 +184,7 @@ def _reads(r: Any) -> Any:
     return r.read()
 
 
-# --- deaths ---------------------------------------------------------------------------------------------------------
+# --- deaths ---------------------------------------------------------------------------------------
 
 
 def test_a_writer_that_is_killed(keys, program):  # wire 17.7
@@ -260,7 +260,7 @@ def _reads_too(r: Any) -> Any:
     return r.read()
 
 
-# --- who may not come -----------------------------------------------------------------------------------------------
+# --- who may not come -----------------------------------------------------------------------------
 
 
 def test_a_certificate_of_another_authority(keys, strange_keys):  # wire 17.1
@@ -402,7 +402,7 @@ def test_a_name_at_a_door_for_sessions(keys):
         assert "no channel 'lab' is offered here" in answer["refused"]
 
 
-# --- bad use --------------------------------------------------------------------------------------------------------
+# --- bad use --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("address", ["", "here", ":1", "h:", "h:x", "h:65536", "h:-1", 7, None])

@@ -64,7 +64,8 @@ bool Abroad::at_barrier(const Seat& s) noexcept {
 
 Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone)
     : space_(space_of(seats)), seats_(std::move(seats)), values_(new Value[seats_.size()]) {
-  // Its home decides, whoever else waits: a barrier holds a choice open as an end of a process does.
+  // Its home decides, whoever else waits: a barrier holds a choice open as an end of a process
+  // does.
   const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
   for (Abroad* a : std::exchange(ended, {})) delete a;
   const Peer* one = nullptr;

@@ -13,8 +13,8 @@
 //
 // Invariants
 //  1 While it waits or is held, one of `process` and `task_waiter` is set (of a yield in a task,
-//    neither). Otherwise `task_waiter` is null, unless a partner holds it after it was left: then until
-//    the wake-up.
+//    neither). Otherwise `task_waiter` is null, unless a partner holds it after it was left: then
+//    until the wake-up.
 //  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
 //    known. While a partner holds it, it stays: for the wake-up of a process (keep_until_woken), as
 //    `kept` of the task waiter, or, if it is being collected, what the partner will write to

@@ -130,7 +130,8 @@ int channel_traverse(PyObject* o, visitproc visit, void* arg) {
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
 }
-// Of a channel that nobody reaches: nobody waits on it (an operation that waits refers to its end, and that to the channel).
+// Of a channel that nobody reaches: nobody waits on it (an operation that waits refers to its end,
+// and that to the channel).
 int channel_clear(PyObject* o) {
   if (core::Ring<Value>* r = channel(o)->core.ring)
     while (r->size > 0) {

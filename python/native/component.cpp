@@ -283,8 +283,8 @@ void call_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// _component_place(process): (file, line) of the operation of a component's process that is the last
-// that it began and that says where it stands; before, of its declaration. None: it is another
+// _component_place(process): (file, line) of the operation of a component's process that is the
+// last that it began and that says where it stands; before, of its declaration. None: it is another
 // process, or has ended.
 PyObject* f_place(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->native_code || proc(o)->done) Py_RETURN_NONE;

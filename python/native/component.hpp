@@ -1,4 +1,5 @@
-// Native components (rules 16): libraries whose processes run without the GIL, as thread processes or on the pool.
+// Native components (rules 16): libraries whose processes run without the GIL, as thread processes
+// or on the pool.
 //
 //   component.cpp        loading a library, what it declares, making a call of one of its processes
 //   component_calls.cpp  a call that runs: the table of functions through which it touches channels, time and its run
@@ -13,8 +14,8 @@
 
 namespace weft::py {
 
-// An operation whose beginning those who observe were told of (component_observe.cpp). `op` null: of
-// none.
+// An operation whose beginning those who observe were told of (component_observe.cpp). `op` null:
+// of none.
 struct Told {
   const char* op = nullptr;
   PyObject* target = nullptr;  // an end or a barrier of the call

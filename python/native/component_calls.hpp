@@ -35,8 +35,8 @@ extern prim::atomic<std::uint32_t> task_waiters;  // written under the GIL
 extern std::vector<Call*> running_calls;          // under the GIL
 
 // Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it
-// says so before it looks whether there are task waiters, or whoever makes the first of them sees that
-// it is there.
+// says so before it looks whether there are task waiters, or whoever makes the first of them sees
+// that it is there.
 class Operation {
  public:
   explicit Operation(Call& c) noexcept : call_(c) {

@@ -1,5 +1,5 @@
-// What those who observe are told of a component's operations (observe.hpp): what they are told of a
-// Python thread's.
+// What those who observe are told of a component's operations (observe.hpp): what they are told of
+// a Python thread's.
 //
 //   tell_begin() ─► core ──pending──► tell_park() ─► block ─► tell_outcome()
 //   tell_begin(guards) ─► scan, enrol ──parked──► tell_park() ─► block ─► tell_outcome(guards)
@@ -7,10 +7,10 @@
 // Invariants
 //  1 Each takes the GIL for as long as it tells. None is called within an Operation, and none while
 //    nobody observes: the caller tests that flag.
-//  2 Who was told of no beginning is told of no outcome. At channels with ends in other OS processes
-//    operations are a Python thread's (component_abroad.cpp), which tell of themselves.
-//  3 Values are not shown: they are the component's. What the process then gets is what it would have
-//    got: a request of a cancellation is not taken here.
+//  2 Who was told of no beginning is told of no outcome. At channels with ends in other OS
+//    processes operations are a Python thread's (component_abroad.cpp), which tell of themselves.
+//  3 Values are not shown: they are the component's. What the process then gets is what it would
+//    have got: a request of a cancellation is not taken here.
 #include "component_calls.hpp"
 #include "observe.hpp"
 
@@ -20,8 +20,8 @@ namespace {
 
 PyObject* object(const void* o) noexcept { return static_cast<PyObject*>(const_cast<void*>(o)); }
 
-// Sets the exception that a Python process would have met. `end`: null of a barrier, and of what met
-// no channel.
+// Sets the exception that a Python process would have met. `end`: null of a barrier, and of what
+// met no channel.
 void raise(Call& c, weft_status s, const EndObject* end, const char* verb, int guard) {
   if (s == WEFT_CANCELLED) {
     PyErr_SetNone(errors.Cancelled);

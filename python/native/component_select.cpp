@@ -1,4 +1,5 @@
-// Choice of a component's process (rule 5): of one on a thread, which waits in it, and of a coroutine on the pool.
+// Choice of a component's process (rule 5): of one on a thread, which waits in it, and of a
+// coroutine on the pool.
 //
 //   select():       begin() ──parked──► ThreadProcess::block() ──► end()
 //   start_select(): begin() ──parked──► WEFT_PENDING … finish_select() ──► end()

@@ -1,7 +1,7 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
-// Where it was made a barrier is itself, and a port hands it out. Elsewhere it is a Reader at which a
-// read is an arrival: so sync() is a read there, and as a guard it is an input.
+// Where it was made a barrier is itself, and a port hands it out. Elsewhere it is a Reader at which
+// a read is an arrival: so sync() is a read there, and as a guard it is an input.
 //
 // Invariant: of a Barrier with `far` nobody uses the core.
 #pragma once
@@ -41,9 +41,9 @@ void far_dies(BarrierObject* b);
 // Says it to its home, and waits for the answer: for `ask` how many are enrolled, else None. Null
 // with an exception.
 //
-// It is no operation that is awaited and cancelled: what was said has been done (rule 8.2), and whoever
-// resigns on its way out, cancelled, must be able to. So it holds up its thread: for a round trip,
-// or for 10 s where others need that thread.
+// It is no operation that is awaited and cancelled: what was said has been done (rule 8.2), and
+// whoever resigns on its way out, cancelled, must be able to. So it holds up its thread: for a
+// round trip, or for 10 s where others need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

@@ -12,10 +12,10 @@
 //  1 A function that Python calls and that looks at anything of the extension's is registered as
 //    gated<f>. tp_traverse is not: all threads are stopped then.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
-//    observer, iterables, finalisers of values that are dropped) it is OutsideGate, so that this code
-//    runs in parallel.
-//    Other calls of the interpreter may run such code inside the gate (a finaliser, a `__float__`):
-//    it may wait for locks and use Weft, but an endless loop there stops all of Weft.
+//    observer, iterables, finalisers of values that are dropped) it is OutsideGate, so that this
+//    code runs in parallel. Other calls of the interpreter may run such code inside the gate (a
+//    finaliser, a `__float__`): it may wait for locks and use Weft, but an endless loop there stops
+//    all of Weft.
 //  3 Inside, the gate is the thread's innermost critical section, except while a function of the
 //    interpreter's runs. A function of ours that is called then takes the gate as if from outside;
 //    what was suspended comes back when it returns.

@@ -145,7 +145,7 @@ PyObject* guard_on(PyObject* target, GuardKind kind, bool on) {
   return reinterpret_cast<PyObject*>(g);
 }
 
-// --- a process's end ------------------------------------------------------------------------------------------------------------------
+// --- a process's end -----------------------------------------------------------------------------
 
 PyObject* end_wait(PyObject* o, PyObject*) {
   run_deferred();

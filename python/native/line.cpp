@@ -1,5 +1,5 @@
-// A line that loses what it carries, for links whose input and output is Python's (WIRE.md 13, 17.19):
-// wire/line.hpp, called by one thread.
+// A line that loses what it carries, for links whose input and output is Python's (WIRE.md 13,
+// 17.19): wire/line.hpp, called by one thread.
 //
 //   line = _Line(token, window, most, again_ms, lease_ms, again_most_ms)
 //   line.queue(bytes) ──► what output(now) gives, which goes over the line ──► the other's input(now, bytes)

@@ -222,7 +222,7 @@ PyObject* write_all(PyObject* writer, PyObject* values) {  // takes them over
   return r;
 }
 
-// --- blocks -----------------------------------------------------------------------------------------------------------------------------
+// --- blocks --------------------------------------------------------------------------------------
 
 struct BlocksObject {
   PyObject_HEAD PyObject* reader;

@@ -6,9 +6,9 @@
 // greenlet (caller.cpp).
 //
 // Invariants
-//  1 Engines over Value, and all that the files here keep, are touched only with the GIL held. It is
-//    given up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's, never
-//    under a lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
+//  1 Engines over Value, and all that the files here keep, are touched only with the GIL held. It
+//    is given up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's,
+//    never under a lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued
 //    (pending.cpp) and dropped at a safe point, and so is the retirement of an end that is
 //    collected (rules 12.1, 12.2).
@@ -127,8 +127,8 @@ struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
 
-// Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own, `pooled` one of
-// a native component (component_pool.cpp).
+// Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own, `pooled` one
+// of a native component (component_pool.cpp).
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart, pooled };
 struct GreenletState;  // a greenlet process's greenlet (greenlet.cpp)
 

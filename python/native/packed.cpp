@@ -383,8 +383,8 @@ void forget_places() noexcept {
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 
-// What goes in front of a value that has shared arrays: 4, three zeros, how many in 4 bytes; then for each its length in 8, and what
-// wire::Sealed puts.
+// What goes in front of a value that has shared arrays: 4, three zeros, how many in 4 bytes; then
+// for each its length in 8, and what wire::Sealed puts.
 constexpr std::byte kSealedMark{4};
 #ifdef __linux__
 void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {

@@ -7,9 +7,8 @@
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
 //  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it
-//    (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was deferred. That needs no
-//    lock:
-//    the finaliser may run under locks of ours.
+//    (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was deferred.
+//    That needs no lock: the finaliser may run under locks of ours.
 #include "cells.hpp"
 
 namespace weft::py {

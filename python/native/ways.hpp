@@ -13,7 +13,8 @@
 //  1 wait() returns false if control goes back to whoever awaits the operation: then the operation
 //    returns suspended(), and continues when send() is called again (awaited.hpp). It returns true
 //    if the operation is to look at once.
-//  2 Where wait() suspends, the operation's object refers to whoever waits: `process` or `task_waiter`.
+//  2 Where wait() suspends, the operation's object refers to whoever waits: `process` or
+//    `task_waiter`.
 //  3 give() is the last thing that is done with a result: a greenlet may have an exception instead.
 #pragma once
 #include "asyncio.hpp"

@@ -33,7 +33,7 @@ from weft.processes import (
 Got = list[tuple[int, Any]]
 
 
-# --- in every kind of process ---------------------------------------------------------------------------------------
+# --- in every kind of process ---------------------------------------------------------------------
 
 
 def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
@@ -96,7 +96,7 @@ def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
     return Parallel(chooser(a, b, mine, out), writer(w, n))[0]
 
 
-# --- guards beside them ---------------------------------------------------------------------------------------------
+# --- guards beside them ---------------------------------------------------------------------------
 
 
 @process
@@ -171,7 +171,7 @@ def dies() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# --- how it ends ----------------------------------------------------------------------------------------------------
+# --- how it ends ----------------------------------------------------------------------------------
 
 
 @process
@@ -201,7 +201,7 @@ def raises_at_the_first(a: Any, b: Any) -> list[str]:
     return said
 
 
-# --- alternatives, and many -----------------------------------------------------------------------------------------
+# --- alternatives, and many -----------------------------------------------------------------------
 
 
 @process

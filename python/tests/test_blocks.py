@@ -17,7 +17,7 @@ if sys.version_info < (3, 11):
 LIMIT = 280  # seconds: what hangs fails here, not in the whole room
 
 
-# --- in ordinary code: programs of their own, since what is wrong here hangs ------------------------------------------------
+# --- in ordinary code: programs of their own, since what is wrong here hangs ----------------------
 
 
 def program(text, **how):
@@ -220,7 +220,7 @@ def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
     assert (status, said) == (0, "done\n")
 
 
-# --- in any process ---------------------------------------------------------------------------------------------------------
+# --- in any process -------------------------------------------------------------------------------
 
 
 async def _fails(b, error):

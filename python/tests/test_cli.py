@@ -490,7 +490,7 @@ def test_bench_gives_the_status_of_the_checkouts(tmp_path: Path) -> None:
     assert weft("bench", cwd=tmp_path).returncode == 7
 
 
-# --- what is not installed ---------------------------------------------------------------------------------
+# --- what is not installed ------------------------------------------------------------------------
 
 
 def without(*names: str) -> str:

@@ -222,7 +222,7 @@ def test_a_folder_that_others_may_enter_is_refused(
         _remote._folder()
 
 
-# --- processes with a port of their own (on threads alone) -----------------------------------------------------------
+# --- processes with a port of their own (on threads alone) ----------------------------------------
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from weft.coroutines import (
 from weft.errors import BadUse, Deadlock
 from weft.observe import deadlocks
 
-# --- the argument -----------------------------------------------------------------------------------
+# --- the argument ---------------------------------------------------------------------------------
 
 
 def test_ended_is_a_keyword_of_guards_selects_and_alternatives(b: Any) -> None:
@@ -53,7 +53,7 @@ def test_ended_is_a_keyword_of_guards_selects_and_alternatives(b: Any) -> None:
         weft.select(reader, end="raise")
 
 
-# --- foreign selects ----------------------------------------------------------------------------------
+# --- foreign selects ------------------------------------------------------------------------------
 
 
 def test_tasks_of_asyncio_merge_and_stop() -> None:
@@ -99,7 +99,7 @@ def test_tasks_of_asyncio_merge_and_stop() -> None:
     asyncio.run(main())
 
 
-# --- reports --------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 @process
@@ -201,7 +201,7 @@ def test_a_trace_names_every_guard_that_fell_silent(b: Any, tmp_path: Path) -> N
     assert (last["e"], last["why"], last["silent"]) == ("ended", "Retired", [0, 1])
 
 
-# --- our own processes: each ends as its text says ------------------------------------------------------
+# --- our own processes: each ends as its text says ------------------------------------------------
 
 
 def plug(b: Any) -> Any:

@@ -97,7 +97,7 @@ class ChannelMachine(RuleBasedStateMachine):
         # Nobody waits any more, and nothing was doubled: every party ended once.
         assert len(self.ended) == self.expected + len(self.waiting)
 
-    # --- what a process does ---------------------------------------------------------------------------
+    # --- what a process does ----------------------------------------------------------------------
 
     def operate(self, guards: list[Guard]) -> Any:
         if len(guards) == 1:
@@ -113,7 +113,7 @@ class ChannelMachine(RuleBasedStateMachine):
             )
         )
 
-    # --- the oracle ------------------------------------------------------------------------------------
+    # --- the oracle -------------------------------------------------------------------------------
 
     def ended_for(self, g: Guard) -> type[ChannelEnd] | None:
         line = self.lines[g.channel]
@@ -211,7 +211,7 @@ class ChannelMachine(RuleBasedStateMachine):
             else:
                 self.fall_silent(party)
 
-    # --- steps -----------------------------------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------------
 
     def begin(self, guards: list[Guard]) -> None:
         for g in guards:
@@ -287,7 +287,7 @@ class ChannelMachine(RuleBasedStateMachine):
         line.buffer.clear()
         self.end_those_left()
 
-    # --- comparison --------------------------------------------------------------------------------------
+    # --- comparison -------------------------------------------------------------------------------
 
     def wait_until(self, done: Any) -> None:
         with self.condition:

@@ -30,7 +30,7 @@ ECHOS = {"greenlet": gr_echo, "coroutine": co_echo, "thread": th_echo}
 each_echo = pytest.mark.parametrize("echo", ECHOS.values(), ids=list(ECHOS))
 
 
-# --- the operations ---------------------------------------------------------------------------------------------------------
+# --- the operations -------------------------------------------------------------------------------
 
 
 @each_echo
@@ -163,7 +163,7 @@ def test_what_is_left_runs_at_the_end_of_the_block():
     assert log == [0, 1, 2, 3, 4] and p.done
 
 
-# --- composition within it --------------------------------------------------------------------------------------------------
+# --- composition within it ------------------------------------------------------------------------
 
 
 @each_echo
@@ -287,7 +287,7 @@ def test_one_block_after_another():
         test_the_block_reads_and_writes(gr_echo, 0)
 
 
-# --- what is around it ------------------------------------------------------------------------------------------------------
+# --- what is around it ----------------------------------------------------------------------------
 
 
 def test_the_blocks_context_variables_are_its_own():
@@ -483,7 +483,7 @@ with Group() as g:
     assert (done.stdout, done.stderr) == ("42\nruns in parent\n", "")
 
 
-# --- at random --------------------------------------------------------------------------------------------------------------
+# --- at random ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(20))

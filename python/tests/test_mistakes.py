@@ -25,7 +25,7 @@ def calling(*ends):
     return len(ends)
 
 
-# --- the call is forgotten --------------------------------------------------------------------------------
+# --- the call is forgotten ------------------------------------------------------------------------
 
 
 def starts(how):
@@ -121,7 +121,7 @@ def test_processes_are_not_awaited():  # rule 11.1
     assert run(awaits()) == [0]
 
 
-# --- channels and their ends --------------------------------------------------------------------------------
+# --- channels and their ends ----------------------------------------------------------------------
 
 
 def test_a_channel_is_used_through_its_ends(b):  # rule 11.2
@@ -220,7 +220,7 @@ def test_a_parallel_of_one_that_is_not_awaited():
     run(forgets())
 
 
-# --- ends that nobody was given ---------------------------------------------------------------------------
+# --- ends that nobody was given -------------------------------------------------------------------
 
 
 async def reads_all(b, r):
@@ -359,7 +359,7 @@ def test_what_locals_gave_is_left_alone(b):  # rule 14.2
     assert mine["kept"] is kept
 
 
-# --- from elsewhere ---------------------------------------------------------------------------------------
+# --- from elsewhere -------------------------------------------------------------------------------
 
 
 def test_an_end_used_by_two_threads_at_once():  # rule 1.2

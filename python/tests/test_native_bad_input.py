@@ -245,7 +245,7 @@ def test_a_name_that_the_module_needs_itself(tmp_path):  # rule 16.2
         weft.native.load(source(tmp_path, aggregate))
 
 
-# --- what is built once -----------------------------------------------------------------------------
+# --- what is built once ---------------------------------------------------------------------------
 
 
 def test_what_was_built_is_found_and_a_change_is_built(tmp_path):

@@ -46,7 +46,7 @@ def at_a_far_reader(host: Any, make: Any, values: list[Any], out: Any) -> list[A
     )[2]
 
 
-# --- extended reads --------------------------------------------------------------------------------------------------
+# --- extended reads -------------------------------------------------------------------------------
 
 
 def test_an_extended_read_here_of_a_writer_elsewhere(host: Any) -> None:  # rules 1.6, 16.7
@@ -68,7 +68,7 @@ def test_an_extended_read_of_a_channel_that_came_from_elsewhere(host: Any) -> No
         at_a_far_reader(host, parties().extends, [1], Channel("d"))
 
 
-# --- computed outputs ------------------------------------------------------------------------------------------------
+# --- computed outputs -----------------------------------------------------------------------------
 
 
 def test_a_computed_output_here_for_a_reader_elsewhere(host: Any) -> None:  # rules 5.8, 16.7
@@ -91,7 +91,7 @@ def test_a_computed_output_elsewhere(host: Any, on: str) -> None:  # rules 5.8, 
         th.run(source(-a, [1]), parties().serves(+a, -c, on=where), collect(+c))
 
 
-# --- it may go on ----------------------------------------------------------------------------------------------------
+# --- it may go on ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("on", ["thread", "host"])
@@ -116,7 +116,7 @@ def test_where_all_ends_are_here_both_work() -> None:  # rules 1.6, 5.8
     assert got[2:] == [[7, 2], ["extended", "computed"]]
 
 
-# --- barriers --------------------------------------------------------------------------------------------------------
+# --- barriers -------------------------------------------------------------------------------------
 
 REFUSED = (
     r"phases of component parties in another OS process: it is given a Barrier.*on='thread', or"
@@ -171,7 +171,7 @@ def test_a_barrier_beside_a_channel_that_came_from_elsewhere(host: Any) -> None:
         )
 
 
-# --- on the pool -----------------------------------------------------------------------------------------------------
+# --- on the pool ----------------------------------------------------------------------------------
 
 
 def test_a_read_on_the_pool_of_a_channel_that_came_from_elsewhere(host: Any) -> None:

@@ -70,7 +70,7 @@ def through(made: Any, values: Any, host: Any) -> list[Any]:
     return th.run(source(-a, values), made(+a, -c, on=host), collect(+c))[2]
 
 
-# --- it runs there ---------------------------------------------------------------------------------------------------
+# --- it runs there --------------------------------------------------------------------------------
 
 
 def test_it_runs_in_an_os_process_of_its_own_or_on_a_host(crashing: Any, host: Any) -> None:
@@ -225,7 +225,7 @@ def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
     assert len(blocks[0]) == 8  # they were there
 
 
-# --- channels that become native, or get ends elsewhere, in every order (rule 16.7) -----------------------------------
+# --- channels that become native, or get ends elsewhere, in every order (rule 16.7) ---------------
 
 
 def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
@@ -347,7 +347,7 @@ def test_a_second_type_is_refused_before_anything_goes(host: Any) -> None:  # ru
     assert th.run(source(-a, [1]), first, takes_here(r, 1))[2] == [1]
 
 
-# --- how it ends -----------------------------------------------------------------------------------------------------
+# --- how it ends ----------------------------------------------------------------------------------
 
 
 def test_retirement_poison_and_cancellation_go_over(crashing: Any, host: Any) -> None:
@@ -486,7 +486,7 @@ def test_a_deadlock_names_it(host: Any) -> None:  # rules 10.1, 16.8
     silent.retire()
 
 
-# --- mistakes --------------------------------------------------------------------------------------------------------
+# --- mistakes -------------------------------------------------------------------------------------
 
 
 def test_bad_use_is_told_here_and_at_once(crashing: Any, host: Any) -> None:  # rule 16.8

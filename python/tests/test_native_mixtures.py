@@ -137,7 +137,7 @@ def test_a_chain_that_bites_its_tail_is_a_deadlock(seed):  # rules 10.1, 10.2, 1
     assert all(f"'{name}'" in str(found.value) for name in names), f"seed {seed}"
 
 
-# --- stars: one channel, many of every kind -----------------------------------------------------------
+# --- stars: one channel, many of every kind -------------------------------------------------------
 
 
 def reader_of(choose, end, got):

@@ -61,7 +61,7 @@ def channels(n, **how):
     return [co.Channel(f"c{i}", **how) for i in range(n)]
 
 
-# --- it is a process like any other ----------------------------------------------------------------------------------
+# --- it is a process like any other ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("on", ["pool", "thread"])
@@ -125,7 +125,7 @@ def test_an_array_that_was_not_written_is_there_yet(on):  # rules 3.2, 5.1
     assert co.run(leaves(-go, reader, +log), tasks().keeps(+go, -out, -log, on=on))[0] == "3 and 3"
 
 
-# --- many of them ----------------------------------------------------------------------------------------------------
+# --- many of them ---------------------------------------------------------------------------------
 
 
 def test_a_thousand_on_a_few_threads():
@@ -239,7 +239,7 @@ def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
     assert co.run(tasks().spins(-c, str(path)), makes(+c))[1] == [1, 2]
 
 
-# --- choice, time, barriers ------------------------------------------------------------------------------------------
+# --- choice, time, barriers -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("on", ["pool", "thread"])
@@ -323,7 +323,7 @@ def test_at_a_barrier_with_others(seed):  # rules 8.1, 8.2, 8.4
     assert got == want, f"seed {seed}"
 
 
-# --- how it ends -----------------------------------------------------------------------------------------------------
+# --- how it ends ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -543,7 +543,7 @@ def test_ends_are_let_go_when_it_was_never_run():  # rules 2.3, 6.5
     assert co.run(reads(reader))
 
 
-# --- where it runs ---------------------------------------------------------------------------------------------------
+# --- where it runs --------------------------------------------------------------------------------
 
 
 def test_it_runs_in_another_os_process_too():  # rules 16.8, 16.10

@@ -25,7 +25,7 @@ BOUND = 280.0  # s: no test waits longer for what it waits for
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
 
-# --- the watchdog (rule 14.1) -------------------------------------------------------------------------
+# --- the watchdog (rule 14.1) ---------------------------------------------------------------------
 
 
 def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
@@ -152,7 +152,7 @@ def test_a_watchdog_is_entered_once() -> None:
         dog.__enter__()
 
 
-# --- measurements (rule 14.4) ------------------------------------------------------------------------------
+# --- measurements (rule 14.4) ---------------------------------------------------------------------
 
 
 @process
@@ -249,7 +249,7 @@ def test_many_channels_are_folded_into_their_names() -> None:
     assert len(m._live) <= 1024 + 1
 
 
-# --- any observer (rule 14.2) ----------------------------------------------------------------------
+# --- any observer (rule 14.2) ---------------------------------------------------------------------
 
 
 def test_an_observer_that_raises_disturbs_nobody(b: Any) -> None:

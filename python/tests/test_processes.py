@@ -75,7 +75,7 @@ def nobody_is_left() -> Any:
     assert children() <= before
 
 
-# --- values and ends ------------------------------------------------------------------------------------------------
+# --- values and ends ------------------------------------------------------------------------------
 
 
 def test_two_writers_and_a_reader_each_in_its_own_process() -> None:
@@ -189,7 +189,7 @@ def test_what_waits_there_already_goes_too() -> None:
     assert results[1] == ["abc", "d"]
 
 
-# --- ends of channels -----------------------------------------------------------------------------------------------
+# --- ends of channels -----------------------------------------------------------------------------
 
 
 def test_retirement_ends_a_process_elsewhere_quietly() -> None:  # rules 3.1, 3.5
@@ -244,7 +244,7 @@ def test_an_immune_channel_stays() -> None:  # rule 4.4
     assert results[1] == "alive"
 
 
-# --- choice where the home is ---------------------------------------------------------------------------------------
+# --- choice where the home is ---------------------------------------------------------------------
 
 
 def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
@@ -301,7 +301,7 @@ def test_what_is_not_built_says_so() -> None:
     assert all("another OS process" in s for s in said), said
 
 
-# --- failures -------------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 def test_an_exception_arrives_with_its_traceback() -> None:
@@ -426,7 +426,7 @@ def test_process_refuses_what_is_no_function() -> None:
             process(wrong)
 
 
-# --- cancellation ---------------------------------------------------------------------------------------------------
+# --- cancellation ---------------------------------------------------------------------------------
 
 
 def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1, 7.2

@@ -135,7 +135,7 @@ def test_sys_exit_arrives_with_its_code(code: Any) -> None:
     assert caught.value.code == code
 
 
-# --- breakpoint() ---------------------------------------------------------------------------------------------------
+# --- breakpoint() ---------------------------------------------------------------------------------
 
 STOPS = """
     from weft.processes import process, run
@@ -200,7 +200,7 @@ def test_breakpoint_obeys_its_variable(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "result 5\n"), done.stderr
 
 
-# --- Ctrl-C (rule 6.7) ------------------------------------------------------------------------------------------------
+# --- Ctrl-C (rule 6.7) ----------------------------------------------------------------------------
 
 WAITS = """
     import os, signal, sys
@@ -267,7 +267,7 @@ def until_stopped(pid: int) -> None:
         os.sched_yield()
 
 
-# --- handlers (rule 12.1) ---------------------------------------------------------------------------------------------
+# --- handlers (rule 12.1) -------------------------------------------------------------------------
 
 
 class Handles(logging.Handler):

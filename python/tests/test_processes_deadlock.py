@@ -26,7 +26,7 @@ def blocked(told: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(p.path, p.operation, p.places) for p in told.processes]
 
 
-# --- it is told, with its knot ---------------------------------------------------------------------------------------
+# --- it is told, with its knot --------------------------------------------------------------------
 
 
 def test_two_os_processes_that_read_from_each_other_first() -> None:
@@ -142,7 +142,7 @@ def test_a_process_of_its_own_that_nobody_writes_to() -> None:
     also.retire()
 
 
-# --- nothing is told that is none ------------------------------------------------------------------------------------
+# --- nothing is told that is none -----------------------------------------------------------------
 
 
 def test_a_timer_in_a_host_is_no_deadlock() -> None:
@@ -236,7 +236,7 @@ def test_a_network_that_ends_well_after_many_standstills() -> None:
     assert got[0] == [0, 2, 4]
 
 
-# --- the rounds' logic -----------------------------------------------------------------------------------------------
+# --- the rounds' logic ----------------------------------------------------------------------------
 
 
 def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.Space:

@@ -50,7 +50,7 @@ def pool() -> Iterator[Executor]:
         yield e
 
 
-# --- alike: the same tests for both ---------------------------------------------------------------------------------
+# --- alike: the same tests for both ---------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=POOLS, ids=lambda p: p.__module__)
@@ -202,7 +202,7 @@ def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
     assert all(f.cancelled() for f in others)
 
 
-# --- its own --------------------------------------------------------------------------------------------------------
+# --- its own --------------------------------------------------------------------------------------
 
 
 def test_the_initializer_and_both_processes(tmp_path: Path) -> None:

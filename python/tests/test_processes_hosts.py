@@ -38,7 +38,7 @@ def two() -> Iterator[Hosts]:
         yield hosts
 
 
-# --- calls ----------------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------
 
 
 def test_they_stay_warm_between_parallels(two: Hosts) -> None:
@@ -135,7 +135,7 @@ def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
         assert set(Parallel(*(away.thread_who.on(two[0])() for _ in range(60)))) == {pid}
 
 
-# --- settings -------------------------------------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------------------
 
 
 def test_settings_reach_the_host() -> None:
@@ -258,7 +258,7 @@ def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
     assert lines[2:] == ["own 4", "parent 0 True"]
 
 
-# --- deaths ---------------------------------------------------------------------------------------------------------
+# --- deaths ---------------------------------------------------------------------------------------
 
 
 def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
@@ -371,7 +371,7 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
-# --- programs -------------------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 
 def test_weft_run_on_processes(tmp_path: Path) -> None:

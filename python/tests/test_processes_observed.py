@@ -83,7 +83,7 @@ def pipeline(hosts: Hosts, n: int, a: Channel[int], b: Channel[int]) -> tuple[in
     return first, second, total
 
 
-# --- traces -----------------------------------------------------------------------------------------------------------
+# --- traces ---------------------------------------------------------------------------------------
 
 
 def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
@@ -335,7 +335,7 @@ def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
     }
 
 
-# --- measurements -----------------------------------------------------------------------------------------------------
+# --- measurements ---------------------------------------------------------------------------------
 
 
 def test_measuring_counts_each_communication_once(two: Hosts) -> None:
@@ -408,7 +408,7 @@ def test_of_a_host_that_was_killed_the_values_are_counted_and_its_waiting_may_be
     assert (m["asked"].transfers, m["said"].transfers, m.lost) == (6, 5, [pid])
 
 
-# --- the watchdog -----------------------------------------------------------------------------------------------------
+# --- the watchdog ---------------------------------------------------------------------------------
 
 
 def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
@@ -447,7 +447,7 @@ def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) 
     assert not any(m.follows for m in _rounds.members())
 
 
-# --- what is promised of all ------------------------------------------------------------------------------------------
+# --- what is promised of all ----------------------------------------------------------------------
 
 
 def test_what_an_observation_raises_reaches_nobody(

@@ -152,7 +152,7 @@ def test_copies_keep_guard_and_value():  # rules 3.3, 5.6
     assert (copy.copy(plain).guard, Retired.guard, Retired.value) == (None, None, None)
 
 
-# --- a run of exactly one process ---------------------------------------------------------------------------------------
+# --- a run of exactly one process -----------------------------------------------------------------
 
 
 @CLOCKS
@@ -283,7 +283,7 @@ def test_a_timeout_around_the_run_is_the_timeouts(b):  # rules 7.1, 7.12
     assert limit.expired
 
 
-# --- the same as a guest ---------------------------------------------------------------------------------------------------
+# --- the same as a guest --------------------------------------------------------------------------
 
 
 @co.process
@@ -369,7 +369,7 @@ async def _cancelled() -> None:
     await co.sleep(3600)
 
 
-# --- asyncio where no loop runs -----------------------------------------------------------------------------------------------
+# --- asyncio where no loop runs -------------------------------------------------------------------
 
 
 def test_asyncio_without_a_loop_says_what_to_do(b):  # rule 13.1

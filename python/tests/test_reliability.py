@@ -37,7 +37,7 @@ from weft.coroutines import (
 BOUND = 280
 
 
-# --- an interrupt at every operation -----------------------------------------------------------------------
+# --- an interrupt at every operation --------------------------------------------------------------
 
 
 class Stop(KeyboardInterrupt):
@@ -207,7 +207,7 @@ async def forever(r: Any, w: Any) -> None:
     await r.read()
 
 
-# --- shutdown ------------------------------------------------------------------------------------------------
+# --- shutdown -------------------------------------------------------------------------------------
 
 SHUTDOWNS = {
     "sys.exit in a process": (
@@ -266,7 +266,7 @@ def t(r, w): r.read()
     assert "Fatal" not in done.stderr
 
 
-# --- leaks -----------------------------------------------------------------------------------------------------
+# --- leaks ----------------------------------------------------------------------------------------
 
 
 def rss() -> int:
@@ -399,7 +399,7 @@ def test_what_was_sent_is_released(b: Backend) -> None:
         all_gone(make)
 
 
-# --- finalisers and forks ----------------------------------------------------------------------------------------
+# --- finalisers and forks -------------------------------------------------------------------------
 
 
 def test_finalisers_that_retire_and_operate(b: Backend) -> None:

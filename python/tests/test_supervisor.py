@@ -280,7 +280,7 @@ def forks() -> Hosts:
     return hosts
 
 
-# --- extended reads from another OS process ---------------------------------------------------------------------------
+# --- extended reads from another OS process -------------------------------------------------------
 
 
 @pytest.mark.parametrize("worker", [away.extended, away.extended_async], ids=lambda w: w.__name__)

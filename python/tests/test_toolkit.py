@@ -28,7 +28,7 @@ async def everything(source: Any) -> list[Any]:
     return [v async for v in source]
 
 
-# --- files --------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def test_a_file_goes_through_a_network(b: Any, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_came_before_a_poison_is_in_the_file(tmp_path: Path) -> None:
     assert target.read_text() == "kept\n"
 
 
-# --- commands -----------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 
 def python(text: str) -> list[str]:
@@ -247,7 +247,7 @@ def test_no_file_descriptor_is_left() -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-# --- several of the same ------------------------------------------------------------------------------
+# --- several of the same --------------------------------------------------------------------------
 
 
 def test_clones_share_their_ends(b: Any) -> None:

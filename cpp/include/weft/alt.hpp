@@ -1,8 +1,9 @@
 // Choice (rule 5).
 //
-//   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));         ad hoc; in a thread: weft::select(r1, r2)()
-//   weft::Alternative alt{weft::Mode::fair, r1, r2};                         kept between selects: co_await alt.select()
-//   weft::StandingAlternative many{readers};                                 enrolled for good: costs the same for any number
+//   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // ad hoc
+//   auto [i, v] = weft::select(r1, r2)();                            // the same in a thread
+//   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
+//   weft::StandingAlternative many{readers};  // enrolled for good: costs the same for any number
 //
 // Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a
 // Barrier. Each except a bare reader has when(bool). Those of channels also have ends(): then the

@@ -7,7 +7,8 @@
 //   a process                                    Process, thread(…), another par or seq
 //   a std::vector of them
 //   a function object that returns a process     its captures live as long as that process does
-//   any other function object                    it runs on a thread; weft::proc(f, args…) binds arguments
+//   any other function object                    it runs on a thread; weft::proc(f, args…) binds
+//                                                arguments
 //
 // A block is a process itself. () runs it from main or inside a thread process; co_await runs it
 // inside a coroutine. It runs once.

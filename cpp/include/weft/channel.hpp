@@ -1,9 +1,13 @@
 // Channels and their counted ends (rules 1 and 2), over the freestanding core.
 //
-//   weft::Channel<int> c;                          // shared: coroutines and threads anywhere in the address space meet on it
-//   weft::Channel<int, weft::Local> d;             // local: one scheduler, no atomic operation
-//   weft::Channel<int> b{weft::buffer(16)};        // buffered
-//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};  // a lock-free ring for one reader end and one writer end
+//   // shared: coroutines and threads anywhere in the address space meet on it
+//   weft::Channel<int> c;
+//   // local: one scheduler, no atomic operation
+//   weft::Channel<int, weft::Local> d;
+//   // buffered
+//   weft::Channel<int> b{weft::buffer(16)};
+//   // a lock-free ring for one reader end and one writer end
+//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};
 //
 // Storage: a core lives as long as a channel handle or an end refers to it (`references`).
 #pragma once

@@ -3,9 +3,14 @@
 // here, so compilers, their flags and versions of Python may differ.
 //
 //   host ──dlopen──► weft_component_entry() ──► weft_component: its processes, their parameters
-//   host ──a thread for a process──► weft_process_info.run(api, process, arguments, failure) ──► how it ended (a weft_status)
-//        of a coroutine, on the pool: weft_process_info.step(…), again whenever what it waited for is decided
-//          component ──api->read, write, select, …──► the host's channels, by the number of the end among the arguments
+//
+//   host ──a thread for a process──► weft_process_info.run(api, process, arguments, failure)
+//     ──► how it ended (a weft_status)
+//   host ──a coroutine, on the pool──► weft_process_info.step(…), again whenever what it waited for
+//     is decided ──► the same
+//
+//   component ──api->read, write, select, …──► the host's channels, by the number of the end among
+//     the arguments
 //
 // Invariants
 //  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a
@@ -189,8 +194,9 @@ typedef struct weft_process_info {
   uint32_t count;  // of parameters
   const weft_parameter* parameters;
   weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
-  // The third edition: of a coroutine; else null. Runs it until it waits (WEFT_PENDING) or has ended
-  // as run() would. *frame is null at first, and the component's; when it has ended it is null again.
+  // The third edition: of a coroutine; else null. Runs it until it waits (WEFT_PENDING) or has
+  // ended as run() would. *frame is null at first, and the component's; when it has ended it is
+  // null again.
   weft_status (*step)(const weft_api*, weft_process*, weft_argument*, weft_failure*, void** frame);
 } weft_process_info;
 

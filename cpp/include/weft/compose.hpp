@@ -1,9 +1,13 @@
 // Composition (rule 7): threads as processes, spawn, groups, and run, which starts the outermost
 // network. par and seq are in blocks.hpp.
 //
-//   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));       or shorter   weft::run(producer(…), consumer(…));
-//   co_await weft::par(a(), b());      auto [x, y] = co_await weft::par(f(), g());      co_await weft::seq(a(), b());
-//   weft::thread([r = c.reader()] { for (int v : r) … })                    a process on an OS thread, anywhere a process may stand
+//   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));
+//   weft::run(producer(c.writer()), consumer(c.reader()));  // the same
+//   co_await weft::par(a(), b());
+//   auto [x, y] = co_await weft::par(f(), g());
+//   co_await weft::seq(a(), b());
+//   // a process on an OS thread, anywhere a process may stand
+//   weft::thread([r = c.reader()] { for (int v : r) … })
 #pragma once
 #include <functional>
 #include <stop_token>

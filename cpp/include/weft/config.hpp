@@ -1,8 +1,9 @@
 // How the library is compiled. cpp/docs/building.md tells a user what to choose.
 //
-//   header-only (the default)   each function is `inline`; the impl/*.ipp are included by their headers
-//   compiled (-DWEFT_COMPILED)  impl/*.ipp are compiled in cpp/src/weft.cpp alone: CMake's weft::compiled, which sets the macro
-//                               for whoever links it
+//   header-only (the default)   each function is `inline`; the impl/*.ipp are included by their
+//                               headers
+//   compiled (-DWEFT_COMPILED)  impl/*.ipp are compiled in cpp/src/weft.cpp alone: CMake's
+//                               weft::compiled, which sets the macro for whoever links it
 //
 // An .ipp has only what does not depend on a type of the user's and is not on a hot path.
 //

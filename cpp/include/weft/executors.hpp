@@ -1,7 +1,10 @@
 // Executors that a program asks for (rules 15.5 to 15.8): weft::Cores and weft::Core describe one;
 // a run makes it when it is first used.
 //
-//   weft::Cores pool(2);   p().on(pool)      weft::Core io;   p().on(io)      p().pinned(1)      weft::run(weft::on(pool), p(), q())
+//   weft::Cores pool(2);
+//   weft::Core io;
+//   weft::run(weft::on(pool), p(), q());
+//   weft::par(p().on(pool), q().on(io), r().pinned(1))
 #pragma once
 #include "config.hpp"
 #include "coroutine.hpp"

@@ -1,4 +1,6 @@
-// Extended reads (rule 1.6):   { auto x = co_await r.extended(); log(*x); }      the writer goes on when x is destroyed
+// Extended reads (rule 1.6). The writer goes on when x is destroyed:
+//
+//   { auto x = co_await r.extended(); log(*x); }
 //
 // The reader's node must outlive the read, since it holds the writer, while the process does other
 // things. So it is not the process's own node but that of a choice with one guard, inside the scope

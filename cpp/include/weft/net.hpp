@@ -11,7 +11,8 @@
 //
 // The calls here block the thread; so they are for threads, and for before a run.
 //
-//   join() ──offer()──► a name ──withdraw(), or another has it──► none        let_in(): who comes shows a ticket ──► a session
+//   join() ──offer()──► a name ──withdraw(), or another has it──► none
+//     ├──let_in(): who comes shows a ticket──► a session
 //     └──close(), the destructor: no names, nobody comes, sessions end
 //
 // Invariants

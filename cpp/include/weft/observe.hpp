@@ -1,8 +1,10 @@
 // Observing a program (rule 14): which processes are stuck for ever, which hog a scheduler, and
 // where time is lost in waiting. It costs nothing while it is off.
 //
-//   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());        from within any process
-//   weft::watching_deadlocks w([](const weft::PartialDeadlock& d) { … });      whenever a scheduler has nothing to do
+//   // from within any process
+//   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());
+//   // whenever a scheduler has nothing to do
+//   weft::watching_deadlocks w([](const weft::PartialDeadlock& d) { … });
 //   weft::watchdog dog(100ms, [](const weft::Hog& h) { … });
 //   weft::measuring m;  weft::run(…);  std::puts(m.table().c_str());
 //

@@ -1,8 +1,11 @@
 // Several reads or several writes in parallel, as one operation of one process:
 //
-//   auto [x, y] = co_await weft::par_read(r1, r2);            an array; of a vector (or span) of readers a vector
-//   co_await weft::par_write(w1, 1, w2, 2);                       or of pairs: par_write(std::pair(w1, 1), std::pair(w2, 2), …)
-//   co_await weft::par_write(writers, values);                vectors of the same length; par_write_all(writers, value): one value to all
+//   auto [x, y] = co_await weft::par_read(r1, r2);   // an array
+//   auto all = co_await weft::par_read(readers);     // of a vector (or span) of readers a vector
+//   co_await weft::par_write(w1, 1, w2, 2);
+//   co_await weft::par_write(std::pair(w1, 1), std::pair(w2, 2));
+//   co_await weft::par_write(writers, values);       // vectors of the same length
+//   co_await weft::par_write_all(writers, value);    // one value to all
 //
 // In a thread they are called: par_read(r1, r2)(). All are offered at once, and each communicates
 // once, in the order in which their partners become ready. That is as with `par`, but without

@@ -8,10 +8,13 @@
 // futex, as on every other system.
 //
 // The names to supply, in weft::prim:
-//   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
-//   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
+//   atomic<T>                    as std::atomic<T>: load, store, exchange,
+//                                compare_exchange_strong, fetch_add, fetch_sub
+//   pause(round)                 one round of waiting for another thread's few instructions;
+//                                rounds count from 0
 //   yield()                      let another thread of this CPU run
-//   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
+//   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns
+//                                (forever: never); may wake early
 //   unpark(word)                 wake the thread that parks on word
 //   wakes_from_handlers          may a signal's handler call unpark()?
 //   now()                        steady time in ns
@@ -24,7 +27,8 @@
 //   heavy_fence()                a fence for all threads of the program at once
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
-//   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns no lock
+//   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns
+//                                no lock
 //   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so
 //                                that its holder can do several operations
 //   bias_allowed()               may a new lock be biased?

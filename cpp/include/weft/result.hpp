@@ -1,6 +1,7 @@
 // Result<R>: the result of a process, or why it has none (rule 3.5).
 //
-//   auto [sum, mean] = weft::run(total(…), average(…));   *sum    the value; throws NoResult if that process ended without one
+//   auto [sum, mean] = weft::run(total(…), average(…));
+//   *sum  // the value; throws NoResult if that process ended without one
 //
 //   nothing yet ──emplace(v)──► a value        nothing yet ──lack(why)──► none, and why
 #pragma once

@@ -1,11 +1,14 @@
 // Algorithmic skeletons (Cole, "Algorithmic Skeletons", 1989; the set is that of the eSkel and
 // FastFlow literature), made of processes and channels. Two kinds, both in weft::skeletons:
 //
-//   stages, which compose       each(f)   pipeline(s, t, …)   farm(workers(4), s)   farm(workers(4), s, Order::any)   feedback(w, s, again)
-//   whole computations          map  reduce  map_reduce  search  divide_and_conquer, which are processes with a result
+//   stages, which compose    each(f)   pipeline(s, t, …)   farm(workers(4), s)
+//                            farm(workers(4), s, Order::any)   feedback(w, s, again)
+//   whole computations,      map   reduce   map_reduce   search   divide_and_conquer
+//   processes with a result
 //
 //   auto net = pipeline(each(parse), farm(workers(4, OnThreads()), each(work)), each(format));
-//   std::vector<std::string> r = weft::run(apply(net, lines));         or wire it up: weft::par{ source(a), net(a, b), sink(b) }()
+//   std::vector<std::string> r = weft::run(apply(net, lines));
+//   weft::par{ source(a), net(a, b), sink(b) }();  // or wired up
 //
 // How a worker is started is a parameter: a function that turns a process into something that par
 // takes. Here{} leaves it on the scheduler, OnThreads{} gives it a thread, OnExecutor(e) starts it

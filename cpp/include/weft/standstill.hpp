@@ -2,7 +2,8 @@
 // because something outside the run may hold an end: a thread with a weft::Outside. It is reported
 // when nothing has run for two seconds, once in a run for the same places.
 //
-//   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });     in place of a message on stderr
+//   // in place of a message on stderr
+//   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });
 //
 // runtime/run.hpp says who notices it.
 #pragma once

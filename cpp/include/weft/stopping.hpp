@@ -1,8 +1,9 @@
 // Ending in time (rule 7.12), and by signals.
 //
-//   weft::Timeout limit(2s);                       what the process does from here to the end of the block throws TimedOut after 2 s
-//   auto r = co_await weft::timeout(2s, p(…));     p ended in time: its result; else nothing
-//   weft::signals stop{SIGINT, SIGTERM};           co_await weft::select(stop.reader(), work)
+//   weft::Timeout limit(2s);  // to the end of this block what the process does throws TimedOut
+//                             // once 2 s have passed
+//   auto r = co_await weft::timeout(2s, p(…));  // p ended in time: its result; else nothing
+//   weft::signals stop{SIGINT, SIGTERM};        // co_await weft::select(stop.reader(), work)
 //
 // Invariants of `signals`: a handler only writes to a pipe; a thread of the object reads it and
 // writes to a buffered channel that drops the oldest, so that neither ever waits. A signal belongs

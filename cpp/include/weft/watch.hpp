@@ -1,8 +1,9 @@
 // Watch: waits for the end of a process (rule 7.11), and can cancel that process.
 //
 //   weft::Watch<int> w;
-//   weft::run(w.of(worker(…)), supervisor(w));      w.of(p): a process that runs p, and tells w
-//   co_await weft::select(w.ended(), in);           then w.get(): how it ended, its result, its failure
+//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p): a process that runs p, and tells w
+//   co_await weft::select(w.ended(), in);
+//   w.get();                                    // how it ended, its result, its failure
 //   w.cancel();
 //
 //   new ──of(): started──► runs ──ends──► ended, for good: the latch is set

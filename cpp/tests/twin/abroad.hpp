@@ -1,4 +1,5 @@
-// Processes of a network that another program runs: who stands in for one here, and who runs it there.
+// Processes of a network that another program runs: who stands in for one here, and who runs it
+// there.
 //
 //   here: stand_in() ──"start 3"──► there: serve() ──spawns──► runs_here() ──► the process
 //               │ ◄───────────────how it ended────────────────────────┘

@@ -1,5 +1,5 @@
-// A twin for conformance: plays a network on coroutines and prints its history, a JSON object a line
-// (play.hpp).
+// A twin for conformance: plays a network on coroutines and prints its history, a JSON object a
+// line (play.hpp).
 //
 //   twin [--local | --cores N | --hosts N --link shm|stream] [--seed N] < network
 //

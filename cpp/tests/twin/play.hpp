@@ -1,5 +1,5 @@
-// Plays a network: one coroutine per process, with a stack of its own for the blocks of the network,
-// and prints its history, a JSON object a line.
+// Plays a network: one coroutine per process, with a stack of its own for the blocks of the
+// network, and prints its history, a JSON object a line.
 //
 //   statement ──ok──► next          ──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that catches it,
 //                                                  else the exception leaves the coroutine

@@ -1,5 +1,5 @@
-// Do all programs of a network stand still (WIRE.md 10.2, 10.3)? C++ programs do not ask yet, so the
-// twin does, and declares the deadlock.
+// Do all programs of a network stand still (WIRE.md 10.2, 10.3)? C++ programs do not ask yet, so
+// the twin does, and declares the deadlock.
 //
 // A round asks each for one moment: can nothing of it run, is nothing due but what its links may
 // bring; and how many frames it has queued and taken in, session by session. Two rounds in which

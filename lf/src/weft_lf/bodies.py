@@ -35,7 +35,7 @@ class Bodies:
         self.lines: list[str] = []
         self.externs: list[str] = []
 
-    # --- the struct ---------------------------------------------------------------------------------
+    # --- the struct -------------------------------------------------------------------------------
 
     def aliases(self) -> list[str]:
         """Upstream's names for the types of ports and actions: count_out_t, and _count_out_t."""
@@ -141,7 +141,7 @@ class Bodies:
             lines.append("};")
         return lines
 
-    # --- functions ----------------------------------------------------------------------------------
+    # --- functions --------------------------------------------------------------------------------
 
     def functions(self) -> list[str]:
         cls = self.cls

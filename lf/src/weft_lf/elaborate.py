@@ -46,7 +46,7 @@ class _Elaborator:
         self.order: list[Class] = []
         self.size = 0
 
-    # --- instances ----------------------------------------------------------------------------------
+    # --- instances --------------------------------------------------------------------------------
 
     def instantiate(
         self,
@@ -302,7 +302,7 @@ class _Elaborator:
             self.instantiate(cls, decl.name, made, i, width, decl, mode) for i in range(width)
         ]
 
-    # --- reactions ----------------------------------------------------------------------------------
+    # --- reactions --------------------------------------------------------------------------------
 
     def reactions(self, made: Instance, wiring: Wiring) -> None:
         for placed in made.cls.of(tree.Reaction):

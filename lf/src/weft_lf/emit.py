@@ -74,7 +74,7 @@ class Emitter:
         self.level_count = 0
         self.bodies = {cls: Bodies(self.layout, cls) for cls in model.classes}
 
-    # --- triggers -----------------------------------------------------------------------------------
+    # --- triggers ---------------------------------------------------------------------------------
 
     def trigger(self, key: object) -> tuple[str, tuple[int, ...]]:
         """WEFT_RX_TRIG(at, mask) for what `key` triggers."""
@@ -101,7 +101,7 @@ class Emitter:
     def mode_pointer(self, mode: ModeOf | None) -> str:
         return "0" if mode is None else f"&lf_modes[{self.layout.mode_slot[mode]}]"
 
-    # --- the contents of the tables -------------------------------------------------------------------
+    # --- the contents of the tables ---------------------------------------------------------------
 
     def declare(self) -> None:
         layout, fills = self.layout, self.fills
@@ -503,7 +503,7 @@ class Emitter:
             call = f"{{{{{function}, &{array}[{{}}].hold}}}}"
             fills.put("weft_rx_reactions", row, "", call, at, cast="weft_rx_reaction")
 
-    # --- the text -----------------------------------------------------------------------------------
+    # --- the text ---------------------------------------------------------------------------------
 
     def text(self, header: str = "") -> tuple[str, str]:
         """The C file, and a header for the program's own C files (or an empty text)."""

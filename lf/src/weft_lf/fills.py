@@ -59,7 +59,7 @@ class Fills:
         self.groups.setdefault((array, path, value, cast), []).append((index, *numbers))
         self.count += 1
 
-    # --- static -------------------------------------------------------------------------------------
+    # --- static -----------------------------------------------------------------------------------
 
     def declarations(self) -> list[str]:
         """Declarations, so that an array can be named before it is filled."""
@@ -95,7 +95,7 @@ class Fills:
             )
         return lines
 
-    # --- by statements ------------------------------------------------------------------------------
+    # --- by statements ----------------------------------------------------------------------------
 
     def plain(self) -> list[str]:
         """The definitions of the arrays that statements fill."""

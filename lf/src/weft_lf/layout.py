@@ -109,7 +109,7 @@ class Layout:
         self.place_reactions()
         self.place_triggers()
 
-    # --- types --------------------------------------------------------------------------------------
+    # --- types ------------------------------------------------------------------------------------
 
     def type_of(self, kind: tree.Type | None, cls: Class) -> PortType:
         text = c_type(kind, cls.types)
@@ -129,7 +129,7 @@ class Layout:
     def port_type(self, channel: Channel) -> PortType:
         return self.type_of(channel.port.decl.type, channel.port.instance.cls)
 
-    # --- classes ------------------------------------------------------------------------------------
+    # --- classes ----------------------------------------------------------------------------------
 
     def uses_of(self, cls: Class) -> Uses:
         uses = Uses()
@@ -182,7 +182,7 @@ class Layout:
     def mentions(self, cls: Class, name: str) -> bool:
         return re.search(rf"\b{re.escape(name)}\b", self.uses[cls].text) is not None
 
-    # --- ports --------------------------------------------------------------------------------------
+    # --- ports ------------------------------------------------------------------------------------
 
     def place_ports(self) -> None:
         model = self.model
@@ -221,7 +221,7 @@ class Layout:
         kind.used_none = True
         return f"&lf_no_{kind.name}", ()
 
-    # --- triggers -----------------------------------------------------------------------------------
+    # --- triggers ---------------------------------------------------------------------------------
 
     def around(self, what: ReactionOf | TimerOf | ActionOf | Delay) -> ModeOf | None:
         return what.mode if what.mode is not None else what.instance.within()

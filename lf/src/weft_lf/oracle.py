@@ -93,7 +93,7 @@ class Oracle:
         self.bodies: dict[int, minic.Node] = {}
         self.set_up()
 
-    # --- the program ----------------------------------------------------------------------------------
+    # --- the program ------------------------------------------------------------------------------
 
     def set_up(self) -> None:
         for made in self.model.instances:
@@ -149,7 +149,7 @@ class Oracle:
             return expr.text.strip("\"'")
         return 0
 
-    # --- modes ------------------------------------------------------------------------------------------
+    # --- modes ------------------------------------------------------------------------------------
 
     def is_active(self, mode: ModeOf | None) -> bool:
         """R16: a mode is active if its reactor is in it, and the mode around the reactor is
@@ -275,7 +275,7 @@ class Oracle:
             ]
         return triggered
 
-    # --- running ----------------------------------------------------------------------------------------
+    # --- running ----------------------------------------------------------------------------------
 
     def run(self, tags: int = 100_000) -> list[Fired]:
         """Runs the program for at most so many tags (one that never ends is cut off there). Gives

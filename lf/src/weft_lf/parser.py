@@ -203,7 +203,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
     def do_preamble(self, children: list[Any], span: Span) -> tree.Preamble:
         return tree.Preamble(self.code_of(_tokens(children, "CODE")[0]), span)
 
-    # --- reactors -----------------------------------------------------------------------------------
+    # --- reactors ---------------------------------------------------------------------------------
 
     def do_reactor_head(self, children: list[Any], span: Span) -> _Tagged:
         words = [str(t) for t in _tagged(children, "reactor_words", [])]
@@ -345,7 +345,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
     def do_after(self, children: list[Any], span: Span) -> _Tagged:
         return _Tagged(("after", children[0]))
 
-    # --- reactions ----------------------------------------------------------------------------------
+    # --- reactions --------------------------------------------------------------------------------
 
     def do_reaction_head(self, children: list[Any], span: Span) -> _Tagged:
         if _tokens(children, "MUTATION"):
@@ -401,7 +401,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         ref.interleaved = True
         return ref
 
-    # --- pieces -------------------------------------------------------------------------------------
+    # --- pieces -----------------------------------------------------------------------------------
 
     def do_width_term(self, children: list[Any], span: Span) -> tree.WidthTerm:
         child = children[0]

@@ -11,8 +11,8 @@
 
 static uint32_t gc_heap[MICROPY_HEAP_SIZE / sizeof(uint32_t)];
 
-// A heap of another size, for what is to be measured so: the emulator puts its bytes there before the start (tests/board.py). Both are in
-// the board's outer RAM, behind its disk.
+// A heap of another size, for what is to be measured so: the emulator puts its bytes there before
+// the start (tests/board.py). Both are in the board's outer RAM, behind its disk.
 #define HEAP_ASKED (*(volatile uint32_t*)0x21fffffc)
 #define HEAP_THERE ((char*)0x21800000)
 

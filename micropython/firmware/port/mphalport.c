@@ -1,9 +1,11 @@
 // Time, sleep and the serial line of the emulated board.
 //
 // Invariants
-// - The count is TIMER0's: 25 MHz, 32 bits, down. It is read at least once in 100 s (sleeps are cut), so no turn is missed.
-// - A sleep arms TIMER1 once and waits for its interrupt line with interrupts held: no handler runs for it, so nothing
-//   is counted but what the program does. Any other interrupt ends the waiting too.
+// - The count is TIMER0's: 25 MHz, 32 bits, down. It is read at least once in 100 s (sleeps are
+//   cut), so no turn is missed.
+// - A sleep arms TIMER1 once and waits for its interrupt line with interrupts held: no handler runs
+//   for it, so nothing is counted but what the program does. Any other interrupt ends the waiting
+//   too.
 #include <string.h>
 
 #include "py/mphal.h"
@@ -90,7 +92,8 @@ static void sleep_us(uint32_t us) {
   weft_board_let_interrupts(held);
 }
 
-// Characters are looked for, not interrupts: while somebody may type, no sleep is longer than 10 ms.
+// Characters are looked for, not interrupts: while somebody may type, no sleep is longer than 10
+// ms.
 void weft_board_sleep_ms(int ms) {
   sleep_us(ms < 0 || ms > 10 ? 10000 : ms == 0 ? 1 : (uint32_t)ms * 1000);
 }

@@ -1,5 +1,5 @@
-// QEMU's port with time, select and asyncio, a file system in memory and interrupts. It includes the port's own
-// configuration and changes that.
+// QEMU's port with time, select and asyncio, a file system in memory and interrupts. It includes
+// the port's own configuration and changes that.
 #include "mpconfigport.h"
 
 #undef MICROPY_PY_SELECT
@@ -11,11 +11,13 @@
 #undef MICROPY_PY_ASYNCIO
 #define MICROPY_PY_ASYNCIO (1)
 
-// With nothing to do the processor sleeps until the next event, at most so many milliseconds (-1: for ever).
+// With nothing to do the processor sleeps until the next event, at most so many milliseconds (-1:
+// for ever).
 void weft_board_sleep_ms(int ms);
 #define MICROPY_INTERNAL_WFE(ms) weft_board_sleep_ms(ms)
 
-// Hard interrupts run on the stack of what they interrupt; the scheduler's queue is changed with them held.
+// Hard interrupts run on the stack of what they interrupt; the scheduler's queue is changed with
+// them held.
 #include <stdint.h>
 static inline uint32_t weft_board_hold_interrupts(void) {
   uint32_t state;

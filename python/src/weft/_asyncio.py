@@ -30,7 +30,7 @@ _native._asyncio_names(asyncio.CancelledError, _tasks if _swap is None else None
 _stack: Any = asyncio.base_tasks._task_get_stack
 _print_stack: Any = asyncio.base_tasks._task_print_stack
 
-# ------------------------------------------------------------------------------------------------ loops
+# -------------------------------------------------------------------------------------------- loops
 
 _links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 _watches: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -99,7 +99,7 @@ def _alone(loop: Any) -> bool | None:
     return None if loop._ready else True
 
 
-# ------------------------------------------------------------------------------------------------ cancellations owed
+# ------------------------------------------------------------------------------- cancellations owed
 
 # weak, since a loop may be closed before it has cancelled its tasks
 _owing: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
@@ -142,7 +142,7 @@ def _owed() -> bool:
     return _no_longer_owed(task) and _wanted(task)
 
 
-# ------------------------------------------------------------------------------------------------ networks
+# ----------------------------------------------------------------------------------------- networks
 
 
 class _End(asyncio.Future):  # type: ignore[type-arg]
@@ -314,7 +314,7 @@ async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
     return results[0] if alone else results
 
 
-# ------------------------------------------------------------------------------------------------ the task of a process
+# ---------------------------------------------------------------------------- the task of a process
 
 
 class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
@@ -400,7 +400,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
             pass  # the loop is closed: nothing waits for this any more
 
 
-# ------------------------------------------------------------------------------------------------ timeouts
+# ----------------------------------------------------------------------------------------- timeouts
 
 _EXPIRED = "a timeout of Weft has expired"  # in 3.10 this tells our request from others
 

@@ -196,7 +196,7 @@ class Debug:
                     for sent in kept:
                         sent.stale = sent.stale or sent.thread != here
 
-    # --- the sender ---------------------------------------------------------------------------------
+    # --- the sender -------------------------------------------------------------------------------
 
     def _begin(
         self, key: int, process: Any, operation: str | None, target: Any, detail: Any
@@ -283,7 +283,7 @@ class Debug:
                     else f"while it was under way, noticed by the sender {when}",
                 )
 
-    # --- the receiver -------------------------------------------------------------------------------
+    # --- the receiver -----------------------------------------------------------------------------
 
     def _taken(self, channel: Any, value: Any) -> None:
         queue = self._under_way.get((id(channel), id(value)))
@@ -326,7 +326,7 @@ class Debug:
         else:
             warnings.warn_explicit(str(changed), WeftWarning, changed.file, changed.line)
 
-    # --- arrays that are lent to native components (rule 16.6) ----------------------------------------
+    # --- arrays that are lent to native components (rule 16.6) ------------------------------------
 
     def _lent(self, value: Any, channel: Any) -> Changed:
         sender = self._sender(_native.current_process())

@@ -111,7 +111,7 @@ def asked_of(function: Any) -> Asked:
     return asked
 
 
-# --- the agent --------------------------------------------------------------------------------------------------------
+# --- the agent ------------------------------------------------------------------------------------
 
 
 def source_of(module: str) -> Path | None:
@@ -146,7 +146,7 @@ def fault(host: str, run: str, said: dict[str, Any]) -> str:
     )
 
 
-# --- arguments --------------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 
 def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], trusted: bool) -> Any:
@@ -191,7 +191,7 @@ def _unpacked(
     return args, keywords
 
 
-# --- failures ---------------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 def _plain(value: Any, depth: int = 0) -> bool:
@@ -250,7 +250,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
     return error
 
 
-# --- in an OS process of the agent's ----------------------------------------------------------------------------------
+# --- in an OS process of the agent's --------------------------------------------------------------
 
 
 def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:

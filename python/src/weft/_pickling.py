@@ -179,7 +179,7 @@ def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> B
     return None
 
 
-# --- functions ------------------------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def name_of(function: Any) -> Name | None:
@@ -331,7 +331,7 @@ def function_named(module: str, name: str) -> Any:
     return _found((module, name))
 
 
-# --- failures -------------------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------
 
 
 class RemoteTraceback(Exception):

@@ -88,7 +88,7 @@ def _name_of(where: Any) -> str:
     return name.removeprefix("weft.") if isinstance(name, str) else ""
 
 
-# --- as values: a process function may be a global of a function that goes by value, or an argument -----------------
+# --- as values: a process function may be a global of a function that goes by value, or an argument
 
 
 def _reduced(function: Any) -> Any:

@@ -523,7 +523,7 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
     return _programs.moved(_programs.said(first), _programs.said(second))
 
 
-# --- with other programs ---------------------------------------------------------------------------------------------
+# --- with other programs --------------------------------------------------------------------------
 
 
 def _say(asker: int, number: int) -> None:

@@ -40,7 +40,7 @@ LINES = 12  #: lines of these that are shown
 PATIENCE = 1.0  #: seconds for a handler that runs on another thread
 
 
-# --- in the parent --------------------------------------------------------------------------------------------------
+# --- in the parent --------------------------------------------------------------------------------
 
 
 class Heard:
@@ -256,7 +256,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-# --- in the child ---------------------------------------------------------------------------------------------------
+# --- in the child ---------------------------------------------------------------------------------
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:

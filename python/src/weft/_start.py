@@ -169,7 +169,7 @@ def _other_numbers() -> None:
         numpy_random.seed()
 
 
-# --- by a server ----------------------------------------------------------------------------------------------------
+# --- by a server ----------------------------------------------------------------------------------
 
 # What each OS process would import at once, and what most import later.
 _PRELOADED = ("weft._child", "weft._start", "weft._measure", "inspect", "logging", "traceback")
@@ -232,7 +232,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-# --- by a fork ------------------------------------------------------------------------------------------------------
+# --- by a fork ------------------------------------------------------------------------------------
 
 
 def refuse_fork() -> None:
@@ -282,7 +282,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
         os._exit(status)
 
 
-# --- of a frozen program --------------------------------------------------------------------------------------------
+# --- of a frozen program --------------------------------------------------------------------------
 
 
 def freeze_support() -> None:
@@ -297,7 +297,7 @@ def freeze_support() -> None:
         spawn.freeze_support()
 
 
-# --- any ------------------------------------------------------------------------------------------------------------
+# --- any ------------------------------------------------------------------------------------------
 
 
 def _options() -> list[str]:

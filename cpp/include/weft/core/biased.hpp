@@ -5,15 +5,18 @@
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
 //
-//   nobody's ──lock_slow() of a thread with an identity──► biased(0, me) ──lock_slow() of another: revoke()──► plain(1)
-//      └────the kStrangers-th lock_slow() of threads without one────────► plain(0)
-//   plain(i) ──one thread comes bias_streak times in a row: count()──► biased(i, me) ──lock_slow() of another: revoke()──► plain(i + 1)
+//   nobody's ──lock_slow() of a thread with an identity──────────────► biased(0, me)
+//      └───────the kStrangers-th lock_slow() of threads without one──► plain(0)
+//   plain(i) ──one thread comes bias_streak times in a row: count()──► biased(i, me)
+//   biased(i, me) ──lock_slow() of another: revoke()─────────────────► plain(i + 1)
 //   plain(kBiases): for good
 //
 // word_    the ordinary spin lock; owner_, state_ and the bias itself are written by its holder only
-// held_    one for each bias, written by its owner only: it is inside, or about to look whether it may be
-// state_   i < kBiases: the holder holds held_[i]. Else it holds word_, and what is above kPlain is counted: strangers while it is
-//          nobody's, then how often in a row the thread came that owner_ names
+// held_    one for each bias, written by its owner only: it is inside, or about to look whether it
+//          may be
+// state_   i < kBiases: the holder holds held_[i]. Else it holds word_, and what is above kPlain is
+//          counted: strangers while it is nobody's, then how often in a row the thread came that
+//          owner_ names
 //
 // Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker
 // stores owner_ = plain, passes a heavy fence and loads held. A light and a heavy fence together

@@ -1,12 +1,15 @@
 // How an executor (a scheduler or a thread process) sleeps, and how the run knows that it does.
 //
-//   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted it active
+//   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted
+//                   │                               it active
 //                   └───time is up────────────────► 0: it counts itself active
 //      idle ──disturb()──► idle│disturbed ──sleep() asks what disturbed it──► idle │ awake again
-//      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the one whose sleep began a standstill; rule 10.6)
+//      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the one whose sleep
+//                                                       began a standstill; rule 10.6)
 //
-// A host with a loop of its own does not sleep here: it rests (0 ──end_turn()──► idle), goes back to its loop, and rises in its next turn; the
-// signaller rings its bell where it would have woken a sleeper.
+// A host with a loop of its own does not sleep here: it rests (0 ──end_turn()──► idle), goes back to
+// its loop, and rises in its next turn; the signaller rings its bell where it would have woken a
+// sleeper.
 //
 // A signal to the program may come after the sleeper looked for signals and before the kernel has
 // put it to sleep, and would then wait for somebody else to wake it: so the handler changes the

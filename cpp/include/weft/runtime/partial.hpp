@@ -2,10 +2,11 @@
 // 14.3).
 //
 // A look is taken by a process of one executor, while no other of its processes starts to run: so
-// those that do not run cannot change state. Those that run, and all others of the run (threads, other
-// executors), count as able to go on, and what they hold as held by nobody that is known. They may
-// commit and drop ends meanwhile: so first who waits where, then the ends, then again who waits.
-// Whoever is still waiting at the second look was not woken by an end that was dropped in between.
+// those that do not run cannot change state. Those that run, and all others of the run (threads,
+// other executors), count as able to go on, and what they hold as held by nobody that is known.
+// They may commit and drop ends meanwhile: so first who waits where, then the ends, then again who
+// waits. Whoever is still waiting at the second look was not woken by an end that was dropped in
+// between.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► also whom they may wake; the rest are stuck
 //

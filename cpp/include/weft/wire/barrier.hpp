@@ -1,8 +1,8 @@
 // A barrier whose parties live in several spaces, at its home (WIRE.md 4.9 to 4.11).
 //
-// A peer holds it as a reader end: a read there is an arrival, and decided when all have arrived. So
-// withdrawal, choice, the loss of a session and the giving on of a share are those of ends. What is
-// said of its parties goes by a frame of its own: Home::parties().
+// A peer holds it as a reader end: a read there is an arrival, and decided when all have arrived.
+// So withdrawal, choice, the loss of a session and the giving on of a share are those of ends. What
+// is said of its parties goes by a frame of its own: Home::parties().
 //
 // Invariant: a share that ends with its session, and not by RETIRE, is the death of the barrier.
 #pragma once

@@ -67,9 +67,10 @@ class Line {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
-  // `token`: random, not 0. `again_most_ms` not 0: a link of one session (WIRE.md 13.3). Its peer may
-  // hold what has come for as long as it lives, and never starts anew; while nothing is acknowledged
-  // the time until packets go again doubles, up to this; a packet has at most kLargest bytes.
+  // `token`: random, not 0. `again_most_ms` not 0: a link of one session (WIRE.md 13.3). Its peer
+  // may hold what has come for as long as it lives, and never starts anew; while nothing is
+  // acknowledged the time until packets go again doubles, up to this; a packet has at most kLargest
+  // bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
@@ -120,8 +121,8 @@ class Line {
       piece_.clear();
     }
   }
-  // Appends what is to go on the line now. `patient`: acknowledgements that can go with what is said
-  // next wait for it; who asks so asks again soon, without.
+  // Appends what is to go on the line now. `patient`: acknowledgements that can go with what is
+  // said next wait for it; who asks so asks again soon, without.
   void output(std::int64_t now, Buffer& line, bool patient = false) {
     if (lost_) return;
     if (says_start_ || (!linked() && now >= start_at_)) {

@@ -97,7 +97,8 @@ inline bool same_user(int socket) noexcept {
 
 class Meeting {
  public:
-  // Opens the point. Throws BadUse if the name is taken or the directory will not do; the text says what to do.
+  // Opens the point. Throws BadUse if the name is taken or the directory will not do; the text says
+  // what to do.
   Meeting(std::shared_ptr<Space> space, std::string name, const MeetingOptions& o = {})
       : space_(std::move(space)),
         name_(std::move(name)),
@@ -128,8 +129,9 @@ class Meeting {
     for (const int fd : bell_) ::close(fd);
   }
 
-  // Waits for the next program that comes; another user's is sent away, and on_refused is told. Null after close(). One thread at a time.
-  // Whether the hand-shake goes well is to be seen: link->greeted(). So nobody who says nothing holds up those who come after.
+  // Waits for the next program that comes; another user's is sent away, and on_refused is told.
+  // Null after close(). One thread at a time. Whether the hand-shake goes well is to be seen:
+  // link->greeted(). So nobody who says nothing holds up those who come after.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;
     for (;;) {
@@ -160,8 +162,8 @@ class Meeting {
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // Who has the lock has the name, if the file is still the one that the path leads to: whoever lets go of the name removes the file before
-  // the lock is free.
+  // Who has the lock has the name, if the file is still the one that the path leads to: whoever
+  // lets go of the name removes the file before the lock is free.
   void take_lock() {
     for (;;) {
       lock_ = detail::Descriptor(
@@ -198,8 +200,8 @@ class Meeting {
   const Outside outside_{Outside::due};
 };
 
-// A session with the program that has opened this point; waits until that has taken it. Throws BadUse if there is none, it is another
-// user's, or it speaks no common version.
+// A session with the program that has opened this point; waits until that has taken it. Throws
+// BadUse if there is none, it is another user's, or it speaks no common version.
 inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
                                         const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);

@@ -83,8 +83,8 @@ class Resender {
   }
   // The peer is to be told, by an acknowledgement, that this side lives.
   void beat() noexcept { owes_ = true; }
-  // What is taken from now on is not acknowledged, until it holds no more: so the peer sends no more
-  // than a window.
+  // What is taken from now on is not acknowledged, until it holds no more: so the peer sends no
+  // more than a window.
   void hold(bool on) noexcept {
     if (on == holds_) return;
     holds_ = on;

@@ -5,9 +5,9 @@
 //        ──► there: take(): mapped, or known from before ──the last view is dropped──► the share goes back ──all have──► make() again
 //
 // The head of a segment counts its shares. A program that is killed never gives its shares back:
-// such a segment falls out of `made` when that is full, and its memory goes with the last mapping. A
-// mapping of somebody else's with such shares goes when no session is open that could yet bring it.
-// So nothing has to be cleaned up, and nobody is asked.
+// such a segment falls out of `made` when that is full, and its memory goes with the last mapping.
+// A mapping of somebody else's with such shares goes when no session is open that could yet bring
+// it. So nothing has to be cleaned up, and nobody is asked.
 //
 // The head also names the spaces that have the segment mapped and keep it so: to them a value goes
 // without a descriptor.

@@ -5,23 +5,31 @@
 // weft::wire::Value:
 //
 //   template <> struct weft::wire::Value<Order> {
-//     static std::string type() { return "order/1"; }                         // the same in both programs
-//     static void put(const Order& o, weft::wire::Buffer& out) { … }          // appends its bytes
-//     static std::optional<Order> get(weft::wire::Bytes in) { … }             // nothing: these are no Order. What comes is not trusted
+//     // the same in both programs
+//     static std::string type() { return "order/1"; }
+//     // appends its bytes
+//     static void put(const Order& o, weft::wire::Buffer& out) { … }
+//     // nothing: these are no Order. What comes is not trusted
+//     static std::optional<Order> get(weft::wire::Bytes in) { … }
 //   };
 //
 // A type that has ends of channels in it (moving.hpp) is told by whom it is carried, and asks that
 // one to put and get them:
 //
 //     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) {
-//     by.put(o.reply, out); … } static std::optional<Order> get(weft::wire::Bytes in,
-//     weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in); … }
+//       by.put(o.reply, out);
+//       …
+//     }
+//     static std::optional<Order> get(weft::wire::Bytes in, weft::wire::Carrier& by) {
+//       auto reply = by.get<weft::wire::WriterEnd<int>>(in);
+//       …
+//     }
 //
 // std::string and std::vector of trivially copyable elements have theirs below. A value of kApart
 // bytes or more goes through shared memory where the link can (WIRE.md 9.2), whatever its type; one
 // that has its bytes in one piece says where, and is copied once less:
 //
-//     static Bytes bytes(const Order& o) { … }                                // what put() would append
+//     static Bytes bytes(const Order& o) { … }  // what put() would append
 //
 // A type whose values live in shared memory has two more (large.hpp).
 //

@@ -59,7 +59,7 @@ __all__ = [  # noqa: RUF022 – in the order of this file
     "mult",
 ]
 
-# --- one stream ---------------------------------------------------------------------------------------
+# --- one stream -----------------------------------------------------------------------------------
 
 
 @process
@@ -148,7 +148,7 @@ async def select_if(
             await out.write(value)
 
 
-# --- sources and sinks ----------------------------------------------------------------------------------
+# --- sources and sinks ----------------------------------------------------------------------------
 
 
 @process
@@ -201,7 +201,7 @@ async def printer(source: Reader[Any], file: TextIO | None = None) -> None:
         print(value, file=file, flush=True)
 
 
-# --- one to many ------------------------------------------------------------------------------------------
+# --- one to many ----------------------------------------------------------------------------------
 
 
 @process
@@ -260,7 +260,7 @@ async def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]])
             await out.write(value)
 
 
-# --- many to one ------------------------------------------------------------------------------------------
+# --- many to one ----------------------------------------------------------------------------------
 
 
 async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
@@ -370,7 +370,7 @@ async def nor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
     await _of_two(a, b, out, lambda x, y: _inverted(x | y))
 
 
-# --- time -------------------------------------------------------------------------------------------------
+# --- time -----------------------------------------------------------------------------------------
 
 
 @process

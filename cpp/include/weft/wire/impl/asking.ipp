@@ -14,7 +14,7 @@ WEFT_IMPL void Asking::close() noexcept {
   space_->inquirer = nullptr;
 }
 
-// --- our own rounds, and what this program says ---------------------------------------------------
+// --- our own rounds, and what this program says --------------------------------------------------
 
 WEFT_IMPL std::uint32_t Asking::ask() {
   gatherings_[me_] = {};

@@ -281,7 +281,7 @@ class Implementation:
         decorate.__doc__ = kind.__doc__
         return decorate, made
 
-    # --- making processes -----------------------------------------------------------------------------------------
+    # --- making processes -------------------------------------------------------------------------
 
     def process(self, func: Callable[..., Any]) -> Callable[..., BaseProcess]:
         """Makes a function that makes processes: called, it gives one that is not started.
@@ -315,7 +315,7 @@ class Implementation:
         """Calls `fn` as `io(fn)` would."""
         return self.io(fn)(*args, **kwargs)
 
-    # --- running them ---------------------------------------------------------------------------------------------
+    # --- running them -----------------------------------------------------------------------------
 
     def Parallel(self, *plist: Any, **settings: Any) -> list[Any]:
         """Runs the processes, and those in lists, together; gives their results in order when all

@@ -97,7 +97,7 @@ def bound(host: str, port: int) -> socket.socket:
     return taken
 
 
-# --- where a channel lives ------------------------------------------------------------------------------------------
+# --- where a channel lives ------------------------------------------------------------------------
 
 
 class _Home:
@@ -269,7 +269,7 @@ def at() -> Address | None:
     return _home.address if _home is not None else None
 
 
-# --- where it is connected to ---------------------------------------------------------------------------------------
+# --- where it is connected to ---------------------------------------------------------------------
 
 
 class _Line:
