@@ -1,5 +1,15 @@
 """Where time is lost: for each channel how long readers and writers waited there (rule 14.4).
 
+Of one operation the observers (_observers.py) tell
+
+    begin ──► park ──► commit, or raise        `park` only if it has to wait
+       │                     ▲
+       └─────────────────────┘
+
+At `begin` its channels are known, so that what passes is counted. At `park` it joins the lines at
+its *places* (a channel and a side; a select has several). At `commit` or `raise` it leaves them,
+and the time since is that of the one place where it came to its outcome.
+
 Invariants
 - Channels of one name (made in one line of the program) share a row.
 - A channel is kept alive while it is measured. From time to time those to which nothing else refers
@@ -21,6 +31,7 @@ from weft import _observers
 from weft._extension import native as _native
 
 _SWEEP = 1024  # channels
+_READERS, _WRITERS = 0, 1  # a side of a channel
 
 
 @dataclass
@@ -48,7 +59,8 @@ class ChannelMeasure:
 
 
 class _Live:
-    """A channel, since it was first seen."""
+    """A channel, since it was first seen. What has passed since goes to its row when it is
+    folded."""
 
     def __init__(self, channel: Any) -> None:
         stats = channel.stats()
@@ -57,9 +69,10 @@ class _Live:
         self.used = False  # by an operation here
         self.transfers = stats.transfers
         self.dropped = stats.dropped
-        self.waiting = [0, 0]  # readers, writers
+        self.waiting = [0, 0]  # operations in the lines of readers and of writers, now
 
     def fold(self, rows: dict[str, ChannelMeasure]) -> None:
+        """Adds what has passed to its row; for good if it is forgotten then, else to a copy."""
         stats = self.channel.stats()
         transfers, dropped = stats.transfers - self.transfers, stats.dropped - self.dropped
         if not (self.used or transfers or dropped):
@@ -74,9 +87,18 @@ class _Live:
         return sys.getrefcount(self.channel) == 2  # self.channel and the argument
 
 
-class _Operation(NamedTuple):
-    since: int
-    places: list[tuple[_Live, int]]
+def _side(writes: bool) -> int:
+    return _WRITERS if writes else _READERS
+
+
+_Place = tuple[_Live, int]  # a channel, and the side at which an operation is
+
+
+class _Parked(NamedTuple):
+    """An operation that waits."""
+
+    since: int  # ns
+    places: list[_Place]
 
 
 class Measurement:
@@ -85,16 +107,16 @@ class Measurement:
     kind = "measure"
 
     def __init__(self) -> None:
-        self._rows: dict[str, ChannelMeasure] = {}
-        self._live: dict[int, _Live] = {}
+        self._rows: dict[str, ChannelMeasure] = {}  # by name; without what _live has
+        self._live: dict[int, _Live] = {}  # by id() of the channel
         self._targets: dict[int, Any] = {}  # process → the target of its operation
-        self._parked: dict[int, _Operation] = {}
+        self._parked: dict[int, _Parked] = {}  # process → its operation, if it waits
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
         #: the numbers of OS processes that died, or did not answer: part of theirs is missing
         self.lost: list[int] = []
 
-    # --- reading ------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     def rows(self) -> list[ChannelMeasure]:
         """A row for each name; those where most time was lost come first."""
@@ -167,7 +189,7 @@ class Measurement:
         for pid in self.lost:
             print(f"OS process {pid} was lost, and some of what it did is missing", file=out)
 
-    # --- in other OS processes ----------------------------------------------------------------------
+    # --- in other OS processes --------------------------------------------------------------------
 
     def _for_others(self) -> None:
         """Nothing that another OS process needs."""
@@ -179,13 +201,13 @@ class Measurement:
         if pid not in self.lost:
             self.lost.append(pid)
 
-    # --- observing ----------------------------------------------------------------------------------
+    # --- observing --------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         _observers.add(self._event)
         for channel in _native._lent():
             if not _observers.is_own(channel):
-                self._known(channel)
+                self._seen(channel)
         self._goes_on = True
 
     def _end(self) -> None:
@@ -195,7 +217,7 @@ class Measurement:
             live.fold(self._rows)
         self._live.clear()
 
-    def _known(self, channel: Any) -> _Live:
+    def _seen(self, channel: Any) -> _Live:
         live = self._live.get(id(channel))
         if live is None:
             if len(self._live) >= _SWEEP:
@@ -203,8 +225,9 @@ class Measurement:
             live = self._live[id(channel)] = _Live(channel)
         return live
 
-    def _of(self, channel: Any) -> _Live:
-        live = self._known(channel)
+    def _used(self, channel: Any) -> _Live:
+        """The same for a channel at which an operation is."""
+        live = self._seen(channel)
         live.used = True
         return live
 
@@ -217,15 +240,16 @@ class Measurement:
                 live.fold(self._rows)
                 del self._live[key]
 
-    def _places(self, operation: str | None, target: Any) -> list[tuple[_Live, int]]:
+    def _places(self, operation: str | None, target: Any) -> list[_Place]:
+        """Where an operation is; a select at each of its guards that is on."""
         if isinstance(target, tuple):
             return [
-                (self._of(end.channel), int(kind == "output"))
+                (self._used(end.channel), _side(kind == "output"))
                 for kind, end, _, on, _ in target
                 if on and kind in ("input", "output")
             ]
         channel = _observers.channel_of(target)
-        return [] if channel is None else [(self._of(channel), int(operation == "write"))]
+        return [] if channel is None else [(self._used(channel), _side(operation == "write"))]
 
     def _event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
@@ -241,17 +265,17 @@ class Measurement:
             for live, side in places:
                 live.waiting[side] += 1
                 row = self._row(live)
-                if side:
-                    row.max_waiting_writers = max(row.max_waiting_writers, live.waiting[1])
+                if side == _WRITERS:
+                    row.max_waiting_writers = max(row.max_waiting_writers, live.waiting[side])
                 else:
-                    row.max_waiting_readers = max(row.max_waiting_readers, live.waiting[0])
-            self._parked[key] = _Operation(_native._steady_ns(), places)
+                    row.max_waiting_readers = max(row.max_waiting_readers, live.waiting[side])
+            self._parked[key] = _Parked(_native._steady_ns(), places)
         elif what in ("commit", "raise"):
             self._settled(key, what, operation, target, detail)
         elif what in ("end", "left"):
             self._targets.pop(key, None)
         elif what == "lent":
-            self._known(target)
+            self._seen(target)
 
     def _settled(
         self, key: int, what: str, operation: str | None, target: Any, detail: Any
@@ -261,27 +285,34 @@ class Measurement:
         if parked is not None:
             for live, side in parked.places:
                 live.waiting[side] -= 1
-        chosen: list[tuple[_Live, int]] = []
-        if not isinstance(target, tuple):
-            chosen = self._places(operation, target)
-        elif operation == "select":
-            guard = detail[0] if what == "commit" else getattr(detail, "guard", None)
-            if isinstance(guard, int):
-                kind, end, *_ = target[guard]
-                if kind in ("input", "output"):
-                    chosen = [(self._of(end.channel), int(kind == "output"))]
-        for live, side in chosen:
+        for live, side in self._outcome_at(what, operation, target, detail):
             row = self._row(live)
             if parked is not None:
                 seconds = (_native._steady_ns() - parked.since) * 1e-9
-                if side:
+                if side == _WRITERS:
                     row.parked_writes += 1
                     row.blocked_writers += seconds
                 else:
                     row.parked_reads += 1
                     row.blocked_readers += seconds
-            if side and what == "commit":
+            if side == _WRITERS and what == "commit":
                 row.max_buffered = max(row.max_buffered, live.channel.stats().buffered)
+
+    def _outcome_at(
+        self, what: str, operation: str | None, target: Any, detail: Any
+    ) -> list[_Place]:
+        """The place where an operation came to its outcome; none if a select chose no channel."""
+        if not isinstance(target, tuple):
+            return self._places(operation, target)
+        if operation != "select":
+            return []
+        guard = detail[0] if what == "commit" else getattr(detail, "guard", None)
+        if not isinstance(guard, int):
+            return []
+        kind, end, *_ = target[guard]
+        if kind not in ("input", "output"):
+            return []
+        return [(self._used(end.channel), _side(kind == "output"))]
 
 
 @contextlib.contextmanager
