@@ -1,4 +1,14 @@
-"""What the backends have in common: the extension module, @process, and what happens at a fork."""
+"""What the backends have in common: @process, run(), figures of a channel, and ends of several.
+
+What awaits is in _awaiting.py, what blocks in _blocking.py.
+
+Invariants
+- The extension module is set up here, before any backend is used: what it calls of Python, and what
+  it does after a fork.
+- Ordinary code comes through `stop_at_run` before it starts a network, whichever way it starts it.
+- Two names are replaced by other modules, which are imported only where they are needed: `linked`
+  by _rounds.py, `at_run` by _child.py.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +39,10 @@ __all__ = [
     "statistics",
 ]
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_native._after_fork_in_child)
+ChannelArray = _arrays.ChannelArray
+
+
+# --- figures of a channel -------------------------------------------------------------------------
 
 
 class ChannelStats(NamedTuple):
@@ -45,24 +57,6 @@ class ChannelStats(NamedTuple):
     buffered: int  #: values in its buffer
 
 
-_native._set_stats(ChannelStats)
-_native._set_watch(_strangers.watch)
-ChannelArray = _arrays.ChannelArray
-_debug._from_environment()
-
-
-def left_by(error: BaseException, processes: Any) -> None:
-    """Handles the processes that a Sequence did not reach. After a cancellation they have ended
-    without having run (rules 2.3, 6.5). After a failure they can still be started, and dropping
-    them gives no warning.
-    """
-    for p in processes:
-        if isinstance(error, Cancelled):
-            p._never_run()
-        else:
-            p._give_up()
-
-
 def statistics(channel: Any) -> ChannelStats:
     """The figures of `channel` at this moment.
 
@@ -73,6 +67,9 @@ def statistics(channel: Any) -> ChannelStats:
         raise BadUse(f"statistics of {channel!r}: give a channel; an end has it as .channel")
     stats: ChannelStats = channel.stats()
     return stats
+
+
+# --- making processes -----------------------------------------------------------------------------
 
 
 _KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # as in native.hpp
@@ -107,6 +104,36 @@ def process(function: Any) -> Any:
     return process_of(function, "threads")
 
 
+# --- before a network starts ----------------------------------------------------------------------
+
+
+def linked() -> bool:
+    """Are there other OS processes of this program? There are none until _rounds.py, which is
+    imported with the first one, replaces this.
+    """
+    return False
+
+
+# Called in place of a run in a child of weft.processes, while that imports the main module.
+at_run: Any = None
+
+# In a child of weft.processes: the module that it is importing for the function of a call. The
+# processes of a network see it.
+imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "imported_for_call", default=None
+)
+
+
+def stop_at_run(*processes: Any) -> None:
+    """Called before ordinary code starts a network: stops that if the main module is only being
+    imported by a child (`at_run`).
+    """
+    if at_run is not None and _native.where() == 0:
+        for p in _native.flatten(*processes):
+            p._give_up()  # type: ignore[attr-defined]
+        at_run()
+
+
 def check_clock(clock: str) -> bool:
     """Checks the name of a clock. True: it is the virtual clock."""
     if clock not in ("steady", "virtual"):
@@ -119,32 +146,7 @@ def check_clock(clock: str) -> bool:
     return clock == "virtual"
 
 
-def linked() -> bool:
-    """Are there other OS processes of this program? _rounds.py, which is imported with the first
-    one, replaces this.
-    """
-    return False
-
-
-# called in place of a run in a child of weft.processes, while it imports the main module
-at_run: Any = None
-
-
-# In a child of weft.processes: the module that it is importing for the function of a call. The
-# processes of a network see it.
-imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
-    "imported_for_call", default=None
-)
-
-
-def stop_at_run(*processes: Any) -> None:
-    """Called before ordinary code starts a network: stops that if the main module is only being
-    imported.
-    """
-    if at_run is not None and _native.where() == 0:
-        for p in _native.flatten(*processes):
-            p._give_up()  # type: ignore[attr-defined]
-        at_run()
+# --- running networks -----------------------------------------------------------------------------
 
 
 def run(
@@ -224,6 +226,21 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
     return await _asyncio.run(first, others, virtual)
 
 
+def left_by(error: BaseException, processes: Any) -> None:
+    """Handles the processes that a Sequence did not reach. After a cancellation they have ended
+    without having run (rules 2.3, 6.5). After a failure they can still be started, and dropping
+    them gives no warning.
+    """
+    for p in processes:
+        if isinstance(error, Cancelled):
+            p._never_run()
+        else:
+            p._give_up()
+
+
+# --- several ends at once -------------------------------------------------------------------------
+
+
 def poison(*ends: Any, strength: int = 1) -> None:
     """Poisons every end or channel given (rule 4).
 
@@ -251,3 +268,12 @@ def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None
     for one in given:
         if not hasattr(one, verb) or (but is not None and isinstance(one, but)):
             raise BadUse(f"{verb} of {one!r}: give {wanted}")
+
+
+# --- setting up the extension module --------------------------------------------------------------
+
+_native._set_stats(ChannelStats)
+_native._set_watch(_strangers.watch)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native._after_fork_in_child)
+_debug._from_environment()
