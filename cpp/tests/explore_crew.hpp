@@ -34,8 +34,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   bool looks_at_rest = false;
   prim::atomic<int> withdrawing{0};  // if looks_at_rest
 
-  Crew(unsigned workers, unsigned others, bool coarse)
-      : Base(workers, this, coarse), active(static_cast<std::int32_t>(workers + others)) {
+  Crew(unsigned workers, unsigned others, bool long_steps)
+      : Base(workers, this, long_steps), active(static_cast<std::int32_t>(workers + others)) {
     engine().expiry_costs = true;
   }
 
@@ -187,8 +187,8 @@ SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)"
 }
 
 // `behind` waits in the queue of a worker whose step does not end before it has run.
-inline void long_step(bool coarse) {
-  crew::Crew c(2, 0, coarse);
+inline void long_step(bool long_steps) {
+  crew::Crew c(2, 0, long_steps);
   crew::Job longer, behind;
   prim::atomic<int> has_run{0};
   longer.step = [&](crew::Job& me) {

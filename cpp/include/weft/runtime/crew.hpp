@@ -2,14 +2,38 @@
 // and wake. No threads, no clock, no run here, so that the protocol can be explored as it is; the
 // Host (cores.hpp) supplies them.
 //
-//   worker:   take() from its queue ──► Host::step() ──► let go (runs_on := 0) ──► …
-//                │ empty
-//                ▼
-//             inbox ─► timers ─► steal() ─► idle(): bit set, look again, Parking::sleep() ──woken, nudged, time──► bit cleared ─► …
+//   A worker (work()), again and again:
 //
-//   process:  ready: in one queue, or in the inbox          ──take(): runs_on := worker──►   running
-//             ▲                                                                               │ suspends, and is let go
-//             └──ready(): by a worker: its queue; else: the inbox──── parked ◄────────────────┘
+//     signals, cancellations ──► take() from its queue ──► Host::step() ──► let go: runs_on := 0
+//                                   │ nothing there
+//                                   ▼
+//                   inbox ──► timers that are due ──► steal() from others
+//                                   │ nothing anywhere
+//                                   ▼
+//     idle(): bit set ──► look again ──► Parking::sleep() ──signal, or time──► bit cleared
+//
+//   A process:
+//
+//                   ┌──────────────── take(): runs_on := worker ──────────────┐
+//                   │                                                         ▼
+//     ready: in one queue, or in the inbox                                 running
+//                   ▲                                                         │
+//                   │ by a worker: ready(), to its queue                      │ suspends,
+//                   │ else: ready_from_elsewhere(), to the inbox              │ and is let go
+//                   └───────────────────────── parked ◄───────────────────────┘
+//
+// Words. A worker's steps are *long* if they take more than kLong on average. The *keeper* is the
+// idle worker that wakes by the clock (5). A worker is *woken* if there may be something to run for
+// it, and *nudged* if it is to look again at cancellations or at the time (Parking's signals).
+//
+// The Host, a class derived from this one, has
+//   step(worker, process)     runs it until it suspends or ends, and lets go of it
+//   withdraw_cancelled(w)     while all are held: withdraw() for each that was cancelled
+//   clock()                   ns
+//   fire_due()                fires the timers that are due; true: some were
+//   timers_armed()            whether there is any timer
+//   earliest()                when the first one is due; prim::forever: none
+//   asleep(w), awake(w)       around the sleep of a worker
 //
 // Invariants
 //  1 A process is in at most one queue, and is run only by who took it; one that is woken before it
@@ -27,9 +51,9 @@
 //
 // Who is woken, and when. Waking another core takes microseconds, and pulling apart processes that
 // talk to each other costs more than it brings. So a surplus wakes somebody only if this worker's
-// steps have been long lately (`coarse`) or kMany wait; and at most one worker at a time is on its
-// way to search (as in Go's scheduler). What is left the keeper finds, at intervals that double
-// while it does not help.
+// steps have been long lately or kMany wait; and at most one worker at a time is on its way to
+// search (as in Go's scheduler). What is left the keeper finds, on rounds whose period doubles
+// while they do not help.
 #pragma once
 #include <memory>
 
@@ -61,29 +85,30 @@ class Crew {
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    // that it has run; written by itself, a hint for the keeper
-    prim::atomic<std::uint32_t> steps_{0};
-    prim::atomic<bool> coarse_{true};  // its steps take long, as far as it knows
+    // Written by itself, for the others hints:
+    prim::atomic<std::uint32_t> steps_{0};  // that it has run
+    prim::atomic<bool> long_steps_{true};   // as far as it knows
     // Its own:
-    bool searching_ = false;       // stole, and does not know yet whether it was worth it
+    bool stole_ = false;           // and does not know yet whether it was worth it
     std::uint32_t stolen_at_ = 0;  // steps_ when it stole last
-    std::int64_t since_ = 0;       // when it began to measure
+    // The measurement of its steps: busy_ ns since it had since_steps_, up to since_.
+    std::int64_t since_ = 0;
     std::uint32_t since_steps_ = 0;
-    std::int64_t busy_ = 0;                  // ns
-    std::unique_ptr<std::uint32_t[]> seen_;  // steps_ of the others when it last looked
+    std::int64_t busy_ = 0;
+    std::unique_ptr<std::uint32_t[]> noted_;  // steps_ of all when it went to sleep
   };
 
   // `run`: told when workers stop and start to have something to do.
-  // `coarse`: what is assumed of the workers' steps before they have been measured.
-  Crew(unsigned workers, Activity* run, bool coarse = true)
+  // `long_steps`: what is assumed of the workers' steps before they have been measured.
+  Crew(unsigned workers, Activity* run, bool long_steps = true)
       : n_(workers), run_(run), workers_(new Worker[workers]) {
     for (unsigned i = 0; i < n_; ++i) {
       Worker& w = workers_[i];
       w.index = i;
       w.crew = this;
       w.parking_.activity = &w;
-      w.coarse_.store(coarse, std::memory_order_relaxed);
-      w.seen_.reset(new std::uint32_t[n_]());
+      w.long_steps_.store(long_steps, std::memory_order_relaxed);
+      w.noted_.reset(new std::uint32_t[n_]());
     }
   }
   Crew(const Crew&) = delete;
@@ -111,7 +136,7 @@ class Crew {
     bool asked = false;
     for (unsigned round = 0;;) {
       if (w.parking_.signalled()) [[unlikely]] {
-        signals(w.parking_.take());
+        heed(w.parking_.take());
         asked = false;
       }
       if (!asked) [[unlikely]] {
@@ -220,7 +245,7 @@ class Crew {
   static constexpr unsigned kLook = 64;
   // that many waiting are worth waking another core for
   static constexpr std::uint32_t kMany = 4;
-  static constexpr std::int64_t kCoarse = 3'000;      // ns a step
+  static constexpr std::int64_t kLong = 3'000;        // ns a step
   static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper
   static constexpr std::int64_t kLatest = 6'400'000;  // ns
   static constexpr std::uint32_t kWorthwhile = 256;   // steps after a theft, if it was worth it
@@ -231,11 +256,12 @@ class Crew {
     return static_cast<std::uint8_t>(w.index + 1);
   }
   static std::uint64_t bit(const Worker& w) noexcept { return std::uint64_t{1} << w.index; }
-  std::uint64_t everybody() const noexcept {
+  std::uint64_t all_bits() const noexcept {
     return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
   }
 
-  void signals(std::uint32_t s) noexcept {
+  // A nudge asks for a look at what was cancelled.
+  void heed(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
   }
 
@@ -255,7 +281,8 @@ class Crew {
     }
   }
 
-  // Turned round, so that the order of arrival is kept.
+  // All that is in the inbox, to this worker's queue. Turned round, so that the order of arrival is
+  // kept.
   bool take_inbox(Worker& w) noexcept {
     if (!inbox_.load(std::memory_order_relaxed)) return false;
     core::Waker* p = inbox_.exchange(nullptr, std::memory_order_seq_cst);
@@ -280,30 +307,33 @@ class Crew {
     return true;
   }
 
-  // From another's queue. `patient`: the keeper, on its round.
-  bool steal(Worker& w, bool patient) noexcept {
+  // From the queue of another whose surplus is worth it. `on_a_round`: by the keeper, which takes
+  // also from one whose step goes on and on. Of a queue that is one group only a part is taken
+  // (`split`) if what waits there waits for long.
+  bool steal(Worker& w, bool on_a_round) noexcept {
     for (unsigned k = 1; k < n_; ++k) {
       const unsigned i = w.index + k < n_ ? w.index + k : w.index + k - n_;
       Worker& v = workers_[i];
       const std::uint32_t waiting = v.queue.size();
       if (waiting == 0) continue;
-      bool worth = waiting >= kMany || v.coarse_.load(std::memory_order_relaxed), tear = worth;
-      if (patient && !worth) {
-        tear = v.steps_.load(std::memory_order_relaxed) == w.seen_[i];  // its step takes long
-        worth = tear || waiting >= 2;                                   // or: try
+      bool worth = waiting >= kMany || v.long_steps_.load(std::memory_order_relaxed);
+      bool split = worth;
+      if (on_a_round && !worth) {
+        split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];  // its step goes on
+        worth = split || waiting >= 2;                                    // or: try
       }
       if (!worth) continue;
-      if (core::Waker* list = v.queue.steal(tear)) {
-        w.searching_ = true;
+      if (core::Waker* list = v.queue.steal(split)) {
+        w.stole_ = true;
         w.stolen_at_ = w.steps_.load(std::memory_order_relaxed);
         return take_over(w, list);
       }
     }
     return false;
   }
-  void see(Worker& w) noexcept {
+  void note_steps(Worker& w) noexcept {
     for (unsigned i = 0; i < n_; ++i)
-      w.seen_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
+      w.noted_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
   }
 
   [[gnu::noinline]] void look_around(Worker& w) noexcept {
@@ -318,7 +348,7 @@ class Crew {
     w.since_ = now;
     const std::uint32_t steps = w.steps_.load(std::memory_order_relaxed) - w.since_steps_;
     if (steps < kLook) return;
-    w.coarse_.store(w.busy_ / steps > kCoarse, std::memory_order_relaxed);
+    w.long_steps_.store(w.busy_ / steps > kLong, std::memory_order_relaxed);
     w.since_steps_ += steps;
     w.busy_ = 0;
   }
@@ -329,7 +359,7 @@ class Crew {
   }
   // More is ready here than runs, and somebody is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
-    if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return appoint(w);
+    if (waiting < kMany && !w.long_steps_.load(std::memory_order_relaxed)) return appoint(w);
     if (on_the_way_.load(std::memory_order_relaxed) != 0 ||
         on_the_way_.exchange(1, std::memory_order_acq_rel) != 0)
       return;
@@ -359,10 +389,10 @@ class Crew {
 
   void idle(Worker& w) noexcept {
     measure(w);
-    if (w.searching_) {  // was it worth it?
-      w.searching_ = false;
+    if (w.stole_) {  // was it worth it?
+      w.stole_ = false;
       const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile ||
-                       w.coarse_.load(std::memory_order_relaxed);
+                       w.long_steps_.load(std::memory_order_relaxed);
       std::int64_t p = period_.load(std::memory_order_relaxed);
       p = was ? kSoonest : p * 2 < kLatest ? p * 2 : kLatest;
       period_.store(p, std::memory_order_relaxed);
@@ -374,21 +404,21 @@ class Crew {
       idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
       return;
     }
-    take_time(w);
+    begin_keeping(w);
     host().asleep(w);
     const std::uint32_t s = w.parking_.sleep();
     host().awake(w);
-    const bool kept = leave_time(w);
+    const bool kept = end_keeping(w);
     idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
     w.since_ = host().clock();
-    signals(s);
+    heed(s);
     if (s == 0 && kept) steal(w, true);
   }
 
-  // Become the keeper if there is none, or if this one would sleep past a timer that was armed
+  // Becomes the keeper if there is none, or if that one would sleep past a timer that was armed
   // since.
-  void take_time(Worker& w) noexcept {
-    see(w);
+  void begin_keeping(Worker& w) noexcept {
+    note_steps(w);
     time_lock_.lock();
     if (keeper_.load(std::memory_order_relaxed) == 0 || host().earliest() < keeper_until_) {
       keeper_.store(w.index + 1, std::memory_order_relaxed);
@@ -399,7 +429,7 @@ class Crew {
   bool is_keeper(const Worker& w) const noexcept {
     return (keeper_.load(std::memory_order_relaxed) & ~kWatching) == w.index + 1;
   }
-  bool leave_time(Worker& w) noexcept {
+  bool end_keeping(Worker& w) noexcept {
     time_lock_.lock();
     const bool kept = is_keeper(w);
     if (kept) keeper_.store(0, std::memory_order_relaxed);
@@ -412,7 +442,7 @@ class Crew {
     time_lock_.lock();
     if (is_keeper(w)) {
       until = host().earliest();
-      if (idle_.load(std::memory_order_seq_cst) != everybody()) {
+      if (idle_.load(std::memory_order_seq_cst) != all_bits()) {
         keeper_.store((w.index + 1) | kWatching, std::memory_order_relaxed);
         const std::int64_t look = host().clock() + period_.load(std::memory_order_relaxed);
         if (look < until) until = look;
@@ -432,10 +462,10 @@ class Crew {
   prim::atomic<std::uint32_t> keeper_{0};
   // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
   std::int64_t keeper_until_ = prim::forever;
-  prim::atomic<std::uint8_t> pending_{0};  // cancellations to be served
-  prim::atomic<std::uint8_t> serving_{0};
+  prim::atomic<std::uint8_t> pending_{0};     // cancellations to be served
+  prim::atomic<std::uint8_t> serving_{0};     // a worker holds all, to serve them or for a look
   prim::atomic<std::uint8_t> on_the_way_{0};  // somebody was woken to search and has not finished
-  prim::atomic<std::int64_t> period_{kSoonest};
+  prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };
 

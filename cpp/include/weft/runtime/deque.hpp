@@ -47,8 +47,8 @@ class StealQueue {
   // About half, linked, in their order; null if there is nothing or another visitor is here. What
   // belongs to one group goes together, for it is likely to communicate: the oldest groups, but not
   // that of the process which ran last, until there are enough; of one that is too big the oldest.
-  // If there is but that one group: its oldest, if `tear`.
-  core::Waker* steal(bool tear = true) noexcept {
+  // If there is but that one group: its oldest, if `split`.
+  core::Waker* steal(bool split = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();  // 0, if the owner took the last one meanwhile
     Raid raid;
@@ -56,7 +56,7 @@ class StealQueue {
     for (; raid.seen < n && raid.seen < kSeen; ++raid.seen) raid.waiting[raid.seen] = queue_.pop();
     for (std::uint32_t i = 0; i < raid.seen && raid.taken < raid.most; ++i)
       if (!raid.mine[i] && group_of(raid.waiting[i]) != ran_) raid.take_group(i);
-    if (raid.taken == 0 && n > 0 && tear) raid.take_group(0);
+    if (raid.taken == 0 && n > 0 && split) raid.take_group(0);
     core::RunQueue loot, left;
     for (std::uint32_t i = 0; i < raid.seen; ++i)
       (raid.mine[i] ? loot : left).push(raid.waiting[i]);
