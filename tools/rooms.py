@@ -410,7 +410,9 @@ def report(
     (out / f"{kind}.json").write_text(json.dumps(summary, indent=2) + "\n")
     for result in results:
         if result.failed:
-            say(f"\n{result.room}, what failed (its whole output: .build/logs/{kind}-{result.room}.log)")
+            say(
+                f"\n{result.room}, what failed (its whole output: .build/logs/{kind}-{result.room}.log)"
+            )
             for line in [*result.failures, *result.excerpt]:
                 say(f"  {line}")
     say(f"\n{passed} passed, {failed} failed")
