@@ -1,5 +1,10 @@
 """N hosts are started, run a call each and are let go of: ns a host, all of it ÷ N. Each is a fresh
-interpreter."""
+interpreter; with a third argument, a fork of a server that has imported this program.
+
+usage: away_start.py N SAMPLES [1]
+"""
+
+import sys
 
 from sampler import Sampler, numbers
 
@@ -11,15 +16,19 @@ def nothing():
     pass
 
 
-def main(n, samples):
+def main(n, samples, forks=0):
+    how = {"start": "forkserver", "preload": ["away_start"]} if forks else {}
+    if forks:
+        with Hosts(1, **how) as hosts:  # the server, which stays
+            run(nothing.on(hosts)())
     sampler = Sampler()
     for _ in range(samples):
         sampler.begin()
-        with Hosts(n) as hosts:
+        with Hosts(n, **how) as hosts:
             run(*(nothing.on(hosts[k])() for k in range(n)))
         sampler.end(n)
     sampler.print()
 
 
 if __name__ == "__main__":
-    main(*numbers("N SAMPLES"))
+    main(*numbers("N SAMPLES" if len(sys.argv) < 4 else "N SAMPLES FORKS"))
