@@ -36,7 +36,7 @@ SANITIZED = {
     "ASAN_OPTIONS": f"exitcode={FOUND}",
     "LSAN_OPTIONS": f"exitcode={FOUND}",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": f"halt_on_error=1:exitcode={FOUND}",
+    "TSAN_OPTIONS": f"halt_on_error=1:exitcode={FOUND}:suppressions={HERE / 'tsan.txt'}",
 }
 
 
