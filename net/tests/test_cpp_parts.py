@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 import subprocess
 
+import pytest
 from conftest import SANITIZED, built
 
 RUNS = int(os.environ.get("WEFT_FUZZ", "5000"))
+SEEDS = range(17, 17 + int(os.environ.get("WEFT_FUZZ_SEEDS", "1")))
 
 
 def test_the_parts(build):  # wire 17.18, 17.19, 17.20
@@ -18,13 +20,14 @@ def test_the_parts(build):  # wire 17.18, 17.19, 17.20
     assert done.returncode == 0, done.stdout
 
 
-def test_whatever_comes(tmp_path):  # wire 17.2, 17.3, 17.13, 17.15, 17.18, 17.19
-    """From one seed; the input that crashes it is shown in hexadecimal."""
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_comes(seed, tmp_path):  # wire 17.2, 17.3, 17.13, 17.15, 17.18, 17.19
+    """The input that crashes it is shown in hexadecimal."""
     done = subprocess.run(
         [
             str(built("asan", "net_fuzz")),
             f"-runs={RUNS}",
-            "-seed=17",
+            f"-seed={seed}",
             "-max_len=600",
             "-len_control=0",
             f"-artifact_prefix={tmp_path}/",
