@@ -6,7 +6,7 @@
  * wakes a run of the receiver, or none.
  *
  *   0 ──ASK──► who gets it first says what it is, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
- *              who gets it again: SAID, empty
+ *              one that does not wait asks nobody; who gets it again: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
  * What a program says is kept in `said`, by round; a SAID has the set of those whose answers it
@@ -254,6 +254,10 @@ begin:                               /* a step: no frame is taken in */
             :: else
             fi
         }
+        if
+        :: !said[i].waits && awaited != 0 -> awaited = 0; complete = false  /* nothing will be concluded */
+        :: else
+        fi;
         for (j : 0 .. 2) {
             if :: (awaited & BIT(j)) != 0 -> queue(me, j, ASK, known, 0, false) :: else fi
         }

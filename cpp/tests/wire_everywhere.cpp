@@ -172,11 +172,12 @@ struct Asked {
   w::Rounds rounds{home};
   struct Nobody final : w::Inquirer {
     const char* heard(w::Peer&, const w::Frame& f) override {
-      return got = f.kind, bytes = f.val, nullptr;
+      return got = f.kind, bytes = f.val, where = f.where, nullptr;
     }
     void gone(w::Peer&) noexcept override {}
     w::Kind got{};
     std::uint64_t bytes = 0;
+    std::uint32_t where = 9;
   } nobody;
   std::optional<test::Wire> wire;
   explicit Asked(bool both) {
@@ -205,6 +206,26 @@ TEST_CASE("wire 10.6: frames of a round move no counter, and are answered") {
   CHECK(t.wire->at_home.session.sent() == sent);
   CHECK(t.wire->at_home.session.received() == got);
   CHECK(t.after(w::Frame{w::Kind::said, 0, 0, 9, 2, 0, {}}).empty());  // of an earlier round
+}
+
+TEST_CASE("wire 10.6: who is asked only whether all wait, and does not, asks nobody else") {
+  Asked t(true);  // nothing runs here that could wait
+  const auto third = w::Space::make("third", 3);
+  Asked::Nobody other;
+  {
+    const w::Space::Step step(*third);
+    third->may_be_asked(other);
+  }
+  // without other sessions that was all: there is nobody who has not answered
+  CHECK(t.after(w::Frame{w::Kind::ask, 0, 1, 1, 2, 0, {}}).empty());
+  CHECK((t.nobody.got == w::Kind::said && t.nobody.where == 0 && t.nobody.bytes > 0));
+  test::Wire beyond(*t.home, *third);
+  beyond.pump();
+  t.nobody.got = {};
+  CHECK(t.after(w::Frame{w::Kind::ask, 0, 1, 2, 2, 0, {}}).empty());
+  beyond.pump();
+  CHECK(other.got == w::Kind{});
+  CHECK((t.nobody.got == w::Kind::said && t.nobody.where == 2 && t.nobody.bytes > 0));
 }
 
 TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round anew") {

@@ -277,6 +277,40 @@ void a_meeting_point() {
   check(::rmdir(path) == 0, "the directory is empty");
 }
 
+// A link of another space of this program: whoever is there may wake its runs, and is not asked.
+template <class L>
+void another_space() {
+  Starter<L> s;
+  Channel<int> to{named("to")}, back{named("back")};
+  auto& p = s.start("second");
+  p.link().give(to.reader(), "in");
+  p.link().give(back.writer(), "out");
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) return check(false, "no socket");
+  std::optional<w::StreamLink> link(std::in_place, w::Space::make("beside"), fds[0]);
+  bool early = false;
+  std::thread closes([&, token = Outside(Outside::link)] {
+    for (;;) {  // until the other one waits
+      const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
+      bool waits = false;
+      for (const w::InProgram& x : e.programs) {
+        early = early || (x.name == "first" && x.waits);
+        waits = waits || (x.name == "second" && x.waits);
+      }
+      if (waits) break;
+    }
+    link.reset();
+  });
+  int got = 0;
+  const std::string text =
+      report_of(reads_then_writes(back.reader(), to.writer(), got).named("waits"));
+  closes.join();
+  ::close(fds[1]);
+  check(!early, "a link of another space: nothing is concluded");
+  check(has(text, "they are in 2 programs"), "once it is gone: a deadlock", text);
+  check(status_of(p.wait()) == deadlock, "once it is gone: the other");
+}
+
 template <class L>
 void barrier() {
   Starter<L> s;
@@ -383,6 +417,7 @@ void all() {
   many_processes<L>();
   two_runs<L>();
   a_meeting_point<L>();
+  another_space<L>();
   barrier<L>();
   a_person<L>();
   somebody_unknown<L>("silent");

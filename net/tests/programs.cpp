@@ -198,6 +198,44 @@ void chooses(weft::net::Network& network, const Args& a) {
   say(got);
 }
 
+// Reads before it writes, in a run: from and to another program. What it says is how that ended.
+weft::Process passes(weft::wire::FarReader<weft::Typed<long>> in,
+                     weft::wire::FarWriter<weft::Typed<long>> out) {
+  co_await out.write(co_await in.read());
+}
+weft::Process passes_here(weft::Reader<weft::Typed<long>> in, weft::Writer<weft::Typed<long>> out) {
+  co_await out.write(co_await in.read());
+}
+void say_how_it_ends(weft::Process p) {
+  try {
+    weft::run(std::move(p));
+    say({"well", ""});
+  } catch (const weft::Deadlock& e) {
+    say({"Deadlock", e.what()});
+  } catch (const weft::ChannelEnd& e) {
+    say({kind_of(e), e.what()});
+  }
+}
+void passes_on(weft::net::Network& network, const Args& a) {
+  auto in = network.at(a[0] + "/there").reader<weft::Typed<long>>();
+  auto out = network.at(a[0] + "/back").writer<weft::Typed<long>>();
+  say("has them");
+  say_how_it_ends(passes(std::move(in), std::move(out)).named("passes"));
+}
+// The same as the home of both channels, whose names it lets go of when told.
+void passes_on_at_home(weft::net::Network& network, const Args& a) {
+  const weft::Channel<weft::Typed<long>> there(weft::named("there")), back(weft::named("back"));
+  auto in = back.reader();
+  auto out = there.writer();
+  network.offer(a[0] + "/there", there, {.readers = true});
+  network.offer(a[0] + "/back", back, {.writers = true});
+  say("offered");
+  wait_for_go();
+  network.withdraw(a[0] + "/there");
+  network.withdraw(a[0] + "/back");
+  say_how_it_ends(passes_here(std::move(in), std::move(out)).named("passes"));
+}
+
 // Words of a type that is C++'s own, and one that both sides know.
 void own_type(weft::net::Network& network, const Args& a) {
   using Row = std::vector<double>;
@@ -263,6 +301,9 @@ const std::map<std::string, std::function<void(weft::net::Network&, const Args&)
     {"reads_integers", reads_integers},
     {"chooses", chooses},
     {"own_type", own_type},
+    {"passes_on", passes_on},
+    {"passes_on_alone", passes_on},
+    {"passes_on_at_home", passes_on_at_home},
     {"tries", tries},
     {"offers", offers},
 };
@@ -279,7 +320,8 @@ int main(int argc, char** argv) {
                                         .name = "c++",
                                         .relay = relay == "only"    ? Relay::only
                                                  : relay == "never" ? Relay::never
-                                                                    : Relay::automatic});
+                                                                    : Relay::automatic,
+                                        .rounds = a[0].substr(0, at) != "passes_on_alone"});
     kPrograms.at(a[0].substr(0, at))(network, Args(a.begin() + 3, a.end()));
     return 0;
   } catch (const weft::Error& e) {

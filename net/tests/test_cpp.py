@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from conftest import SANITIZED, built
 
-from weft import _net_names, _net_server, _net_values, net
+from weft import _net_names, _net_server, _net_values, _programs, _rounds, net
 from weft import threads as th
-from weft.errors import BadUse, PeerDied, Retired
+from weft.errors import BadUse, Deadlock, PeerDied, Retired
 
 
 @pytest.fixture
@@ -298,6 +298,97 @@ def test_the_example(server, keys, build):
         assert keeper.stdout.read() == "50 temperatures, 22.00 on average\n"
     wrong = subprocess.run([lab, "measures", "0"], stderr=subprocess.PIPE, text=True, check=False)
     assert wrong.returncode == 2 and "at least 1" in wrong.stderr
+
+
+# --- deadlocks ------------------------------------------------------------------------------------
+
+
+@th.process
+def crosses(r: Any, w: Any) -> None:
+    w.write(r.read())
+
+
+def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
+    """By itself, once nobody can come any more: one report, with processes and lines of both."""
+    there, back = th.Channel("there"), th.Channel("back")
+    w, r = there.writer(), back.reader()
+    network.offer("d/there", there, readers=True)
+    network.offer("d/back", back, writers=True)
+    p = cpp("passes_on", server.url, keys, "d")
+    assert p.heard() == "has them"
+    network.withdraw("d/there")
+    network.withdraw("d/back")
+    with pytest.raises(Deadlock) as raised:
+        th.run(crosses(r, w))
+    said = raised.value.report
+    assert "2 processes are blocked" in said and "they are in 2 programs" in said
+    assert "main/crosses: read 'back' at test_cpp.py:" in said
+    assert "main/passes: read 'there' at programs.cpp:" in said
+    assert f"({p.process.pid})" in said
+    assert p.heard() == ["Deadlock", said]
+    assert p.ended() == 0
+
+
+def test_a_name_that_is_withdrawn_while_all_wait(server, keys, network, cpp):  # wire 17.16, 17.23
+    there, back = th.Channel("there"), th.Channel("back")
+    w, r = there.writer(), back.reader()
+    network.offer("d/there", there, readers=True)
+    network.offer("d/back", back, writers=True)
+    p = cpp("passes_on", server.url, keys, "d")
+    assert p.heard() == "has them"
+    network.withdraw("d/there")
+
+    def withdraw() -> None:
+        network.withdraw("d/back")
+
+    thread = threading.Thread(target=withdraw)
+
+    @th.process
+    def begins(r: Any, w: Any) -> None:
+        thread.start()
+        w.write(r.read())
+
+    with pytest.raises(Deadlock, match="they are in 2 programs"):
+        th.run(begins(r, w))
+    thread.join()
+    assert p.heard()[0] == "Deadlock"
+
+
+def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
+    home = cpp("passes_on_at_home", server.url, keys, "d")
+    assert home.heard() == "offered"
+    p = cpp("passes_on", server.url, keys, "d")
+    assert p.heard() == "has them"
+    home.go()
+    how, said = home.heard()
+    assert how == "Deadlock" and "they are in 2 programs" in said
+    assert p.heard() == ["Deadlock", said]
+
+
+def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
+    """Nothing is concluded beside it: it may do anything. Here it is killed after some looks."""
+    there, back = th.Channel("there"), th.Channel("back")
+    w, r = there.writer(), back.reader()
+    network.offer("d/there", there, readers=True)
+    network.offer("d/back", back, writers=True)
+    p = cpp("passes_on_alone", server.url, keys, "d")
+    assert p.heard() == "has them"
+    network.withdraw("d/there")
+    network.withdraw("d/back")
+    found: list[bool] = []
+    ask = _rounds._ask_programs
+
+    def asks(ring: Any) -> Any:
+        got = ask(ring)
+        found.append(_programs.still(*got))
+        if len(found) == 3:
+            p.kill()
+        return got
+
+    monkeypatch.setattr(_rounds, "_ask_programs", asks)
+    with pytest.raises(PeerDied):
+        th.run(crosses(r, w))
+    assert found[:3] == [False] * 3
 
 
 # --- refused --------------------------------------------------------------------------------------

@@ -6,13 +6,15 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import away_parts
 import far_parts as parts
 import pytest
 
-from weft import _net_agent, net
+from weft import _net_agent, _rounds, net
 from weft import coroutines as co
 from weft import threads as th
 from weft.errors import BadUse, Deadlock
+from weft.processes import Parallel
 
 
 @pytest.fixture
@@ -150,6 +152,39 @@ def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.
 
     said = told(takes_all(c.reader(), other.reader()), *knot())
     assert "read 'other'" in said and "read 'a'" in said
+    assert p.heard() == "left"
+
+
+def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch):  # wire 17.16
+    """What is asked over all OS processes of this program knows of the name too."""
+    p = program("writes_when_told", server.url, keys, "lab/c", 1)
+    assert p.heard() == "here"
+    c, d, e = th.Channel("c"), th.Channel("d"), th.Channel("e")
+    network.offer("lab/c", c, writers=True)
+
+    @th.process
+    def there_and_back(r: Any, out: Any, back: Any) -> Any:
+        out.write(r.read())
+        return back.read()
+
+    answers: list[bool] = []
+    real = _rounds._still
+
+    def still(spaces: Any) -> bool:
+        said: bool = real(spaces)
+        if len(spaces) > 1 and all(s.waits for s in spaces[1:]):  # the host does
+            answers.append(said)
+            if len(answers) == 3:
+                p.go()
+        return said
+
+    monkeypatch.setattr(_rounds, "_still", still)
+    got = Parallel(
+        away_parts.passes_on(d.reader(), e.writer()),
+        there_and_back(c.reader(), d.writer(), e.reader()),
+    )
+    assert got[1] == 0
+    assert answers[:3] == [False] * 3
     assert p.heard() == "left"
 
 

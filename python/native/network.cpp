@@ -47,7 +47,8 @@ PyObject* ends_held() {
 // open)] of ends that peers hold, [(place, the home's incarnation, number, ends that are open)] of
 // far channels, ends_held())
 PyObject* f_network(PyObject*, PyObject*) {
-  bool quiet = !ends_pending();
+  // Somebody may come by a network, too, who is no peer yet (WIRE.md 17.16).
+  bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load();
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   PyObject *sessions = PyList_New(0), *lent = PyList_New(0), *far = PyList_New(0);
   std::uint64_t mine = 0;

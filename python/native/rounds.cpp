@@ -119,23 +119,26 @@ PyObject* f_news(PyObject*, PyObject*) {
   return Py_BuildValue("NNN", asked, found, told);
 }
 PyObject* no_questions() { return bad_use("rounds: this program does not answer them yet"); }
-// _rounds_ask(): begins a round of ours: (who we are, its number). _rounds_say() is to follow.
+// _rounds_ask(): begins a round of ours, whether all wait: (who we are, its number). _rounds_say()
+// is to follow.
 PyObject* f_ask(PyObject*, PyObject*) {
   if (!questions) return no_questions();
   const wire::Space::Step step(questions->space());
-  return Py_BuildValue("KI", static_cast<unsigned long long>(questions->me()), questions->ask());
+  return Py_BuildValue("KI", static_cast<unsigned long long>(questions->me()),
+                       questions->ask(false));
 }
-// _rounds_say(who asks, its round, what this program says, whole)
+// _rounds_say(who asks, its round, what this program says, do all wait of which it knows, whole)
 PyObject* f_say(PyObject*, PyObject* args) {
   unsigned long long who;
   unsigned round;
   Given said;
-  int whole;
-  if (!PyArg_ParseTuple(args, "KIy*p", &who, &round, static_cast<Py_buffer*>(&said), &whole))
+  int waits, whole;
+  if (!PyArg_ParseTuple(args, "KIy*pp", &who, &round, static_cast<Py_buffer*>(&said), &waits,
+                        &whole))
     return nullptr;
   if (!questions) return no_questions();
   const wire::Space::Step step(questions->space());
-  questions->say(who, round, bytes_of(said), whole != 0);
+  questions->say(who, round, bytes_of(said), waits != 0, whole != 0);
   Py_RETURN_NONE;
 }
 // _rounds_tell(what): to all programs, in the words of _rounds_knot().

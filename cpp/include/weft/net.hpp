@@ -33,6 +33,7 @@
 #include "net/names.hpp"
 #include "net/relay.hpp"
 #include "weft.hpp"
+#include "wire/rounds.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -51,6 +52,8 @@ struct NetOptions {
   std::string address = "127.0.0.1:0";  // where others reach this program; port 0: a free one
   std::string name = {};                // what it calls itself; empty: machine:process
   net::Relay relay = net::Relay::automatic;
+  // It is told where all programs of the network wait for each other, and tells (WIRE.md 17.23).
+  bool rounds = true;
 };
 
 namespace net {
@@ -94,6 +97,7 @@ class Network {
         relay_(o.relay),
         space_(wire::Space::make("c++ " + std::to_string(::getpid()))),
         names_(checked_url(server, keys_), keys_, name_) {
+    if (o.rounds) answer_rounds();
     detail::parted(o.address);
     if (relay_ != Relay::only) listen(o.address);
     if (relay_ != Relay::never)
@@ -206,6 +210,12 @@ class Network {
     return "tls://" + url.substr(colons + 3);
   }
 
+  void answer_rounds() {
+    try {
+      rounds_.emplace(space_);
+    } catch (const BadUse&) {  // this program does so for another space: nothing is concluded
+    }
+  }
   void listen(const std::string& address);
   void accept_all();
   bool let_in(int socket);
@@ -233,6 +243,7 @@ class Network {
   const Relay relay_;
   const std::string home_ = detail::random_hex(8);  // of this program: another one has another
   const std::shared_ptr<wire::Space> space_;
+  std::optional<wire::Rounds> rounds_;
   detail::Names names_;
   std::string address_;
   int listens_ = -1;

@@ -289,13 +289,7 @@ async def _session(
     ours, theirs = socket.socketpair()
     carried = asyncio.ensure_future(couple(ours, (reader, writer)))
     loop = _net_loop.use()  # as long as it lasts
-    _net_loop.outside(True)
-
-    def over(_: object) -> None:
-        _net_loop.outside(False)
-        _net_loop.done(loop)
-
-    carried.add_done_callback(over)
+    carried.add_done_callback(lambda _: _net_loop.done(loop))
     link = _native._Link(
         theirs.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from weft import _observers
+from weft import _observers, _rounds
 from weft._extension import native as _native
 from weft.errors import BadUse, Retired
 
@@ -38,7 +38,16 @@ _users = 0
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
+    threads: list[int] = []
+
+    def helps() -> None:
+        _rounds.ours()
+        threads.append(threading.get_ident())
+
+    helps()
     asyncio.set_event_loop(loop)
+    # for what blocks, as a look for the address of a name does
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=helps))
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)
@@ -48,6 +57,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         loop.close()
+        for thread in threads:  # others may get their numbers
+            _rounds.not_ours(thread)
 
 
 def use() -> asyncio.AbstractEventLoop:

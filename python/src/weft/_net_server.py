@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from weft import _net_keys
+from weft import _net_keys, _rounds
 from weft.errors import BadUse
 
 __all__ = ["LEAST", "Server", "found"]
@@ -162,7 +162,11 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for line in log:
-            file.write(line)
-            file.flush()
+    _rounds.ours()
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            for line in log:
+                file.write(line)
+                file.flush()
+    finally:
+        _rounds.not_ours()  # another thread may get its number

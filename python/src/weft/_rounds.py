@@ -60,6 +60,7 @@ AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 #: what is asked; behind the last a pickle
 STATE, WHERE, STUCK, FOLLOW = b"=", b"w", b"s", b"f"
 PATIENCE = 1.0  #: seconds to wait for the answers to WHERE and STUCK
+MOST = 1 << 28  #: bytes of an answer
 
 
 class Space(NamedTuple):
@@ -98,7 +99,7 @@ _asking = threading.Lock()  # held by the thread that reads the members' sockets
 
 class Member:
     """A host of this space, which can be asked. Each answer names its question; an answer to an
-    earlier question is ignored.
+    earlier question is ignored. One that says what is no answer is as good as gone.
     """
 
     def __init__(self, by: socket.socket) -> None:
@@ -142,10 +143,17 @@ class Member:
             if len(self._got) < 6:
                 break
             (size,) = struct.unpack("!I", self._got[2:6])
+            if self._got[:1] not in (STATE, WHERE, FOLLOW) or size > MOST:
+                self.gone = True
+                return None
             if len(self._got) < 6 + size:
                 break
             if self._got[:2] == self._question:
-                answer = pickle.loads(self._got[6 : 6 + size])
+                try:
+                    answer = pickle.loads(self._got[6 : 6 + size])
+                except Exception:  # a broken pickle may raise anything
+                    self.gone = True
+                    return None
             self._got = self._got[6 + size :]
         return answer
 
@@ -167,9 +175,9 @@ def ours() -> None:
         _ours.add(threading.get_ident())
 
 
-def not_ours() -> None:
+def not_ours(thread: int | None = None) -> None:
     with _lock:
-        _ours.discard(threading.get_ident())
+        _ours.discard(thread or threading.get_ident())
 
 
 def at_work(change: int) -> None:
@@ -273,10 +281,13 @@ def join(by: socket.socket) -> Member:
 
 
 def answer_programs() -> None:
-    """At a root, before it makes its links: they say that this program answers the questions of
-    others about itself and its hosts, and it asks them (WIRE.md 10.8).
+    """Before it makes its links: they say that this program answers the questions of others about
+    itself and its hosts, and it asks them (WIRE.md 10.8). In a host, which is no root, nothing: its
+    sessions with other programs say that nobody answers there. A second time nothing.
     """
     global _answers
+    if _up is not None or _answers:
+        return
     assert _begin() is not None
     _answers = True
     _native._rounds_answer(_bell, "python")
@@ -535,7 +546,8 @@ def _say(asker: int, number: int) -> None:
         spaces = [s._replace(waits=s.waits and not s.strangers) for s in _all_spaces()]
     except _Gone:
         spaces, whole = [], False
-    _native._rounds_say(asker, number, _programs.said(spaces), whole)
+    waits = whole and all(s.waits for s in spaces)
+    _native._rounds_say(asker, number, _programs.said(spaces), waits, whole)
 
 
 def _heard(ring: socket.socket) -> bool:
@@ -569,8 +581,7 @@ def _look_beyond(ring: socket.socket) -> bool:
     if not _programs.still(second, whole) or _programs.moved(first, second):
         return False
     knot, told = _native._rounds_knot(second)
-    _native._rounds_tell(told)
-    _declare(*knot)
+    _declare(*knot, told)
     return True
 
 
@@ -590,13 +601,18 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     return found[1:] if found is not None and found[0] == number else (b"", False)
 
 
-def _declare(text: str, knot: list[str]) -> None:
-    """In each run here that waits for others: Deadlock."""
+def _declare(text: str, knot: list[str], tell: bytes = b"") -> None:
+    """In each run here that waits for others: Deadlock. `tell`: what the other programs are told, at
+    the last moment: those that end by it take their ends with them, and a run here that saw that
+    first would end well.
+    """
     from weft import _knots
 
     with contextlib.suppress(_Gone):
-        shown = _knots.report(_all_spaces())[2]
-        _native._declare_deadlock(text, knot, [row.blocked() for row in shown])
+        rows = [row.blocked() for row in _knots.report(_all_spaces())[2]]
+        if tell:
+            _native._rounds_tell(tell)
+        _native._declare_deadlock(text, knot, rows)
 
 
 def _forget() -> None:

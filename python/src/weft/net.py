@@ -22,7 +22,7 @@ import socket
 import weakref
 from typing import Any
 
-from weft import _hosts, _net_keys, _net_link, _net_loop
+from weft import _hosts, _net_keys, _net_link, _net_loop, _rounds
 from weft._extension import native as _native
 from weft._net_hosts import FarHost, FarHosts
 from weft._net_keys import make_keys
@@ -153,6 +153,7 @@ def listen(
     keys: Path | None = None,
     trust: bool = False,
     name: str | None = None,
+    rounds: bool = True,
 ) -> Door:
     """Lets in programs that have keys of the same network: `door.next()` gives a session with each.
 
@@ -163,11 +164,17 @@ def listen(
         trust: values are pickled, with each program that also says so: it can make this one run
             anything.
         name: what this program calls itself; None: the machine, and the number of its OS process.
+        rounds: programs that share channels ask each other whether all of them wait, so that a
+            deadlock is told in all. They learn so where the processes of this one wait, and one
+            that lies can end a run that waits for others. False: this program neither asks nor
+            answers, unless it has said otherwise elsewhere.
 
     Raises:
         BadUse: there are no keys, or that is not an address.
         OSError: it is not possible to listen there.
     """
+    if rounds:
+        _rounds.answer_programs()
     return Door(address, _net_keys.folder_of(keys), trust, _called(name))
 
 
@@ -178,13 +185,14 @@ def connect(
     trust: bool = False,
     name: str | None = None,
     fingerprint: str | None = None,
+    rounds: bool = True,
 ) -> Session:
     """A session with the program that listens at "HOST:PORT". Blocks the thread; in a coroutine:
     `await io(net.connect)(address)`.
 
     Args:
         address: "HOST:PORT" of the other program.
-        keys, trust, name: as for `listen`.
+        keys, trust, name, rounds: as for `listen`.
         fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any certificate of
             the same network will do.
 
@@ -192,6 +200,8 @@ def connect(
         BadUse: there are no keys; the other side's certificate is not right, or it refuses ours.
         OSError: no program listens there.
     """
+    if rounds:
+        _rounds.answer_programs()
     tls = _net_keys.context(_net_keys.folder_of(keys), server=False)
     said = {"host": _called(name), "trust": trust}
     loop = _net_loop.use()
@@ -413,6 +423,7 @@ def join(
     trust: bool = False,
     name: str | None = None,
     relay: str = "auto",
+    rounds: bool = True,
 ) -> Network:
     """Makes this program a member of the network whose programs meet at a NATS server. Blocks the
     thread; in a coroutine: `await io(net.join)()`.
@@ -420,7 +431,7 @@ def join(
     Args:
         server: its URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the one that `weft net up` has
             noted beside the keys.
-        keys, trust, name: as for `listen`.
+        keys, trust, name, rounds: as for `listen`.
         address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
             for programs on one machine.
         relay: "auto": sessions go directly, and through the server where the other program's
@@ -439,4 +450,6 @@ def join(
     scheme, colons, rest = url.partition("://")
     if not colons or scheme not in ("nats", "tls") or not rest:
         raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
+    if rounds:
+        _rounds.answer_programs()
     return Network(f"tls://{rest}", folder, address, trust, _called(name), relay)

@@ -3,6 +3,7 @@
 // rounds.hpp for a program of C++, python/native/rounds.cpp for one of Python.
 //
 //   ASK(asker, round) ──the first──► asked_first() … say(): asks its other sessions ──all have SAID, or are gone──► SAID
+//          │                                            └──it does not wait, and that is all that is asked──► SAID
 //          └──again──► SAID, empty
 //   ask() … say() ──all have SAID, or are gone──► found()
 //   TELL ──the first──► told(), and to all others
@@ -30,6 +31,7 @@ struct Gathering {
   Buffer got;
   bool whole = true, open = true;
   bool said = false;  // what is asked of this program
+  bool all = true;    // all are to say what they are; else only whether all wait
 };
 
 }  // namespace detail
@@ -39,11 +41,12 @@ class Asking : private Inquirer {
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
 
-  // All in a step. Begins a round of our own: its number. say() is to follow.
-  std::uint32_t ask();
-  // What this program says in that round, and of which programs that knows all; `whole`: it could
+  // All in a step. Begins a round of our own: its number. say() is to follow. `all`: everybody says
+  // what it is; else only whether all wait is asked, and who does not asks nobody else.
+  std::uint32_t ask(bool all);
+  // What this program says in that round; `waits`: do all wait of which it knows? `whole`: it could
   // tell. It is passed over if the asker has begun another round.
-  void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool whole = true);
+  void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
   // The answers to our own round so far; they are waited for no longer.
   Buffer give_up();
   // To all: what the last of our rounds has shown.

@@ -113,8 +113,8 @@ class Joint : protected Link {
 
  protected:
   explicit Joint(const std::shared_ptr<Space>& space) : Joint(std::make_shared<Peer>(*space)) {}
-  explicit Joint(std::shared_ptr<Peer> p) : peer_(std::move(p)) {}
-  ~Joint() = default;
+  explicit Joint(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
+  ~Joint() { peer_->space->linked(-1); }
 
   // The link can carry: from now on flush() is called. Called once.
   void begin() {

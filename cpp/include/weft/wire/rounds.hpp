@@ -8,8 +8,8 @@
 // While it lives this program answers the questions of others. A run here that waits for links
 // alone, for 50 ms, asks: is it so everywhere, and is no frame under way? Then nobody will ever be
 // woken, each of those runs throws Deadlock, and the report has the knot over all programs. A
-// program without Rounds, or of which a thread is no process (a weft::Outside), keeps those that
-// can reach it from concluding anything.
+// program without Rounds, or of which a thread is no process (a weft::Outside), or with links of
+// another space, keeps those that can reach it from concluding anything.
 //
 //   a run stands ──links_stand──► look(): a round ──somebody can go on──► later, five times
 //                                   │ all stand still ──a second round: nothing has moved──► TELL: all declare it
@@ -51,6 +51,7 @@ class Rounds final : private Asking {
   WEFT_IMPL void found(std::uint32_t round, Bytes all, bool whole) override;
   WEFT_IMPL void told(Bytes what) override;
   InProgram mine();
+  Everywhere round(std::chrono::nanoseconds patience, bool all);
   void look();
   void serve();
   static std::shared_ptr<Space> alone(std::shared_ptr<Space> space, Rounds* me);

@@ -15,6 +15,7 @@
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
 //    but the customisation point of values.
 #pragma once
+#include <atomic>
 #include <mutex>
 #include <random>
 #include <set>
@@ -154,6 +155,13 @@ class Space : public std::enable_shared_from_this<Space> {
 
   // --- rounds (rounds.hpp), in a step ---
 
+  // A link of ours begins, or ends. From any thread.
+  void linked(std::int32_t more) noexcept {
+    links_.fetch_add(more, std::memory_order_seq_cst);
+    links_of_all_.fetch_add(more, std::memory_order_seq_cst);
+  }
+  // Are there links of no other space in this program?
+  bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
   std::unordered_set<FarEnd*> far_ends;  // that are held here
   // Links that are made from now on say so.
@@ -213,7 +221,9 @@ class Space : public std::enable_shared_from_this<Space> {
     return first_ != nullptr;
   }
   static inline thread_local Space* stepping = nullptr;
+  static inline std::atomic<std::int32_t> links_of_all_{0};
 
+  std::atomic<std::int32_t> links_{0};
   std::mutex lock_;
   Greeting greeting_;
   std::vector<Peer*> peers_;

@@ -224,8 +224,9 @@ inline void Network::answer(int socket) {
   detail::Connection c = detail::Connection::accepted(keys_, socket);
   const Any said = c.heard();
   Gives gives;
+  std::shared_ptr<Offer> o;  // until there is a session, somebody may come
   try {
-    const std::shared_ptr<Offer> o = shown(said);
+    o = shown(said);
     try {
       gives = o->end(said["side"] == "writer");
     } catch (const ChannelEnd& e) {

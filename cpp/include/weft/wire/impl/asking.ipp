@@ -16,11 +16,13 @@ WEFT_IMPL void Asking::close() noexcept {
 
 // --- our own rounds, and what this program says --------------------------------------------------
 
-WEFT_IMPL std::uint32_t Asking::ask() {
+WEFT_IMPL std::uint32_t Asking::ask(bool all) {
   gatherings_[me_] = {};
+  gatherings_[me_].all = all;
   return gatherings_[me_].round = ++round_;
 }
-WEFT_IMPL void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool whole) {
+WEFT_IMPL void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits,
+                           bool whole) {
   const auto it = gatherings_.find(asker);
   if (it == gatherings_.end() || it->second.round != round || it->second.said) return;
   Gathering& g = it->second;
@@ -30,7 +32,11 @@ WEFT_IMPL void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine,
   const std::shared_ptr<Peer> from = g.from.lock();
   for (Peer* p : space_->peers()) {
     if (p == from.get() || !p->session.may_ask()) continue;
-    p->session.send(Frame{Kind::ask, 0, 0, round, asker, 0, {}});
+    if (!waits && !g.all) {  // nothing will be concluded
+      g.whole = false;
+      break;
+    }
+    p->session.send(Frame{Kind::ask, 0, g.all ? 0u : 1u, round, asker, 0, {}});
     g.awaited.push_back(p);
   }
   finish_if_done(asker, g);
@@ -86,6 +92,7 @@ WEFT_IMPL const char* Asking::heard_ask(Peer& from, const Frame& f) {
   Gathering& g = gatherings_[f.op] = {};
   g.round = f.txn;
   g.from = from.weak_from_this();
+  g.all = f.where == 0;
   asked_first(f.op, f.txn);
   return nullptr;
 }

@@ -60,9 +60,10 @@ WEFT_IMPL void Rounds::look() {
       std::unique_lock g(lock_);
       if (news_.wait_for(g, std::chrono::milliseconds(ms), [&] { return stop_; })) return;
     }
-    const Everywhere first = everywhere();
+    static constexpr std::chrono::seconds kPatience{1};
+    const Everywhere first = round(kPatience, false);
     if (!first.stands_still()) continue;
-    const Everywhere second = everywhere();
+    const Everywhere second = round(kPatience, false);
     if (!second.stands_still() || second.has_moved_since(first)) continue;
     const Buffer what = second.knot().told();
     const Space::Step step(*space_);
@@ -75,6 +76,9 @@ WEFT_IMPL void Rounds::look() {
 // --- asking --------------------------------------------------------------------------------------
 
 WEFT_IMPL Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) {
+  return round(patience, true);
+}
+WEFT_IMPL Everywhere Rounds::round(std::chrono::nanoseconds patience, bool all) {
   const std::lock_guard one(asking_);
   {
     const std::lock_guard g(lock_);
@@ -82,7 +86,7 @@ WEFT_IMPL Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) {
   }
   {
     const Space::Step step(*space_);
-    asked_first(me(), ask());
+    asked_first(me(), ask(all));
   }
   {
     std::unique_lock g(lock_);
@@ -96,9 +100,10 @@ WEFT_IMPL Everywhere Rounds::everywhere(std::chrono::nanoseconds patience) {
 // --- in a step -----------------------------------------------------------------------------------
 
 WEFT_IMPL void Rounds::asked_first(std::uint64_t asker, std::uint32_t round) {
-  Buffer mine_now;
-  mine().put(mine_now);
-  say(asker, round, mine_now);
+  const InProgram now = mine();
+  Buffer packed;
+  now.put(packed);
+  say(asker, round, packed, now.waits);
 }
 WEFT_IMPL void Rounds::found(std::uint32_t, Bytes all, bool whole) {
   const std::lock_guard g(lock_);
@@ -188,7 +193,7 @@ WEFT_IMPL InProgram Rounds::mine() {
   me.incarnation = this->me();
   me.name = space_->greeting().name;
   me.pid = static_cast<std::uint32_t>(::getpid());
-  me.waits = runtime::Outsiders::all().strangers() == 0;
+  me.waits = runtime::Outsiders::all().strangers() == 0 && space_->has_all_links();
   for (const Peer* p : space_->peers()) {
     if (p->session.is_over()) continue;
     me.waits = me.waits && p->session.state() == Session::State::open;

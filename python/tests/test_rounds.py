@@ -1,0 +1,281 @@
+"""The rounds of a deadlock over OS processes (WIRE.md 10.1 to 10.5), with hosts that the test plays:
+wrong answers, late ones, hosts that die in the middle, two rounds at once."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from weft import _knots, _rounds
+
+
+def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.Space:
+    return _rounds.Space(
+        incarnation, incarnation, waits, list(sessions), [], [], [], [], False, {}, {}
+    )
+
+
+def answer(question: bytes, said: Any) -> bytes:
+    packed = pickle.dumps(said)
+    return question + struct.pack("!I", len(packed)) + packed
+
+
+class Host:
+    """A host as its parent sees it; what it does is the test's matter."""
+
+    def __init__(self) -> None:
+        ours, self.there = socket.socketpair()
+        self.member = _rounds.Member(ours)
+
+    def asked(self) -> bytes:
+        return self.there.recv(2, socket.MSG_WAITALL)
+
+    def says(self, what: bytes) -> None:
+        self.there.sendall(what)
+
+    def close(self) -> None:
+        self.there.close()
+        self.member.close()
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
+    """Makes hosts; those alone are asked. This space is number 1."""
+    made: list[Host] = []
+    members: set[_rounds.Member] = set()
+    monkeypatch.setattr(_rounds, "_members", members)
+    monkeypatch.setattr(_rounds, "_mine", lambda asked: space(1))
+
+    def start() -> Host:
+        made.append(Host())
+        members.add(made[-1].member)
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def in_thread(f: Callable[[], Any]) -> Callable[[], Any]:
+    """Runs it beside the test: what it returned, or raised, once it is over."""
+    got: list[Any] = []
+
+    def run() -> None:
+        try:
+            got.append(f())
+        except BaseException as e:
+            got.append(e)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def result() -> Any:
+        thread.join()
+        return got[0]
+
+    return result
+
+
+# --- what a host says ------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_comes_in_any_pieces(hosts: Any) -> None:  # wire 10.2
+    h = hosts()
+    h.member.ask()
+    for byte in answer(h.asked(), [space(2)])[:-1]:
+        h.says(bytes([byte]))
+        assert h.member.take() is None and not h.member.gone
+    h.says(answer(b"==", [space(2)])[-1:])
+    assert h.member.take() == [space(2)]
+
+
+def test_the_answer_to_an_earlier_question_is_none(hosts: Any) -> None:  # wire 10.2
+    h = hosts()
+    h.member.ask()
+    first = h.asked()
+    h.member.ask()
+    second = h.asked()
+    assert first != second
+    h.says(answer(first, [space(2, waits=False)]))
+    assert h.member.take() is None
+    h.says(answer(second, [space(2)]))
+    assert h.member.take() == [space(2)]
+
+
+def test_of_two_answers_at_once_the_one_that_was_asked_for_counts(hosts: Any) -> None:  # wire 10.2
+    h = hosts()
+    h.member.ask()
+    first = h.asked()
+    h.member.ask(_rounds.WHERE)
+    second = h.asked()
+    h.says(answer(first, [space(2)]) + b"!" + answer(second, ["a line"]))
+    assert h.member.take() == ["a line"]
+    assert h.member.stands  # wire 10.1: what it says unasked is not lost between them
+
+
+def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wire 10.2
+    h = hosts()
+    h.member.ask()
+    said = answer(h.asked(), [space(2)])
+    h.says(said[: len(said) // 2])
+    h.there.close()
+    assert h.member.take() is None and not h.member.gone
+    assert h.member.take() is None and h.member.gone
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"nonsense",
+        b"=\0\0\0\0\x04\x80\x04]q",  # a pickle that breaks off
+        b"=\0\xff\xff\xff\xff",  # an answer of four gigabytes
+    ],
+    ids=["no answer", "no pickle", "too long"],
+)
+def test_a_host_that_says_what_is_no_answer_is_not_heard_any_more(
+    hosts: Any, nonsense: bytes
+) -> None:  # wire 10.2
+    h = hosts()
+    h.member.ask()
+    question = h.asked()
+    h.says(question + nonsense[2:] if nonsense[:1] == b"=" else nonsense)
+    assert h.member.take() is None and h.member.gone
+
+
+# --- a round ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_round_has_what_all_say(hosts: Any) -> None:  # wire 10.2
+    one, two = hosts(), hosts()
+    result = in_thread(_rounds._all_spaces)
+    two.says(answer(two.asked(), [space(3), space(4)]))
+    one.says(answer(one.asked(), [space(2)]))
+    assert sorted(s.incarnation for s in result()) == [1, 2, 3, 4]
+
+
+def test_a_host_that_dies_in_the_middle_voids_the_round(hosts: Any) -> None:  # wire 10.2
+    one, two = hosts(), hosts()
+    result = in_thread(_rounds._all_spaces)
+    one.says(answer(one.asked(), [space(2)]))
+    two.asked()
+    two.there.close()
+    assert isinstance(result(), _rounds._Gone)
+
+
+def test_so_does_one_that_could_not_tell(hosts: Any) -> None:  # wire 10.2
+    """One of its own hosts has gone."""
+    one = hosts()
+    result = in_thread(_rounds._all_spaces)
+    one.says(answer(one.asked(), []))
+    assert isinstance(result(), _rounds._Gone)
+
+
+def test_so_does_one_that_says_what_is_no_answer(hosts: Any) -> None:  # wire 10.2
+    one = hosts()
+    result = in_thread(_rounds._all_spaces)
+    one.says(one.asked() + b"\0\0\0\x01?")
+    assert isinstance(result(), _rounds._Gone)
+
+
+def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -> None:  # wire 10.3
+    """Else a host that went on between the two would be found as it was in the first."""
+    one, two = hosts(), hosts()
+    result = in_thread(_rounds._all_spaces)
+    late = one.asked()
+    two.asked()
+    two.there.close()
+    assert isinstance(result(), _rounds._Gone)
+    _rounds._members.discard(two.member)
+    result = in_thread(_rounds._all_spaces)
+    again = one.asked()
+    one.says(answer(late, [space(2, waits=True)]))
+    one.says(answer(again, [space(2, waits=False)]))
+    assert [s.waits for s in result()] == [True, False]
+
+
+def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
+    """The second begins when the first is over."""
+    one = hosts()
+    results = [in_thread(_rounds._all_spaces) for _ in range(2)]
+    questions = []
+    for n in (2, 3):
+        questions.append(one.asked())
+        one.says(answer(questions[-1], [space(n)]))
+    assert questions[0] != questions[1]
+    assert sorted(r()[1].incarnation for r in results) == [2, 3]
+
+
+# --- the root looks --------------------------------------------------------------------------------------------------
+
+STILL = [space(1, sessions=[(2, 5, 7)]), space(2, sessions=[(1, 7, 5)])]
+MOVED = [space(1, sessions=[(2, 6, 7)]), space(2, sessions=[(1, 7, 6)])]
+RUNS = [space(1), space(2, waits=False)]
+GONE = _rounds._Gone()
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, int, bool]]]:
+    """Looks, with these rounds: (how many were asked, how many deadlocks told, does it look again
+    later?)"""
+    ring, bell = socket.socketpair()
+    bell.setblocking(False)
+    monkeypatch.setattr(_rounds, "_bell", bell.fileno())
+    monkeypatch.setattr(_rounds, "_answers", False)
+    monkeypatch.setattr(_rounds, "AGAIN", (0,) * len(_rounds.AGAIN))
+
+    def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:
+        left = list(rounds)
+        told: list[Any] = []
+
+        def asks() -> Any:
+            one = left.pop(0)
+            if isinstance(one, Exception):
+                raise one
+            return one
+
+        monkeypatch.setattr(_rounds, "_all_spaces", asks)
+        monkeypatch.setattr(_knots, "tell", told.append)
+        monkeypatch.setattr(_rounds, "AGAIN", (0.001,) * 5 if rung else (0,) * 5)
+        if rung:
+            bell.send(rung)
+        _rounds._look(ring)
+        ring.setblocking(False)
+        try:
+            again = b"!" in ring.recv(100)
+        except BlockingIOError:
+            again = False
+        ring.setblocking(True)
+        return len(rounds) - len(left), len(told), again
+
+    yield looks
+    ring.close()
+    bell.close()
+
+
+def test_two_rounds_alike_are_a_deadlock(look: Any) -> None:  # wire 10.3
+    assert look(STILL, STILL) == (2, 1, False)
+
+
+def test_one_that_has_moved_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
+    """It is asked again, and told once nothing moves."""
+    assert look(STILL, MOVED, STILL, STILL) == (4, 1, False)
+
+
+def test_one_that_went_on_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
+    assert look(STILL, RUNS, RUNS, RUNS, RUNS, RUNS) == (6, 0, False)
+
+
+def test_a_root_asks_five_times_and_then_when_it_is_told_anew(look: Any) -> None:  # wire 10.5
+    assert look(*[RUNS] * 9) == (5, 0, False)
+    assert look(*[RUNS] * 9, rung=b"!") == (5, 0, True)
+
+
+def test_a_host_that_goes_between_the_rounds_is_no_deadlock(look: Any) -> None:  # wire 10.2
+    assert look(STILL, GONE, STILL, STILL) == (4, 1, False)
+    assert look(*[GONE] * 9) == (5, 0, False)
