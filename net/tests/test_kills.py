@@ -137,6 +137,8 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
     before = killing(step, killed, str(server.pid))
     if step.startswith("home."):
         p = program("is_home", server.url, keys, "c", before=before)
+        if step not in ("home.offer", "home.offered"):
+            assert p.heard() == "offered"  # who comes is patient for two seconds alone
         attempt = Attempt(network, "c")
         if step in ("home.leave", "home.left"):
             p.go()

@@ -3,6 +3,7 @@ come."""
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -126,6 +127,21 @@ def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # w
         with pytest.raises(BadUse, match="not offered by this program"):
             other.withdraw("lab/c")
         assert "read 'a'" in told(*knot())
+
+
+def test_a_session_that_is_closed_is_nothing_outside(keys, program):  # wire 17.16
+    """At once, and not when the collector comes by."""
+    gc.collect()
+    gc.disable()
+    try:
+        with net.listen(keys=keys) as door:
+            p = program("takes_what_never_comes", door.address, keys)
+            session = door.next()
+            assert p.heard() == "here"
+            session.close()
+        assert "read 'a'" in told(*knot())
+    finally:
+        gc.enable()
 
 
 def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16

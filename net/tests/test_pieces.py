@@ -1,5 +1,5 @@
-"""How a session's bytes are carried, and how they end (WIRE.md 17.13): two carriers over TCP, and
-links that are only sockets."""
+"""How a session's bytes are carried, and how they end (WIRE.md 17.13): two carriers over TCP, with
+TLS and without, and links that are only sockets, as those to the OS processes of an agent."""
 
 from __future__ import annotations
 
@@ -7,32 +7,65 @@ import asyncio
 import contextlib
 import socket
 import struct
+import sys
 from typing import Any
 
 import pytest
 
-from weft import _net_incoming, _net_link
+from weft import _net_keys, _net_link, _net_tls
+from weft._net_incoming import LARGEST, Incoming
 from weft._net_link import couple
 
-HEARD = 5.0  # seconds until a test that hangs fails
+HEARD = 300.0  # seconds until a test that hangs fails
 
 
-@pytest.fixture(params=["direct", "streams"], autouse=True)
-def ways(request, monkeypatch):
-    """Between two programs, and by asyncio's own readers, as the relay's is."""
-    if request.param == "streams":
-        monkeypatch.setattr(_net_incoming, "listen", asyncio.start_server)
-        monkeypatch.setattr(_net_incoming, "connect", asyncio.open_connection)
+@pytest.fixture(params=["tls", "tcp"], autouse=True)
+def ways(request, monkeypatch, keys):
+    """What the carriers' connection is."""
+    monkeypatch.setattr(sys.modules[__name__], "KEYS", keys if request.param == "tls" else None)
     return request.param
+
+
+KEYS: Any = None  # with which it is encrypted; None: it is not
 
 
 async def over_tcp() -> tuple[Any, Any]:
     """The two ends of a connection, each with its reader and writer."""
-    came: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    server = await _net_incoming.listen(lambda *both: came.set_result(both), "127.0.0.1", 0)
-    there = await _net_incoming.connect(*server.sockets[0].getsockname()[:2])
+    loop = asyncio.get_running_loop()
+    came: asyncio.Future[Any] = loop.create_future()
+
+    async def comes(*both: Any) -> None:
+        came.set_result(both)
+
+    if KEYS is not None:
+        server = await _net_tls.listen(
+            _net_keys.context(KEYS, server=True), comes, "127.0.0.1", 0, LARGEST, HEARD
+        )
+        where = server.sockets[0].getsockname()
+        tls = _net_keys.context(KEYS, server=False)
+        there = await _net_tls.connect(tls, *where[:2], LARGEST, HEARD)
+    else:
+
+        def protocol(*told: Any) -> asyncio.StreamReaderProtocol:
+            return asyncio.StreamReaderProtocol(Incoming(loop=loop), *told, loop=loop)
+
+        server = await loop.create_server(lambda: protocol(comes), "127.0.0.1", 0)
+        reader = Incoming(loop=loop)
+        transport, mine = await loop.create_connection(
+            lambda: asyncio.StreamReaderProtocol(reader, loop=loop),
+            *server.sockets[0].getsockname()[:2],
+        )
+        there = reader, asyncio.StreamWriter(transport, mine, reader, loop)
     server.close()
     return there, await came
+
+
+def says_no_more(writer: asyncio.StreamWriter) -> None:
+    """By TLS that is an end in both directions."""
+    if writer.can_write_eof():
+        writer.write_eof()
+    else:
+        writer.close()
 
 
 async def with_a_link(end: Any) -> tuple[asyncio.Task[None], socket.socket]:
@@ -145,10 +178,11 @@ def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 
         one, (reader, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
         writer.write(struct.pack("<I", 5) + b"whole" + said)
-        writer.write_eof()
+        says_no_more(writer)
         assert await heard(link) == b"whole"
         await asyncio.wait_for(carrier, HEARD)
-        assert await asyncio.wait_for(reader.read(), HEARD) == struct.pack("<I", 0)
+        if writer.can_write_eof():
+            assert await asyncio.wait_for(reader.read(), HEARD) == struct.pack("<I", 0)
         writer.close()
         link.close()
 
@@ -200,7 +234,6 @@ def test_a_link_that_is_slow_gets_all_that_was_said_before_the_end():  # wire 17
         for piece in pieces:
             writer.write(struct.pack("<I", len(piece)) + piece)
         writer.write(struct.pack("<I", 0))
-        writer.write_eof()
         for _ in range(100):  # so far as it comes while nobody reads at the link
             await asyncio.sleep(0)
         assert not carrier.done()
@@ -224,7 +257,7 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
             writer.write(said[at : at + 3])
             await writer.drain()
             await asyncio.sleep(0)
-        writer.write_eof()
+        says_no_more(writer)
         assert await heard(link) == b"".join(bytes([n]) * n for n in range(1, 30))
         link.close()
         await asyncio.wait_for(carrier, HEARD)

@@ -58,6 +58,20 @@ def test_plain_values_there_and_back(keys, program):  # wire 17.5, 17.6
             assert (p.heard(), p.heard(), p.ended()) == (["home", False], "done", 0)
 
 
+def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
+    """The loop carries them all. (A link with a socket of its own has a thread.)"""
+    with net.listen(keys=keys) as door:
+        sessions, threads = [], []
+        for _ in range(3):
+            p = program("takes_what_never_comes", door.address, keys)
+            sessions.append(door.next())
+            assert p.heard() == "here"
+            threads.append(len(list(Path("/proc/self/task").iterdir())))
+        assert threads[1:] == threads[:-1]
+        for session in sessions:
+            session.close()
+
+
 def test_in_coroutines_on_both_sides(keys, program):
     @co.process
     async def sends(out: Any) -> None:

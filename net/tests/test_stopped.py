@@ -48,13 +48,13 @@ class Writes(threading.Thread):
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Of the sessions that are made."""
     found: list[Any] = []
-    couple = _net_link.couple
+    carry = _net_link.carry
 
-    async def noted(link: Any, there: Any) -> None:
+    async def noted(feed: Any, there: Any) -> None:
         found.append(there[1].transport)
-        await couple(link, there)
+        await carry(feed, there)
 
-    monkeypatch.setattr(_net_link, "couple", noted)
+    monkeypatch.setattr(_net_link, "carry", noted)
     return found
 
 

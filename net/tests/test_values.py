@@ -101,6 +101,30 @@ def test_arrays_with_dtype_and_shape(array):  # wire 17.15
     assert came.flags.writeable and came.flags.c_contiguous
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(20_000, dtype=np.int16).reshape(2, 100, 100),
+        np.arange(20_000.0).reshape(200, 100).T,
+        np.arange(60_000)[::-3],
+        np.arange(9_000, dtype=">u4"),
+        np.arange(20_000) % 3 == 0,
+        np.array(["ab", "ü"] * 5_000),
+        np.arange(9_000).astype("M8[s]"),
+        np.broadcast_to(np.float32(1.5), (70, 80)),
+    ],
+)
+def test_large_arrays(array):  # wire 17.15
+    """They stand alone, and are packed and made with fewer copies; in a list they are not."""
+    (other,), came = passed([array]), passed(array)
+    for one in (came, other):
+        assert type(one) is np.ndarray
+        assert (one.dtype, one.shape) == (array.dtype, array.shape)
+        assert one.tobytes() == array.tobytes()
+        assert one.flags.writeable and one.flags.c_contiguous
+    came[...] = came[::-1]  # nobody else has its bytes
+
+
 @pytest.mark.parametrize("number", [np.float32(1.5), np.int8(-3), np.bool_(True), np.float64(2)])
 def test_single_numbers_of_numpy(number):  # wire 17.15
     came = passed(number)
@@ -279,6 +303,8 @@ def test_the_programs_own_module_has_its_files_name(tmp_path, monkeypatch):  # w
 
 # --- what a reader refuses ------------------------------------------------------------------------
 
+LARGE = b"ab" * 10_000
+
 
 @pytest.mark.parametrize(
     ("content", "says"),
@@ -326,6 +352,14 @@ def test_the_programs_own_module_has_its_files_name(tmp_path, monkeypatch):  # w
         (["numpy", "|b1", [2], b"\1\2"], "with bytes that none of them may have"),
         (["numpy", "<U1", [1], b"\0\0\x11\0"], "with bytes that none of them may have"),
         (["numpy", ">U1", [1], b"\x11\0\0\0"], "an array of >U1|with bytes"),
+        (["numpy", "<f8", [2], LARGE], "whose bytes are not those of its shape"),
+        (["numpy", "O", [2500], LARGE], "an array has come that is none"),
+        (["numpy", "<f8", [[2500]], LARGE], "an array has come that is none"),
+        (["numpy", "<f8", None, LARGE], "whose bytes are not those of its shape"),
+        (["numpy", None, [2500], LARGE], "an array has come that is none"),
+        (["numpy", "<f8", {1: 2}, LARGE], "an array has come that is none"),
+        (["numpy", "<f8", [2500], LARGE.decode()], "an array has come that is none"),
+        (["numpy", "|b1", [20_000], LARGE], "with bytes that none of them may have"),
     ],
 )
 def test_objects_that_are_none(content, says):  # wire 17.15

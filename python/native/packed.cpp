@@ -498,8 +498,9 @@ wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier
     }
     if (slot && slot->lend_to(by, keep)) return {0, keep, true, false};
   }
-  keep.clear();
-  if (table) keep.resize(8), keep[0] = std::byte{2};
+  if (!table) return {0, {data, size}, true, false};
+  keep.assign(8, std::byte{0});
+  keep[0] = std::byte{2};
   keep.insert(keep.end(), data, data + size);
   return {0, keep, true, false};
 }

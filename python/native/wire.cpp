@@ -18,6 +18,7 @@
 #include "component.hpp"
 #include "door.hpp"
 #include "far_barrier.hpp"
+#include "feed.hpp"
 #include "leaf.hpp"
 #include "moved.hpp"
 #include "observe.hpp"
@@ -211,6 +212,14 @@ class LinkOf : public AnyLink {
  protected:
   L link_;
 };
+// Whose bytes a loop of Python's carries (feed.hpp).
+class FedLink final : public AnyLink {
+ public:
+  FedLink(Carries what, const std::shared_ptr<Space>& s) : AnyLink(link, what), link(s) {}
+  void leave(const char* why) override { link.bye(why); }
+  void join() override {}
+  Feed link;
+};
 // In shared memory (WIRE.md 12.4). Without a GIL nobody has tried it.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
@@ -324,7 +333,10 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
       ++boards;
     } else if (network) {
       const Carries what = network == 1 ? Carries::typed : Carries::pickle;
-      link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
+      if (fd < 0)
+        link = std::make_shared<FedLink>(what, space);
+      else
+        link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
       link->network = true;
       ++boards;
     } else {
@@ -555,6 +567,14 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
+// feed(): the way to it, of one over a network that was made without a socket.
+PyObject* wire_feed(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  auto* const fed = dynamic_cast<FedLink*>(link.get());
+  if (!fed) return bad_use("feed: this link has a socket of its own");
+  return new_feed(std::shared_ptr<Feed>(link, &fed->link));
+}
 // queued(): bytes that the session has for the link and that the link has not taken yet.
 PyObject* wire_queued(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
@@ -566,6 +586,7 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"take", gated<wire_take>, METH_VARARGS, nullptr},
                               {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
+                              {"feed", gated<wire_feed>, METH_NOARGS, nullptr},
                               {"queued", gated<wire_queued>, METH_NOARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -632,7 +653,8 @@ int init_wire(PyObject* m) {
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
   if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
-      init_shared(m) < 0 || init_moved(m) < 0 || PyModule_AddFunctions(m, functions) < 0)
+      init_shared(m) < 0 || init_moved(m) < 0 || init_feed(m) < 0 ||
+      PyModule_AddFunctions(m, functions) < 0)
     return -1;
   return add_type(m, "_Link", &WireType);
 }

@@ -1,16 +1,17 @@
-"""What comes from another machine goes on to the native link within the loop's callbacks: a task
-that is woken for each piece takes longer than all the rest of a small one's way (WIRE.md 17.13).
+"""What comes from another machine goes on within the loop's callbacks: a task that is woken for each
+piece takes longer than all the rest of a small one's way (WIRE.md 17.13).
 
-    Incoming: as any StreamReader ──onward(link)──► each piece goes to the link once it is whole
-                                        │    ▲
-            the link takes no more: the connection is not read ──it does──► the rest goes, and it is read again
+    Incoming: as any StreamReader ──onward(feed)──► all of it goes into the session as it comes ──┐
+        └──onward(socket)──► each piece goes to the socket once it is whole                       │
+                                        │    ▲                                                    │
+          the socket takes no more: the connection is not read ──it does──► the rest goes         │
                                         └──the other side has said all, or its connection has ended──► over
 
 Invariants
 - All of it is on the loop's thread.
-- What is kept here is part of a piece, and what the link did not take of one call of feed_data():
+- What is kept here is part of a piece, and what the socket did not take of one call of feed_data():
   meanwhile the connection is not read.
-- What comes for a link that has closed is still taken: to close with bytes unread resets the
+- What comes for one that has closed is still taken: to close with bytes unread resets the
   connection, and that may take with it what we have sent last.
 """
 
@@ -19,30 +20,23 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LARGEST", "PIECE", "Incoming", "connect", "listen"]
-
-Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+__all__ = ["LARGEST", "PIECE", "Incoming"]
 
 LARGEST = 1 << 18  # bytes of a piece
 PIECE = struct.Struct("<I")  # before each piece of a session's bytes: its length
 
 
 class _Onward:
-    """The way to a link, which does not block."""
+    """Takes the pieces apart."""
 
-    def __init__(self, link: socket.socket, transport: asyncio.Transport) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._link: socket.socket | None = link  # None: it has closed
-        self._transport = transport
+    def __init__(self) -> None:
         self._head = b""  # what has come of a piece's length
-        self._part = bytearray()  # of a piece
         self._left = 0  # bytes of it that are to come
-        self._kept = bytearray()  # that the link did not take
         self._all_said = False
-        self.over: asyncio.Future[None] = self._loop.create_future()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         come = memoryview(data)
@@ -60,17 +54,58 @@ class _Onward:
                 continue
             now, come = come[: self._left], come[self._left :]
             self._left -= len(now)
-            if self._left or self._part:
-                self._part += now
-            if not self._left:
-                self._send(memoryview(self._part) if self._part else now)
-                self._part = bytearray()
+            self._part(now)
+
+    def _part(self, now: memoryview) -> None:
+        """Of a piece; the last, if nothing is left of it."""
+        raise NotImplementedError
 
     def end(self) -> None:
         """Nothing more will come."""
         self._all_said = True
-        if not self._kept and not self.over.done():
+        if not self.over.done():
             self.over.set_result(None)
+
+    def close(self) -> None:
+        """Nobody waits for it any more."""
+
+
+class _ToSession(_Onward):
+    """The way into a session, which takes all that comes."""
+
+    def __init__(self, take: Callable[[memoryview], object]) -> None:
+        super().__init__()
+        self._take = take
+
+    def _part(self, now: memoryview) -> None:
+        self._take(now)
+
+    def close(self) -> None:
+        self._take = lambda _: None  # the session is not kept by its connection
+
+
+class _ToSocket(_Onward):
+    """The way to a socket, which does not block."""
+
+    def __init__(self, link: socket.socket, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self._loop = asyncio.get_running_loop()
+        self._link: socket.socket | None = link  # None: it has closed
+        self._transport = transport
+        self._piece = bytearray()  # what has come of one
+        self._kept = bytearray()  # that the socket did not take
+
+    def _part(self, now: memoryview) -> None:
+        if self._left or self._piece:
+            self._piece += now
+        if not self._left:
+            self._send(memoryview(self._piece) if self._piece else now)
+            self._piece = bytearray()
+
+    def end(self) -> None:
+        self._all_said = True
+        if not self._kept:
+            super().end()
 
     def close(self) -> None:
         if self._kept and self._link is not None:
@@ -79,7 +114,7 @@ class _Onward:
         self._kept.clear()
 
     def _taken(self, data: bytearray | memoryview) -> int:
-        """How many of these bytes the link takes now."""
+        """How many of these bytes the socket takes now."""
         if self._link is None:
             return len(data)
         try:
@@ -138,40 +173,20 @@ class Incoming(asyncio.StreamReader):
         if self._to is not None:
             self._to.end()
 
-    async def onward(self, link: socket.socket) -> None:
-        """From now on what comes goes to the link; until all has been said, or the connection has
-        ended. Nobody reads here any more.
+    async def onward(self, to: socket.socket | Callable[[memoryview], object]) -> None:
+        """From now on what comes goes to that socket, or is given to that function, which has done
+        with it when it returns; until all has been said, or the connection has ended. Nobody reads
+        here any more.
         """
         held = bytearray()
         while self.exception() is None and self._buffer:  # type: ignore[attr-defined]
             held += await self.read(LARGEST)  # does not wait: there is something
-        to = self._to = _Onward(link, self._from)
-        to.feed(held)
+        way = _ToSocket(to, self._from) if isinstance(to, socket.socket) else _ToSession(to)
+        self._to = way
+        way.feed(held)
         if self.exception() is not None or self.at_eof():
-            to.end()
+            way.end()
         try:
-            await to.over
+            await way.over
         finally:
-            to.close()
-
-
-# As asyncio.start_server and open_connection, whose readers are StreamReaders.
-
-
-async def listen(came: Came, host: str, port: int, **more: Any) -> asyncio.Server:
-    loop = asyncio.get_running_loop()
-
-    def protocol() -> asyncio.StreamReaderProtocol:
-        return asyncio.StreamReaderProtocol(Incoming(limit=LARGEST, loop=loop), came, loop=loop)
-
-    return await loop.create_server(protocol, host, port, **more)
-
-
-async def connect(
-    host: str, port: int, **more: Any
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    loop = asyncio.get_running_loop()
-    reader = Incoming(limit=LARGEST, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport, _ = await loop.create_connection(lambda: protocol, host, port, **more)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+            way.close()

@@ -1,16 +1,16 @@
 """Sessions between machines: TLS 1.3 over TCP, or over the relay (_net_relay.py), and what is said
 before the session begins (WIRE.md 17.1, 17.2).
 
-    the native link ──its end of a socket pair──► _carry_out() ──► TLS ──► the other machine
-                    ◄─────────────────────────────_carry_back()◄──
+    the native link ──its bell──► _Out.pump() ──► TLS (_net_tls.py) ──► the other machine
+                    ◄─────────────carry() ◄────── TLS ◄─────────────────
 
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
 
 Invariants
-- A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it. Between the
-  two is the socket pair.
-- At most LARGEST bytes wait here in each direction (and what the connection's transport holds): who
-  does not read stops who writes.
+- A connection belongs to the loop's thread (_net_loop.py); a link to whoever uses it, and its feed,
+  which is between the two, to the loop's thread again.
+- What waits here is what the connection's transport holds: who does not read stops who writes. Of
+  what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
 - Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
 """
 
@@ -26,9 +26,10 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from weft import _net_incoming, _net_keys, _net_loop, _net_steps
+from weft import _net_keys, _net_loop, _net_steps, _net_tls
 from weft._extension import native as _native
-from weft._net_incoming import LARGEST, PIECE
+from weft._net_incoming import LARGEST, PIECE, Incoming
+from weft._net_tls import Came, Streams
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
@@ -55,11 +56,11 @@ __all__ = [
 MAGIC, MOST = b"WEFTNET1", 4096
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
 SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
+SAID_LAST = 10.0  # seconds for what a session had queued before its end
+AT_ONCE = (1 << 16) - PIECE.size  # bytes of a piece that is written: with its length four records
 UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
 
 Said = dict[str, Any]
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Refused(Exception):
@@ -213,25 +214,64 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
         await there.drain()
 
 
-async def _carry_back(there: asyncio.StreamReader, link: socket.socket) -> None:
-    """Until the other side has said all, or its connection has ended. What comes for a link that
-    has closed is still read: to close with bytes unread resets the connection, and that may take
-    with it what we have sent last."""
-    if isinstance(there, _net_incoming.Incoming):
-        await there.onward(link)
-        return
-    loop = asyncio.get_running_loop()  # the relay's
-    listens = True
-    with contextlib.suppress(OSError, EOFError):
-        while size := PIECE.unpack(await there.readexactly(PIECE.size))[0]:
-            if size > LARGEST:
+class _Out:
+    """The way out of a session: in the loop's callbacks, for a task that is woken takes longer than
+    all the rest of a small message's way."""
+
+    def __init__(self, feed: Any, there: Any) -> None:
+        self._feed, self._there = feed, there
+        self._loop = asyncio.get_running_loop()
+        self._ends: asyncio.TimerHandle | None = None
+        self.all_said: asyncio.Future[None] = self._loop.create_future()
+        there.room_again = self.pump
+        self._loop.add_reader(feed.fileno(), self.pump)
+
+    def pump(self) -> None:
+        """As much as the connection takes."""
+        feed, there = self._feed, self._there
+        while not there.full:
+            piece = feed.output(AT_ONCE)
+            if not piece:
+                if piece is None:
+                    self.give_up()
                 return
-            data = await there.readexactly(size)
-            if listens:
-                try:
-                    await loop.sock_sendall(link, data)
-                except OSError:
-                    listens = False
+            there.write(piece)
+        feed.hush()
+        if self._ends is None and feed.over:
+            self._ends = self._loop.call_later(SAID_LAST, self.give_up)
+
+    def heard(self, data: memoryview) -> None:
+        if self._feed.input(data):
+            self.pump()
+
+    def give_up(self) -> None:
+        """The other side is told that this was all."""
+        if self.all_said.done():
+            return
+        self.all_said.set_result(None)
+        self._loop.remove_reader(self._feed.fileno())
+        self._there.room_again = None
+        if self._ends is not None:
+            self._ends.cancel()
+        self._there.write(PIECE.pack(0))
+
+
+async def carry(feed: Any, there: Streams) -> None:
+    """As couple(), of a session here: what comes goes into it as it comes."""
+    assert isinstance(there[0], Incoming)
+    out = _Out(feed, there[1].transport)
+    back = asyncio.ensure_future(there[0].onward(out.heard))
+    out.pump()
+    try:
+        await asyncio.wait({out.all_said, back}, return_when=asyncio.FIRST_COMPLETED)
+        if not back.done():
+            await asyncio.wait({back}, timeout=GREETING / 2)
+    finally:
+        back.cancel()
+        await asyncio.gather(back, return_exceptions=True)
+        feed.lost("its connection was closed")
+        out.give_up()
+        await close_writer(there[1])
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
@@ -244,11 +284,13 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 
 
 async def couple(link: socket.socket, there: Streams) -> None:
-    """Until both sides have said all, or the connection has ended. Who closes first stays until
-    the other side has heard everything, and has said so (17.13)."""
+    """Between a connection and a socket that leads to the session, of another OS process. Until
+    both sides have said all, or the connection has ended. Who closes first stays until the other
+    side has heard everything, and has said so (17.13)."""
     link.setblocking(False)
     out = asyncio.ensure_future(_carry_out(link, there[1]))
-    back = asyncio.ensure_future(_carry_back(there[0], link))
+    assert isinstance(there[0], Incoming)
+    back = asyncio.ensure_future(there[0].onward(link))
     try:
         await asyncio.wait({out, back}, return_when=asyncio.FIRST_COMPLETED)
         if not back.done():
@@ -286,13 +328,16 @@ async def _heard(reader: asyncio.StreamReader) -> Said:
 async def _session(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, trusted: bool
 ) -> Session:
-    ours, theirs = socket.socketpair()
-    carried = asyncio.ensure_future(couple(ours, (reader, writer)))
+    link = _native._Link(-1, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1)
+    feed = link.feed()
+    carried = asyncio.ensure_future(carry(feed, (reader, writer)))
     loop = _net_loop.use()  # as long as it lasts
-    carried.add_done_callback(lambda _: _net_loop.done(loop))
-    link = _native._Link(
-        theirs.detach(), f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
-    )
+
+    def over(_: object) -> None:
+        feed.lost("its connection was closed")  # also if it was never carried
+        _net_loop.done(loop)
+
+    carried.add_done_callback(over)
     session = Session(link, host, trusted, carried)
     session.relayed = writer.get_extra_info("relayed") is True
     return session
@@ -352,7 +397,7 @@ async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server
     """Listens. Each connection has a task of its own, so that one who says nothing holds up
     nobody."""
     host, port = parted(address)
-    return await _net_incoming.listen(came, host, port, ssl=tls, ssl_handshake_timeout=GREETING)
+    return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
 
 
 def why(error: Exception, address: str) -> str:
@@ -379,14 +424,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     host, port = parted(address)
     try:
         streams = await asyncio.wait_for(
-            _net_incoming.connect(
-                host,
-                port,
-                ssl=tls,
-                server_hostname="",
-                ssl_handshake_timeout=GREETING,
-            ),
-            patience,
+            _net_tls.connect(tls, host, port, LARGEST, GREETING), patience
         )
     except (ConnectionResetError, asyncio.IncompleteReadError, ssl.SSLEOFError) as error:
         raise Closed(why(error, address)) from None
@@ -406,8 +444,8 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
     """
     reader, writer = streams
     try:
-        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        if fingerprint is not None and _net_keys.fingerprint_of(shown) != fingerprint:
+        way: Any = writer.transport
+        if fingerprint is not None and _net_keys.fingerprint_of(way.shown) != fingerprint:
             raise BadUse(
                 f"{where} is not who was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"

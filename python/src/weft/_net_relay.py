@@ -27,12 +27,13 @@ import re
 import secrets
 import ssl
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import nats.errors
 
 from weft._extension import native as _native
+from weft._net_tls import Came, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]
 
@@ -47,9 +48,6 @@ BACK = 3.0  # seconds in which a program that the server has lost is back, once 
 LAST = 3.0  # seconds for what is said last to go
 MUCH = 1 << 20  # bytes that the client has not written: above, it may make us wait
 MOST = 256  # hand-shakes at once that others have asked for
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 # What the server, or its absence, makes the client raise: it writes to what it has lost, too.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError, AttributeError)
@@ -170,7 +168,7 @@ class Relay:
 
     async def _let_in(self, way: Way) -> None:
         try:
-            streams = await way.streams()
+            streams = await way.streams(MEET)
         except OSError:  # no certificate of ours, or he has gone
             way.abort()
             return
@@ -192,7 +190,7 @@ class Relay:
         way = self._ways[session] = Way(self, session, place, tls, server=False)
         try:
             await self._ask(session, place)
-            return await way.streams()
+            return await way.streams(MEET)
         except BaseException:
             way.abort()
             raise
@@ -236,32 +234,22 @@ def _rest(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, An
     yield from begun
 
 
-class Way(asyncio.Transport):
-    """A connection by the relay, as asyncio has connections, with TLS in it."""
+class Way(Tls):
+    """A connection by the relay."""
 
     def __init__(
         self, relay: Relay, session: str, place: str, tls: ssl.SSLContext, server: bool
     ) -> None:
-        self._came_in, self._goes_out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = tls.wrap_bio(self._came_in, self._goes_out, server_side=server)
-        super().__init__(extra={"relayed": True, "ssl_object": self._tls})
+        super().__init__(tls, server, None, HIGH, {"relayed": True})
         self.there = f"{RELAY}.{place}.{session}"
         self._relay, self._session = relay, session
-        self._loop = asyncio.get_running_loop()
         token = secrets.randbits(32) or 1
         self._line = _native._Line(token, WINDOW, PACKET, AGAIN, LEASE, AGAIN_MOST)
         self._out = bytearray()  # not queued yet
         self._sending = 0  # bytes that the relay has still to send
         self._waits = False  # until they have gone
-        self._shakes = True
-        self._shaken = asyncio.Event()  # or it has ended before
-        self._holds = self._full = self._closing = self._over = False
-        self._error: OSError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._begun = self._loop.time()
-        self._reader = asyncio.StreamReader(limit=HIGH, loop=self._loop)
-        self._protocol = asyncio.StreamReaderProtocol(self._reader, loop=self._loop)
-        self._protocol.connection_made(self)
         self._shake()
         self._tick()
 
@@ -269,20 +257,8 @@ class Way(asyncio.Transport):
     def linked(self) -> bool:
         return self._line.linked
 
-    async def streams(self) -> Streams:
-        """Once both sides have shown their certificates.
-
-        Raises:
-            OSError: it failed (ssl.SSLError); it was lost; in MEET seconds there was no hand-shake.
-        """
-        try:
-            await asyncio.wait_for(self._shaken.wait(), MEET)
-        except asyncio.TimeoutError:
-            raise TimeoutError("there was no hand-shake") from None
-        if self._shakes:
-            raise self._error or ConnectionResetError("it was ended here")
-        writer = asyncio.StreamWriter(self, self._protocol, self._reader, self._loop)
-        return self._reader, writer
+    def _say(self) -> None:
+        self._out += self._goes_out.read()
 
     # --- what comes -----------------------------------------------------------------------------
 
@@ -296,75 +272,28 @@ class Way(asyncio.Transport):
             self._end(ConnectionResetError("the other side has gone"))
             return
         if got := self._line.input(self._now(), data):
-            self._came_in.write(got)
-            self._read()
+            self._heard(got)
         self._pump(patient=True)
 
-    def _read(self) -> None:
-        """Gives what TLS has, if somebody reads."""
-        if self._closing or (self._shakes and not self._shake()):
-            return
-        try:
-            while not self._holds:
-                self._protocol.data_received(self._tls.read(HIGH))
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLError as error:  # a certificate is refused, or something was made up
-            self._fail(error)
-        self._out += self._goes_out.read()
-
-    def _shake(self) -> bool:
-        """Whether both sides have shown what they have to."""
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            return False
-        except ssl.SSLError as error:
-            self._fail(error)
-            return False
-        finally:
-            self._out += self._goes_out.read()
-        self._shakes = False
-        self._shaken.set()
-        return True
-
-    def _fail(self, error: OSError) -> None:
-        """The other side is still told why, by TLS."""
-        self._error = error
-        self._reader.set_exception(error)
-        self._out += self._goes_out.read()
-        self._shaken.set()
-        self._closing = True
-
     def pause_reading(self) -> None:
-        self._holds = True
+        super().pause_reading()
         self._line.hold(True)
 
-    def resume_reading(self) -> None:
-        self._holds = False
-        self._loop.call_soon(self._go_on)  # who reads expects nothing before it waits
-
     def _go_on(self) -> None:
-        if not self._over:
-            self._read()
+        super()._go_on()
         if not self._holds and not self._over:
             self._line.hold(False)
             self._pump()
 
-    def is_reading(self) -> bool:
-        return not self._holds
-
     # --- what goes ------------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
-        if self._over or self._closing or not data:
+        if self._over or self._closing:
             return
-        self._tls.write(data)
-        self._out += self._goes_out.read()
+        super().write(data)
         self._pump()
-        if not self._full and len(self._out) > HIGH:
-            self._full = True
-            self._protocol.pause_writing()
+        if not self.full and len(self._out) > HIGH:
+            self._is_full(True)
 
     def sent(self, size: int) -> None:
         """The relay has sent so many bytes."""
@@ -386,9 +315,10 @@ class Way(asyncio.Transport):
         if self._line.lost is not None:
             self._lose(ConnectionResetError(self._line.lost))
             return
-        if self._full and len(self._out) < LOW:
-            self._full = False
-            self._protocol.resume_writing()
+        if self.full and len(self._out) < LOW:
+            self._is_full(False)
+            if self._over:
+                return
         if self._closing and not self._out and self._line.settled:
             self.abort()
             return
@@ -464,14 +394,8 @@ class Way(asyncio.Transport):
 
     # --- as a transport -------------------------------------------------------------------------
 
-    def is_closing(self) -> bool:
-        return self._closing
-
     def get_write_buffer_size(self) -> int:
         return len(self._out)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """They are HIGH and LOW."""
-
-    def can_write_eof(self) -> bool:
-        return False

@@ -36,6 +36,9 @@ T = TypeVar("T")
 
 OBJECT = 27  # the tag, as registered for CBOR: [name, …]
 NUMPY = "numpy"  # [this, dtype, shape, bytes]; no class is called so, for a class has a module
+LARGE = 1 << 14  # bytes of an array that stands alone: from here on they are copied less often
+BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # CBOR's major types, and its null
+_LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
 VALUES = (
     "its values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses, NamedTuples, "
@@ -171,7 +174,8 @@ def _object(content: list[Any]) -> Any:
 # --- arrays ---------------------------------------------------------------------------------------
 
 
-def _array_shaped(value: Any, numpy: Any) -> cbor2.CBORTag:
+def _array_shaped(value: Any, numpy: Any, data: bytes | None = None) -> cbor2.CBORTag:
+    """data: in place of the array's bytes."""
     kind = type(value)
     scalar = isinstance(value, numpy.generic)
     if not scalar and kind is not numpy.ndarray and kind is not numpy.memmap:
@@ -179,7 +183,64 @@ def _array_shaped(value: Any, numpy: Any) -> cbor2.CBORTag:
     if not _DTYPE.fullmatch(value.dtype.str):
         raise _Refused(f"an array of dtype {value.dtype}")
     shape = None if scalar else list(value.shape)
-    return cbor2.CBORTag(OBJECT, [NUMPY, value.dtype.str, shape, value.tobytes()])
+    data = value.tobytes() if data is None else data
+    return cbor2.CBORTag(OBJECT, [NUMPY, value.dtype.str, shape, data])
+
+
+def _large_packed(value: Any) -> bytes | None:
+    """A large array, whose bytes are copied once; None: it is none."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.ndarray) or value.nbytes < LARGE:
+        return None
+    empty = cbor2.dumps(_array_shaped(value, numpy, b""))
+    data = numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
+    return b"".join((empty[:-1], b"\x5b", data.nbytes.to_bytes(8, "big"), data))
+
+
+def _large_found(packed: bytes) -> Any:
+    """The array that _large_packed() has packed; None: this is another value."""
+    if len(packed) < LARGE or not packed.startswith(_LARGE):
+        return None
+    try:
+        (kind, shape), at = _items(packed, len(_LARGE), 2)
+        major, size, at = _head(packed, at)
+    except _Refused:
+        return None
+    if major != BYTES or at + size != len(packed):
+        return None
+    return _array([NUMPY, kind, shape, memoryview(packed)[at:]])
+
+
+def _items(packed: bytes, at: int, n: int) -> tuple[list[Any], int]:
+    """n texts, lengths, nulls, or arrays of those.
+
+    Raises:
+        _Refused: others are there.
+    """
+    found: list[Any] = []
+    for _ in range(n):
+        major, size, after = _head(packed, at)
+        if packed[at] == NULL:
+            found.append(None)
+        elif major == ARRAY:
+            inner, after = _items(packed, after, size)
+            found.append(inner)
+        elif major == TEXT:
+            found.append(packed[after : after + size].decode())
+            after += size
+        elif major == 0:
+            found.append(size)
+        else:
+            raise _Refused("another item")
+        at = after
+    return found, at
+
+
+def _head(packed: bytes, at: int) -> tuple[int, int, int]:
+    """Major type, argument, and where what follows begins; of what is well-formed."""
+    major, low = packed[at] >> 5, packed[at] & 31
+    after = at + 1 + (1 << low - 24 if low >= 24 else 0)
+    return major, low if low < 24 else int.from_bytes(packed[at + 1 : after], "big"), after
 
 
 def _array(content: list[Any]) -> Any:
@@ -188,7 +249,7 @@ def _array(content: list[Any]) -> Any:
     if not (
         isinstance(kind, str)
         and _DTYPE.fullmatch(kind)
-        and isinstance(data, bytes)
+        and isinstance(data, (bytes, memoryview))
         and isinstance(lengths, list)
         and all(type(n) is int and n >= 0 for n in lengths)
     ):
@@ -214,7 +275,7 @@ def _array(content: list[Any]) -> Any:
     return made[()] if shape is None else made
 
 
-def _each_may_be(data: bytes, dtype: Any, numpy: Any) -> bool:
+def _each_may_be(data: bytes | memoryview, dtype: Any, numpy: Any) -> bool:
     if dtype.kind == "b":
         return bool(numpy.frombuffer(data, numpy.uint8).max() <= 1)
     if dtype.kind == "U":
@@ -262,7 +323,7 @@ def _shaped(value: Any) -> Any:
 
 def _dumps(value: Any, channel: Any) -> bytes:
     try:
-        packed = bytes(cbor2.dumps(_shaped(value)))
+        packed = _large_packed(value) or bytes(cbor2.dumps(_shaped(value)))
         fault = _native._cbor_fault(packed, True)
         if fault is None:
             return packed
@@ -297,7 +358,8 @@ def _loads(packed: bytes, channel: Any) -> Any:
         BadUse: something in it cannot be made here.
     """
     try:
-        return cbor2.loads(packed, semantic_decoders=_DECODERS)
+        large = _large_found(packed)
+        return cbor2.loads(packed, semantic_decoders=_DECODERS) if large is None else large
     except Exception as error:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, _Refused):

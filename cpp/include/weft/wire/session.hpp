@@ -99,14 +99,14 @@ class Session {
     if (sent_ == out_.size()) {
       out_.clear();
       sent_ = 0;
-    } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 2) {  // each byte moves once
+    } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 4 * 3) {  // few bytes move
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
       sent_ = 0;
     }
   }
 
  private:
-  void take_frames();
+  std::size_t take_frames(Bytes in);
   const char* hello(const Frame& f);
   void end(const std::string& why, bool tell);
 

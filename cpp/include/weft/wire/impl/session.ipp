@@ -32,15 +32,25 @@ WEFT_IMPL void Session::send(const Frame& f, bool time) {
 }
 
 WEFT_IMPL void Session::input(Bytes in) {
+  // A frame of which a part is here already is completed; all others are taken where they lie.
+  while (!in_.empty() && !in.empty() && !is_over()) {
+    const std::size_t whole = in_.size() < 2 ? 2 : detail::get<std::uint16_t>(in_.data());
+    const std::size_t n = std::min(in.size(), whole - in_.size());
+    in_.insert(in_.end(), in.begin(), in.begin() + static_cast<std::ptrdiff_t>(n));
+    in = in.subspan(n);
+    if (take_frames(in_) != 0) in_.clear();
+  }
   if (is_over()) return;
+  in = in.subspan(take_frames(in));
   in_.insert(in_.end(), in.begin(), in.end());
-  take_frames();
 }
 
-WEFT_IMPL void Session::take_frames() {
+// How many of these bytes were whole frames. What is left of them is part of one, whose size, if it
+// is there, is more than that.
+WEFT_IMPL std::size_t Session::take_frames(Bytes in) {
   std::size_t at = 0;
   while (!is_over()) {
-    const Taken t = take(Bytes(in_).subspan(at), next_in_, std::max(largest_, kSmallest));
+    const Taken t = take(in.subspan(at), next_in_, std::max(largest_, kSmallest));
     if (t.what == Taken::more) break;
     if (t.what == Taken::fault) {
       bye(t.why);
@@ -63,7 +73,7 @@ WEFT_IMPL void Session::take_frames() {
       wrong = receiver_.received(f);
     if (wrong) bye(wrong);
   }
-  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(at));
+  return at;
 }
 
 WEFT_IMPL const char* Session::hello(const Frame& f) {

@@ -1,0 +1,189 @@
+// weft._Feed: what the loop calls (weft/_net_link.py).
+#include "feed.hpp"
+
+#include <fcntl.h>
+
+#include "door.hpp"
+
+namespace weft::py {
+
+using wire::Space;
+
+std::atomic<std::uint32_t> Feed::rings_{0};
+
+Feed::Feed(const std::shared_ptr<Space>& space) : Joint(space) {
+  if (::pipe(bell_) != 0) weft::detail::bad_use("no descriptor is left for a link");
+  for (const int fd : bell_) {
+    ::fcntl(fd, F_SETFL, O_NONBLOCK);
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  begin();
+}
+Feed::~Feed() {
+  bye("the space has let go of the session");
+  end();
+  for (const int fd : bell_) ::close(fd);
+}
+
+void Feed::ring() noexcept {
+  rings_.fetch_add(1);
+  rung_.store(true);
+  const char one = 1;
+  if (::write(bell_[1], &one, 1) < 0) return;  // it is full: that rings too
+}
+void Feed::hush() noexcept {
+  if (!rung_.exchange(false)) return;
+  char all[64];
+  if (::read(bell_[0], all, sizeof all) < 0) return;  // somebody has heard it already
+}
+void Feed::flush() noexcept {
+  // The end is told also to who waits until the connection takes more.
+  const bool ends = over() && !std::exchange(said_over_, true);
+  if (told_.load() && !ends) return;
+  told_.store(true);
+  if (feeder_.load() != std::this_thread::get_id()) ring();
+}
+
+bool Feed::input(wire::Bytes in) {
+  struct Feeding {
+    Feed& f;
+    ~Feeding() { f.feeder_.store({}); }
+  };
+  std::uint32_t before;
+  {
+    const Feeding feeding{*this};
+    const Space::Step step(*peer_->space);  // at its end what was said is flushed
+    before = rings_.load();
+    feeder_.store(std::this_thread::get_id());
+    peer_->session.input(in);
+  }
+  if (!told_.load()) return false;
+  if (rings_.load() == before) return true;
+  ring();
+  return false;
+}
+void Feed::lost(const char* why) {
+  const Space::Step step(*peer_->space);
+  peer_->session.lost(why);
+}
+wire::Bytes Feed::next(std::size_t most) noexcept {
+  hush();
+  const wire::Bytes out = peer_->session.output();
+  if (out.empty() && !over()) told_.store(false);
+  return out.first(std::min(most, out.size()));
+}
+
+namespace {
+
+struct FeedObject {
+  PyObject_HEAD std::shared_ptr<Feed>* feed;
+  std::uint32_t generation;
+};
+PyTypeObject FeedType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+Feed* feed_of(PyObject* o) noexcept {
+  auto* const f = reinterpret_cast<FeedObject*>(o);
+  if (f->generation == generation) return f->feed->get();
+  bad_use("this link was made before a fork, and this is the child");
+  return nullptr;
+}
+void feed_dealloc(PyObject* o) {
+  auto* const f = reinterpret_cast<FeedObject*>(o);
+  if (f->generation == generation && !door_is_closed()) delete f->feed;  // else as close_link()
+  run_deferred();
+  Py_TYPE(o)->tp_free(o);
+}
+
+// fileno(): of the bell: readable if there may be something to go.
+PyObject* feed_fileno(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  return f ? PyLong_FromLong(f->bell()) : nullptr;
+}
+// input(bytes): what has come. True: output() is to be asked now.
+PyObject* feed_input(PyObject* o, PyObject* data) {
+  Feed* const f = feed_of(o);
+  Py_buffer b;
+  if (!f || PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) return nullptr;
+  PyObject* r;
+  try {
+    r = PyBool_FromLong(
+        f->input({static_cast<const std::byte*>(b.buf), static_cast<std::size_t>(b.len)}));
+  } catch (const std::bad_alloc&) {
+    r = PyErr_NoMemory();
+  }
+  PyBuffer_Release(&b);
+  run_deferred();
+  return r;
+}
+// output(most): a piece of what is to go (WIRE.md 17.13): its length, and at most so many bytes;
+// b"": nothing now, and the bell rings when there is something. None: nothing more ever, the
+// session is over.
+PyObject* feed_output(PyObject* o, PyObject* number) {
+  Feed* const f = feed_of(o);
+  const std::size_t most = PyLong_AsSize_t(number);
+  if (!f || (most == static_cast<std::size_t>(-1) && PyErr_Occurred())) return nullptr;
+  const Space::Step step(*f->peer()->space);
+  const wire::Bytes out = f->next(most);
+  if (out.empty() && f->over()) Py_RETURN_NONE;
+  if (out.empty()) return PyBytes_FromStringAndSize(nullptr, 0);
+  constexpr std::size_t kHead = 4;
+  PyObject* const piece =
+      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + out.size()));
+  if (!piece) return nullptr;
+  char* const at = PyBytes_AS_STRING(piece);
+  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(out.size() >> (8 * i) & 0xFF);
+  std::memcpy(at + kHead, out.data(), out.size());
+  f->went(out.size());
+  return piece;
+}
+// hush(): the bell has been heard, though nothing can go now.
+PyObject* feed_hush(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  f->hush();
+  Py_RETURN_NONE;
+}
+// lost(why): the connection has ended.
+PyObject* feed_lost(PyObject* o, PyObject* text) {
+  Feed* const f = feed_of(o);
+  const char* const why = f ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!why) return nullptr;
+  f->lost(why);
+  run_deferred();
+  Py_RETURN_NONE;
+}
+PyObject* feed_over(PyObject* o, void*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  const Space::Step step(*f->peer()->space);
+  return PyBool_FromLong(f->over());
+}
+PyMethodDef methods[] = {{"fileno", gated<feed_fileno>, METH_NOARGS, nullptr},
+                         {"input", gated<feed_input>, METH_O, nullptr},
+                         {"output", gated<feed_output>, METH_O, nullptr},
+                         {"hush", gated<feed_hush>, METH_NOARGS, nullptr},
+                         {"lost", gated<feed_lost>, METH_O, nullptr},
+                         {}};
+PyGetSetDef getset[] = {{"over", gated<feed_over>, nullptr, nullptr, nullptr}, {}};
+
+}  // namespace
+
+PyObject* new_feed(std::shared_ptr<Feed> feed) noexcept {
+  auto* const f = reinterpret_cast<FeedObject*>(FeedType.tp_alloc(&FeedType, 0));
+  if (!f) return nullptr;
+  f->feed = new auto(std::move(feed));
+  f->generation = generation;
+  return reinterpret_cast<PyObject*>(f);
+}
+
+int init_feed(PyObject*) {
+  FeedType.tp_name = "weft._Feed";
+  FeedType.tp_basicsize = sizeof(FeedObject);
+  FeedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  FeedType.tp_dealloc = gated<feed_dealloc>;
+  FeedType.tp_methods = methods;
+  FeedType.tp_getset = getset;
+  return PyType_Ready(&FeedType);
+}
+
+}  // namespace weft::py
