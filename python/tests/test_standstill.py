@@ -508,3 +508,23 @@ print(told[0])
         "threads",
     )
     assert re.match(r"  unrelated: read .*'c' at <string>:", out.splitlines()[1])
+
+
+@pytest.mark.parametrize(("name", "told"), [("weft: a call", 0), ("mine", 1)])
+def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypatch):  # rule 10.6
+    """They wait for what others do, and nobody can do anything about it."""
+    import threading
+
+    from weft import _standstill
+
+    monkeypatch.setattr(_standstill, "_alone", set())
+    said = []
+
+    def body() -> None:
+        said.append(_standstill.alone("read on", f" {name}", (), False, 2.0))
+
+    thread = threading.Thread(target=body, name=name)
+    thread.start()
+    thread.join()
+    assert said == [False]
+    assert len(caplog.records) == told

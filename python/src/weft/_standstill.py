@@ -93,6 +93,8 @@ def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds
         places: the names of what it waits at, each with a space before it.
         handlers: does the program handle a signal on this thread?
     """
+    if threading.current_thread().name.startswith("weft: "):
+        return False  # one of Weft's own, which waits for what others do
     loops = getattr(sys.modules.get("weft._asyncio"), "running_loops", None)
     if loops is not None and loops():
         return True  # a loop that waits for its sockets is not a standstill
