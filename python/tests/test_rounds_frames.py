@@ -38,7 +38,7 @@ class Peer:
         _rounds.answer_programs()
         ours, self.there = socket.socketpair()
         self.link = native._Link(ours.detach(), "python")
-        self.c = Channel("c")
+        self.c: Any = Channel("c")
         self.seq = 0
         self.opened = False
         self.heard = heard
@@ -126,7 +126,7 @@ def program(
 
 
 def incarnation() -> int:
-    return native._network()[0]  # type: ignore[no-any-return]
+    return native._network()[0]
 
 
 def counters() -> tuple[int, int]:
