@@ -186,8 +186,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/channel.hpp",
-        "    Attempt t = attempt<S>(n, Enrolled{n.choice_, n.index}, after);\n",
-        "    Attempt t = WEFT_MUTANT == 3 ? Attempt::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, after);\n",
+        "    Attempt t = attempt<S>(n, EnrolledParty{n.choice_, n.index}, after);\n",
+        "    Attempt t = WEFT_MUTANT == 3 ? Attempt::not_ready : attempt<S>(n, EnrolledParty{n.choice_, n.index}, after);\n",
     ),
     (
         "core/channel.hpp",

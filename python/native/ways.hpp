@@ -119,7 +119,7 @@ class InTask {
     TaskWaiter& p = *o_->task_waiter;
     if (p.woken) return p.status;
     if (!c || !p.is(core::NodeFlags::foreign)) return Status::pending;
-    switch (c->take(p, core::Free{})) {
+    switch (c->take(p, core::FreeParty{})) {
       case core::Attempt::committed: return Status::ok;
       case core::Attempt::ended: return p.status;
       default: return Status::pending;

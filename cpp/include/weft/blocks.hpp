@@ -303,7 +303,8 @@ template <class I, class F>
   for (; first != last; ++first) ps.push_back(detail::replica(f, at(first)));
   return par(std::move(ps));
 }
-template <std::ranges::range C, class F>
+template <class C, class F>
+  requires detail::Range<std::remove_reference_t<C>>
 [[nodiscard]] auto par_for(C&& c, F&& f) {
   return par_for(std::begin(c), std::end(c), std::forward<F>(f));
 }

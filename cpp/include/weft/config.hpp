@@ -44,6 +44,12 @@
 #else
 #define WEFT_INLINE_HOSTED
 #endif
+// Not inlined on hosted systems, where that costs time of the compiler; a call costs little there.
+#if __STDC_HOSTED__
+#define WEFT_OUTLINE_HOSTED [[gnu::noinline]]
+#else
+#define WEFT_OUTLINE_HOSTED
+#endif
 
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #define WEFT_FUTEX 1

@@ -11,7 +11,6 @@
 #include <array>
 #include <coroutine>
 #include <iterator>
-#include <ranges>
 #include <vector>
 
 #include "channel.hpp"
@@ -33,6 +32,21 @@ struct IsWriter : std::false_type {};
 template <class T, class P>
 struct IsWriter<Writer<T, P>> : std::true_type {};
 
+// What a `for` goes through: std::ranges::range without <ranges>, which takes long to parse.
+namespace walk {
+using std::begin;
+using std::end;
+template <class A>
+concept Range = requires(A& a) {
+  begin(a);
+  end(a);
+};
+template <Range A>
+using ElementOf = std::remove_cvref_t<decltype(*begin(std::declval<A&>()))>;
+}  // namespace walk
+using walk::ElementOf;
+using walk::Range;
+
 // Is it an end of a local channel, or a range of them?
 template <class A>
 struct IsLocalEnd : std::false_type {};
@@ -42,8 +56,8 @@ template <class T>
 struct IsLocalEnd<Writer<T, Local>> : std::true_type {};
 template <class A>
 constexpr bool holds_local() {
-  if constexpr (std::ranges::range<const A>)
-    return IsLocalEnd<std::remove_cvref_t<std::ranges::range_reference_t<const A>>>::value;
+  if constexpr (Range<const A> && !IsReader<A>::value)  // a reader end can be gone through too
+    return IsLocalEnd<ElementOf<const A>>::value;
   else
     return IsLocalEnd<A>::value;
 }
@@ -55,8 +69,8 @@ void note_holder(const A& a, std::uint32_t id) {
     if (a.core()) a.core()->last_reader = id;
   } else if constexpr (IsWriter<A>::value) {
     if (a.core()) a.core()->last_writer = id;
-  } else if constexpr (std::ranges::range<const A>) {
-    using E = std::remove_cvref_t<std::ranges::range_reference_t<const A>>;
+  } else if constexpr (Range<const A>) {
+    using E = ElementOf<const A>;
     if constexpr (IsReader<E>::value || IsWriter<E>::value)
       for (const auto& e : a) note_holder(e, id);
   }
@@ -72,7 +86,7 @@ inline constexpr bool kHolds<std::array<E, N>> = kHolds<E>;
 template <class A>
 void visit_held(const void* at, runtime::Ends& v) {
   const A& a = *static_cast<const A*>(at);
-  if constexpr (std::ranges::range<const A> && !IsReader<A>::value) {
+  if constexpr (Range<const A> && !IsReader<A>::value) {
     for (const auto& e : a) visit_held<std::remove_cvref_t<decltype(e)>>(&e, v);
   } else if (const auto* c = a.core()) {
     v.end(*c, IsWriter<A>::value, at, c->reader_ends(), c->writer_ends());
@@ -343,7 +357,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   template <class A>
   void note(const A& a) {
-    if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {
+    if constexpr (IsReader<A>::value || IsWriter<A>::value || Range<const A>) {
       if (id == 0) id = runtime::next_process_id();
       note_holder(a, id);
       if constexpr (holds_local<A>()) at = runtime::RunsAt::holds_local;

@@ -23,21 +23,28 @@ namespace weft::inline WEFT_ABI {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  // Compiled once, and not in each of its kinds.
+  [[gnu::noinline, gnu::cold]] Error(const Error& o) noexcept
+      : std::runtime_error(o), carried_(o.carried_) {}
+  Error& operator=(const Error&) = default;
+  [[gnu::noinline, gnu::cold]] ~Error() override {}
 
   // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is
   // of another type.
   template <class T>
   T* value() const noexcept {
-    return carried_.value && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
-                                                         : nullptr;
+    return carried_.type && *carried_.type == typeid(T)
+               ? &static_cast<runtime::KeptValue<T>*>(carried_.value.get())->value
+               : nullptr;
   }
   // A value of any type, with that type.
   struct Carried {
-    std::shared_ptr<void> value;
+    runtime::Keeper value;
     const std::type_info* type = nullptr;
     template <class T>
     static Carried of(T&& v) {
-      return {std::make_shared<std::decay_t<T>>(std::forward<T>(v)), &typeid(std::decay_t<T>)};
+      return {runtime::Keeper(new runtime::KeptValue<std::decay_t<T>>(std::forward<T>(v))),
+              &typeid(std::decay_t<T>)};
     }
   };
   void carry(Carried c) noexcept { carried_ = std::move(c); }
@@ -61,9 +68,15 @@ class Retired final : public ChannelEnd {
 class Poisoned final : public ChannelEnd {
  public:
   Poisoned(const std::string& what, int guard_index, std::uint8_t s, bool by_operation = false)
-      : ChannelEnd(what, guard_index, by_operation), strength(s), alive_(std::make_shared<char>()) {
+      : ChannelEnd(what, guard_index, by_operation), strength(s), spreading_(made()) {
+    count(1);
     under_way();
   }
+  Poisoned(const Poisoned& o) noexcept
+      : ChannelEnd(o), strength(o.strength), spreading_(o.spreading_) {
+    count(1);
+  }
+  ~Poisoned() override { count(-1u); }
   const std::uint8_t strength;
 
   // It is thrown in the process that runs: the channels of ends that this process lets go of while
@@ -72,12 +85,17 @@ class Poisoned final : public ChannelEnd {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
       c->attention = true;
-      c->poisoned = alive_;
+      c->poisoned = spreading_;
     }
   }
 
  private:
-  std::shared_ptr<const void> alive_;  // shared by its copies; see Context::poisoned
+  static runtime::Keeper made() { return runtime::Keeper(new runtime::Spreading); }
+  void count(std::uint32_t more) noexcept {
+    static_cast<runtime::Spreading*>(spreading_.get())
+        ->exceptions.fetch_add(more, std::memory_order_relaxed);
+  }
+  runtime::Keeper spreading_;  // shared by its copies; see Context::poison_lives()
 };
 class PeerDied final : public ChannelEnd {
  public:

@@ -83,11 +83,11 @@ namespace detail {
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
-  for (runtime::StuckProcess& s : runtime::look_for_stuck(run, here, wait_op)) {
-    if (ids) ids->insert(s.id);
-    d.processes.push_back({std::move(s.path), std::move(s.operation), std::move(s.at),
-                           std::move(s.places), std::move(s.waits_for)});
-  }
+  runtime::Found found = runtime::look_for_stuck(run, here, wait_op);
+  for (Waits& w : found.processes)
+    d.processes.push_back({std::move(w.path), std::move(w.operation), std::move(w.at),
+                           std::move(w.places), std::move(w.waits_for)});
+  if (ids) ids->insert(found.ids.begin(), found.ids.end());
   return d;
 }
 inline ProcessOf<PartialDeadlock> looks() {

@@ -13,19 +13,9 @@
 #include <vector>
 
 #include "config.hpp"
+#include "runtime/partial.hpp"
 
 namespace weft::inline WEFT_ABI {
-
-// One process that waits.
-struct Waits {
-  std::string path;
-  std::string operation;
-  std::string at;                      // file:line
-  std::vector<std::string> places;     // channels and barriers
-  std::vector<std::string> waits_for;  // paths of the processes that hold ends there
-  // those of the places at which something outside the run may come
-  std::vector<std::string> open;
-};
 
 class Standstill {
  public:

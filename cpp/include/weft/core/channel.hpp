@@ -97,7 +97,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
     B::form_lines();
     AfterUnlock after;
-    const Attempt t = attempt<S>(me, Free{}, after);
+    const Attempt t = attempt<S>(me, FreeParty{}, after);
     if (t == Attempt::not_ready) {
       me.status = Status::pending;
       this->template join<S>(me);
@@ -181,7 +181,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
-    const Attempt t = attempt_decided<Side::out>(probe, Free{}, after);
+    const Attempt t = attempt_decided<Side::out>(probe, FreeParty{}, after);
     if (t == Attempt::ended) ++ring->dropped;
     if (t == Attempt::not_ready) prim::fatal("a computed value finds its reserved slot taken");
     rematch(after);
@@ -227,7 +227,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::noinline]] Attempt scan_slow(Node& n) noexcept {
     AfterUnlock after;
-    const Attempt t = attempt<S>(n, Free{}, after);
+    const Attempt t = attempt<S>(n, FreeParty{}, after);
     if (n.is(NodeFlags::standing)) {
       if (t == Attempt::committed || t == Attempt::partner_holds) this->template mark_if_more<S>(n);
       if (t == Attempt::not_ready)
@@ -259,7 +259,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::noinline]] Attempt enrol_slow(Node& n) noexcept {
     AfterUnlock after;
-    Attempt t = attempt<S>(n, Enrolled{n.choice_, n.index}, after);
+    Attempt t = attempt<S>(n, EnrolledParty{n.choice_, n.index}, after);
     if (t == Attempt::not_ready) {
       if (!n.is(NodeFlags::queued)) {
         n.status = Status::pending;
@@ -279,7 +279,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     AfterUnlock after;
     this->lock_lines();
     Attempt t = n.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::gone;
-    if (n.is(NodeFlags::queued)) t = attempt<S>(n, Enrolled{n.choice_, n.index}, after);
+    if (n.is(NodeFlags::queued)) t = attempt<S>(n, EnrolledParty{n.choice_, n.index}, after);
     if (t == Attempt::silent) this->template leave<S>(n);
     unlock(after);
     return t;
@@ -385,7 +385,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     AfterUnlock after;
     this->lock_lines();
     me.set(NodeFlags::foreign);
-    Attempt t = attempt<Side::in>(me, Free{}, after);
+    Attempt t = attempt<Side::in>(me, FreeParty{}, after);
     if (t == Attempt::not_ready) {
       state_ |= B::kWatched;
       me.status = Status::pending;
@@ -474,7 +474,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     fail_all(writer_line_, Status::poisoned, after);
     drop_buffer(after);
   }
-  void unlock(AfterUnlock& after) noexcept {
+  WEFT_OUTLINE_HOSTED void unlock(AfterUnlock& after) noexcept {
     this->unlock_lines();
     after.finish_all();
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
@@ -574,7 +574,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   template <Side S, class Me>
-  Attempt attempt_decided(Node& n, Me me, AfterUnlock& after) noexcept {
+  WEFT_OUTLINE_HOSTED Attempt attempt_decided(Node& n, Me me, AfterUnlock& after) noexcept {
     Attempt t = Attempt::not_ready;
     if (!(state_ & B::kPoisoned)) {
       if (!ring)

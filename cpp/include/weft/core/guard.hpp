@@ -81,7 +81,7 @@ inline constexpr GuardOps channel_ops{
     },
     [](Guard& g) noexcept {
       if constexpr (S == Side::in)
-        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice_, g.node.index});
+        return static_cast<C*>(g.where)->take(g.node, EnrolledParty{g.node.choice_, g.node.index});
       else
         return static_cast<C*>(g.where)->template retry<S>(g.node);
     },

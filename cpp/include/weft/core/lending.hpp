@@ -98,7 +98,7 @@ class Lending : public Notifier<T, P, Self> {
     } else {
       again.slot = me.slot;
       const Attempt t =
-          static_cast<Self*>(this)->template attempt_decided<Side::out>(again, Free{}, after);
+          static_cast<Self*>(this)->template attempt_decided<Side::out>(again, FreeParty{}, after);
       if (t == Attempt::partner_holds) s = Status::pending;
       if (t == Attempt::not_ready) {
         s = again.status = Status::pending;

@@ -106,7 +106,7 @@ class ChannelBase : public SyncObject {
     return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
   }
 
-  void lock_lines() noexcept {
+  WEFT_OUTLINE_HOSTED void lock_lines() noexcept {
     lock_.lock();
     form_lines();
   }

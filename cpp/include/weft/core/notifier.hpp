@@ -52,8 +52,8 @@ class Notifier : public Buffered<T, P, Self> {
         if (r->choice_->word() != WAITING) continue;
       }
       Waker* const before = after.last();
-      const Attempt t =
-          r->choice() ? match(*r, Enrolled{r->choice_, r->index}, after) : match(*r, Free{}, after);
+      const Attempt t = r->choice() ? match(*r, EnrolledParty{r->choice_, r->index}, after)
+                                    : match(*r, FreeParty{}, after);
       if (t == Attempt::not_ready) continue;
       if (!standing) this->template leave<Side::in>(*r);
       // The reader is woken before the writer: if both are in other address spaces it must be told
@@ -69,7 +69,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (!blocked(reader_line_) && !accepts()) continue;
       mark_ready(w);
       if (w->choice_->word() != WAITING) continue;
-      const Enrolled me{w->choice_, w->index};
+      const EnrolledParty me{w->choice_, w->index};
       const Attempt t =
           ring ? to_buffer(*w, me, after) : this->template meet<Side::out>(*w, me, after);
       if (t == Attempt::committed) after.finish(w, Status::ok);

@@ -329,10 +329,35 @@ struct Enrolled {
   }
 };
 
+// Either of the two, as it turns out: what is written for both is compiled once.
+struct Either {
+  Choice* x = nullptr;  // null: free
+  std::uint32_t index = 0;
+  bool self() const noexcept { return !x || x->claim_one(DONE + index); }
+  Claim with(Node* y) const noexcept {
+    if (!x) [[likely]]
+      return Free{}.with(y);
+    return jointly(y);
+  }
+
+ private:
+  [[gnu::noinline]] Claim jointly(Node* y) const noexcept { return Enrolled{x, index}.with(y); }
+};
+// On a microcontroller, where it is known which of them come, each is a type.
+#if __STDC_HOSTED__
+using FreeParty = Either;
+using EnrolledParty = Either;
+#else
+using FreeParty = Free;
+using EnrolledParty = Enrolled;
+#endif
+
 // As ends(), for a party that looks itself: n.status says how its channel has ended.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
-  if constexpr (std::is_same_v<Me, Enrolled>) {
+  bool of_choice = std::is_same_v<Me, Enrolled>;
+  if constexpr (std::is_same_v<Me, Either>) of_choice = me.x != nullptr;
+  if (of_choice) {
     if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
       n.set(NodeFlags::silent);
       return Attempt::silent;

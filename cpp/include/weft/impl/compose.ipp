@@ -86,7 +86,7 @@ WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& r
     run.spawned = &spawn_group;
     spawn_group.also = &group;
     group.also = &spawn_group;
-    if (key) run.list(key, host.executor);
+    if (key) run.list(key.get(), host.executor);
   }
   {
     struct Spawned {
@@ -109,8 +109,7 @@ WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& r
         group, spawn_group, [](void* x) { (*static_cast<decltype(work)*>(x))(); },
         const_cast<void*>(static_cast<const void*>(&work)));
   }
-  std::vector<std::exception_ptr> failures = group.take_failures();
-  for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
+  std::vector<std::exception_ptr> failures = group.take_failures(&spawn_group);
   if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.knot());
   if (!failures.empty()) raise_all(std::move(failures));
   detail::meet_request(self);

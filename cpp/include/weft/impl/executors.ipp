@@ -1,6 +1,5 @@
 // The definitions of executors.hpp; see config.hpp.
 #pragma once
-#include <map>
 #include <mutex>
 
 #include "../executors.hpp"
@@ -35,11 +34,11 @@ namespace detail {
 WEFT_IMPL std::shared_ptr<const Where> pinned_to(int cpu) {
   detail::check_cpu(cpu);
   static std::mutex m;
-  static std::map<int, std::shared_ptr<const Where>> all;
+  static std::vector<std::shared_ptr<const Where>> all;
   const std::lock_guard g(m);
-  std::shared_ptr<const Where>& w = all[cpu];
-  if (!w) w = std::make_shared<const Where>(Where{&single, 1, {cpu}});
-  return w;
+  for (const std::shared_ptr<const Where>& w : all)
+    if (w->cpus[0] == cpu) return w;
+  return all.emplace_back(std::make_shared<const Where>(Where{&single, 1, {cpu}}));
 }
 
 WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w) {

@@ -1,6 +1,5 @@
 // The definitions of runtime/function_info.hpp; see config.hpp.
 #pragma once
-#include <algorithm>
 #include <new>
 
 #include "../runtime/function_info.hpp"
@@ -15,11 +14,17 @@ WEFT_IMPL const FunctionInfo* enlist(FunctionInfos& first, FunctionInfo* a) {
   return a;
 }
 
+inline bool same(std::span<const HeldAt> held, const HeldAt* at, std::size_t n) noexcept {
+  bool all = held.size() == n;
+  for (std::size_t i = 0; i < n && all; ++i) all = held[i] == at[i];
+  return all;
+}
+
 WEFT_IMPL const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n) {
   for (const FunctionInfo* a = first.load(std::memory_order_acquire); a; a = a->next)
-    if (std::equal(a->held.begin(), a->held.end(), at, at + n)) return a;
+    if (same(a->held, at, n)) return a;
   auto* const kept = new HeldAt[n];
-  std::copy(at, at + n, kept);
+  for (std::size_t i = 0; i < n; ++i) kept[i] = at[i];
   auto* a = new FunctionInfo;
   a->held = {kept, n};
   return enlist(first, a);

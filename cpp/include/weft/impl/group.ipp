@@ -15,7 +15,10 @@ WEFT_IMPL Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept
     : run(r), executor(e), parent(p) {
   run.add_group(*this);
 }
-WEFT_IMPL Group::~Group() { run.remove_group(*this); }
+WEFT_IMPL Group::~Group() {
+  run.remove_group(*this);
+  drop_failures();
+}
 
 WEFT_IMPL void Group::add(ProcessBase& p) {
   p.group = this;
@@ -59,7 +62,7 @@ WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left, End
   // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then
   // it is ours.
   if (successor) {
-    for (auto& f : failures_) successor->fail(f.first, std::move(f.second));
+    hand_over(*successor);
     delete this;
     successor->finished(0, nullptr);
   }
@@ -121,9 +124,10 @@ WEFT_IMPL ProcessBase* Group::owner() const noexcept {
 }
 
 WEFT_IMPL void Group::fail(std::uint32_t order, std::exception_ptr failure) {
+  auto* const f = new Failure{order, std::move(failure), nullptr};
   lock_.lock();
-  const bool first = failures_.empty();
-  failures_.emplace_back(order, std::move(failure));
+  f->before = std::exchange(failures_, f);
+  const bool first = !f->before;
   lock_.unlock();
   if (!first) return;
   cancel();
@@ -134,18 +138,33 @@ WEFT_IMPL void Group::fail(std::uint32_t order, std::exception_ptr failure) {
   }
 }
 
-WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures() {
-  std::vector<std::uint32_t> order(failures_.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
-                         const auto& f = *static_cast<const decltype(failures_)*>(x);
-                         return f[a].first != f[b].first ? f[a].first < f[b].first : a < b;
-                       },
-                       &failures_});
-  std::vector<std::exception_ptr> r;
-  for (const std::uint32_t i : order) r.push_back(std::move(failures_[i].second));
-  failures_.clear();
+WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures(Group* then) {
+  std::size_t n = 0;
+  for (Group* g = this; g; g = g == this ? then : nullptr)
+    for (const Failure* f = g->failures_; f; f = f->before) ++n;
+  std::vector<std::exception_ptr> r(n);
+  n = 0;
+  for (Group* g = this; g; g = g == this ? then : nullptr) {
+    std::vector<Pairs::Pair> all;  // of the group: the order of the process, what it left
+    std::vector<std::uint32_t> order;
+    for (const Failure* f = g->failures_; f; f = f->before) {
+      order.push_back(static_cast<std::uint32_t>(all.size()));
+      all.push_back({f->order, Pairs::number(f)});
+    }
+    sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
+                           const auto& f = *static_cast<const std::vector<Pairs::Pair>*>(x);
+                           return f[a].key != f[b].key ? f[a].key < f[b].key : a > b;
+                         },
+                         &all});
+    for (const std::uint32_t i : order)
+      r[n++] = std::move(reinterpret_cast<Failure*>(all[i].value)->what);
+    g->drop_failures();
+  }
   return r;
+}
+
+WEFT_IMPL void Group::drop_failures() noexcept {
+  while (failures_) delete std::exchange(failures_, failures_->before);
 }
 
 WEFT_IMPL void Group::cancel() noexcept {
@@ -234,8 +253,16 @@ WEFT_IMPL void Group::ask_block() noexcept {
 }
 
 WEFT_IMPL void Group::hand_over(Group& successor) {
-  for (auto& f : failures_) successor.fail(f.first, std::move(f.second));
-  failures_.clear();
+  Failure* in_order = nullptr;
+  while (Failure* const f = failures_) {
+    failures_ = f->before;
+    f->before = std::exchange(in_order, f);
+  }
+  while (Failure* const f = in_order) {
+    in_order = f->before;
+    successor.fail(f->order, std::move(f->what));
+    delete f;
+  }
 }
 
 WEFT_IMPL void Group::adopt() noexcept {

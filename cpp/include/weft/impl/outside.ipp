@@ -11,21 +11,25 @@ WEFT_IMPL Outsiders& Outsiders::all() {
 
 WEFT_IMPL void Outsiders::join(Run& r) {
   const std::lock_guard g(mutex_);
-  runs_.push_back(&r);
+  r.next_run = std::exchange(runs_, &r);
   for (unsigned i = 0; i < tokens_; ++i) r.enter_outside();
   for (unsigned i = 0; i < strangers_; ++i) r.enter_outside(false);
 }
 
 WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
   std::unique_lock g(mutex_);
-  std::erase(runs_, &r);
+  Run** at = &runs_;
+  while (*at && *at != &r) at = &(*at)->next_run;
+  if (*at) *at = r.next_run;
   unpinned_.wait(g, [&] { return pins_ == 0; });
 }
 
 WEFT_IMPL std::vector<Run*> Outsiders::pin() {
   const std::lock_guard g(mutex_);
+  std::vector<Run*> all;
+  for (Run* r = runs_; r; r = r->next_run) all.insert(all.begin(), r);  // the oldest first
   ++pins_;
-  return runs_;
+  return all;
 }
 
 WEFT_IMPL void Outsiders::unpin() noexcept {
@@ -38,7 +42,7 @@ WEFT_IMPL void Outsiders::enter(bool due, bool link) noexcept {
   ++(due ? tokens_ : strangers_);
   if (due) due_tokens.fetch_add(1, std::memory_order_seq_cst);
   if (link) link_tokens.fetch_add(1, std::memory_order_seq_cst);
-  for (Run* r : runs_) r->enter_outside(due);
+  for (Run* r = runs_; r; r = r->next_run) r->enter_outside(due);
 }
 
 WEFT_IMPL void Outsiders::exit(bool due, bool link) noexcept {
@@ -46,7 +50,7 @@ WEFT_IMPL void Outsiders::exit(bool due, bool link) noexcept {
   --(due ? tokens_ : strangers_);
   if (due) due_tokens.fetch_sub(1, std::memory_order_seq_cst);
   if (link) link_tokens.fetch_sub(1, std::memory_order_seq_cst);
-  for (Run* r : runs_) r->leave_outside(due);
+  for (Run* r = runs_; r; r = r->next_run) r->leave_outside(due);
 }
 
 WEFT_IMPL unsigned Outsiders::strangers() noexcept {

@@ -1,6 +1,5 @@
 // The definitions of runtime/parking.hpp; see config.hpp.
 #pragma once
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -23,7 +22,9 @@ WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
           text);
       return static_cast<std::int64_t>(2 * second);
     }
-    return s * second >= most ? std::int64_t{0} : static_cast<std::int64_t>(std::ceil(s * second));
+    if (s * second >= most) return std::int64_t{0};
+    const auto whole = static_cast<std::int64_t>(s * second);
+    return static_cast<double>(whole) < s * second ? whole + 1 : whole;
   }()};
   return ns;
 }

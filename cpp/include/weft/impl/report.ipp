@@ -12,31 +12,24 @@ namespace weft::inline WEFT_ABI::runtime {
 
 // Receives the places at which processes wait, and notes for whom they wait there.
 struct Report::Collect final : WaitVisitor {
-  using Ids = std::vector<std::uint32_t>;  // ascending, each once
   enum How : std::uint8_t { to_read, to_write, to_sync, for_end };
-  struct Waiting {
-    const core::SyncObject* place;
-    How how;
-    std::uint32_t id;
-  };
+  static constexpr std::uintptr_t kHow = 3;
+  static_assert(alignof(core::SyncObject) > kHow);
+  using Ids = std::vector<std::uint32_t>;
   Report& r;
+  const Pairs& all;  // the ids of all processes, and the processes
   std::uint32_t self = 0;
-  Ids ids;  // of all processes
-  std::vector<Waiting> waits;
+  Pairs waits;  // a place, and how one waits there, in one; the id of who does
 
-  Collect(Report& to, const std::vector<ProcessBase*>& all) : r(to) {
-    for (const ProcessBase* p : all) ids.push_back(p->id);
-    sort_unique(ids);
-    r.to_.resize(r.order.size() + 1);
-  }
-  void begin(std::uint32_t id) { self = id; }
+  Collect(Report& to, const Pairs& processes) : r(to), all(processes) {}
+  bool known(std::uintptr_t id) const { return all.find(id) < all.size(); }
   std::uint32_t node(std::uint32_t id) const {
     const Blocked* const b = r.find(id);
     return b ? b->node : r.running();
   }
   void at(const core::SyncObject& c, How how) {
     r.find(self)->places.push_back(name_of(c));
-    waits.push_back({&c, how, self});
+    waits.add(Pairs::number(&c) | how, self);
   }
   void channel(const core::SyncObject& c, bool writing) override {
     at(c, writing ? to_write : to_read);
@@ -46,65 +39,61 @@ struct Report::Collect final : WaitVisitor {
   void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
     b.places.push_back(joined({name_of(c), " (ended)"}));
-    b.silent.emplace_back(guard, name_of(c));
+    b.silent.push_back(joined({digits(guard), " ", name_of(c)}));
   }
 
-  static bool before(const void* x, std::uint32_t a, std::uint32_t b) {
-    const auto& all = *static_cast<const std::vector<Waiting>*>(x);
-    const Waiting &v = all[a], &w = all[b];
-    return v.place != w.place ? reinterpret_cast<std::uintptr_t>(v.place) <
-                                    reinterpret_cast<std::uintptr_t>(w.place)
-           : v.how != w.how ? v.how < w.how
-                            : v.id < w.id;
-  }
   void edges() {
-    std::vector<std::uint32_t> sorted(waits.size());
-    for (std::uint32_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-    sort_numbers(sorted, {&before, &waits});
-    for (std::size_t i = 0; i < sorted.size();) {
-      const core::SyncObject* const place = waits[sorted[i]].place;
-      Ids there[4];
-      for (; i < sorted.size() && waits[sorted[i]].place == place; ++i) {
-        const Waiting& w = waits[sorted[i]];
-        if (there[w.how].empty() || there[w.how].back() != w.id) there[w.how].push_back(w.id);
-      }
-      channel(*place, there[to_read], there[to_write], false);
-      channel(*place, there[to_write], there[to_read], true);
+    waits.sort();
+    for (std::uint32_t i = 0; i < waits.size();) {
+      const std::uintptr_t key = waits[i].key & ~kHow;
+      while (i < waits.size() && (waits[i].key & ~kHow) == key) ++i;
+      const auto& place = *reinterpret_cast<const core::SyncObject*>(key);
+      channel(place, key, false);
+      channel(place, key, true);
+      const std::span<const Pairs::Pair> here = waits.of(key | to_sync);
+      Ids others;
       // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
-      if (!there[to_sync].empty()) {
-        Ids others;
-        for (const std::uint32_t id : ids)
-          if (!has(there[to_sync], id)) others.push_back(id);
-        wait(*place, there[to_sync], others);
+      for (std::uint32_t n = 0, next = 0; n < all.size() && !here.empty(); ++n) {
+        if (next < here.size() && here[next].value == all[n].key)
+          ++next;
+        else
+          others.push_back(static_cast<std::uint32_t>(all[n].key));
       }
-      if (!there[for_end].empty()) wait(*place, there[for_end], {place->last_writer});
+      wait(place, here, others);
+      others.assign(1, place.last_writer);
+      wait(place, waits.of(key | for_end), others);
     }
   }
   // Who waits at a channel waits for those that hold its other side: who was given or last used an
   // end of it, and who waits there.
-  void channel(const core::SyncObject& place, const Ids& those, const Ids& opposite, bool writing) {
+  void channel(const core::SyncObject& place, std::uintptr_t key, bool writing) {
+    const std::span<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
     if (those.empty()) return;
     Ids others;
     if (report_hooks.holders) report_hooks.holders(place, writing, others);
     if (others.empty()) {
-      others = opposite;
+      for (const Pairs::Pair& p : waits.of(key | (writing ? to_read : to_write)))
+        others.push_back(static_cast<std::uint32_t>(p.value));
       others.push_back(writing ? place.last_reader : place.last_writer);
     }
-    sort_unique(others);
     wait(place, those, others);
   }
-  void wait(const core::SyncObject& place, const Ids& those, const Ids& others) {
-    std::vector<std::uint32_t> to;
-    for (const std::uint32_t other : others)
-      if (has(ids, other)) to.push_back(node(other));
-    for (const std::uint32_t p : those) {
-      Blocked& b = *r.find(p);
-      if (to.empty())
-        b.unknown.push_back(name_of(place));
-      else
-        r.to_[b.node].push_back(static_cast<std::uint32_t>(r.to_.size()));
+  void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others) {
+    if (those.empty()) return;
+    bool any = false;
+    for (const std::uint32_t other : others) {
+      if (!known(other)) continue;
+      any = true;
+      r.edges_.add(r.nodes_, node(other));
     }
-    if (!to.empty()) r.to_.push_back(std::move(to));
+    for (const Pairs::Pair& p : those) {
+      Blocked& b = *r.find(static_cast<std::uint32_t>(p.value));
+      if (any)
+        r.edges_.add(b.node, r.nodes_);
+      else
+        b.unknown.push_back(name_of(place));
+    }
+    r.nodes_ += any;
   }
 };
 
@@ -123,41 +112,41 @@ WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
 WEFT_IMPL Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
-  std::vector<ProcessBase*> all;  // nothing can run, so they stay; paths take their groups' locks
-  run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-  std::vector<std::uint32_t> parked;  // indices in `all`
-  for (std::uint32_t i = 0; i < all.size(); ++i)
-    if (all[i]->op) parked.push_back(i);
-  sort_numbers(parked, {[](const void* x, std::uint32_t a, std::uint32_t b) {
-                          const auto& of = *static_cast<const std::vector<ProcessBase*>*>(x);
-                          return of[a]->id < of[b]->id;
-                        },
-                        &all});
-  for (const std::uint32_t i : parked) {
-    const ProcessBase& p = *all[i];
-    Blocked b;
+  Pairs all;  // nothing can run, so they stay; paths take their groups' locks
+  run.each_process([&](ProcessBase& p) { all.add(p.id, Pairs::number(&p)); });
+  all.sort();
+  const auto process = [&](std::uint32_t i) -> ProcessBase& {
+    return *reinterpret_cast<ProcessBase*>(all[i].value);
+  };
+  std::uint32_t n = 0;
+  for (std::uint32_t i = 0; i < all.size(); ++i) n += process(i).op != nullptr;
+  r.blocked = std::vector<std::pair<std::uint32_t, Blocked>>(n);
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    const ProcessBase& p = process(i);
+    if (!p.op) continue;
+    auto& [id, b] = r.blocked[r.order.size()];
+    id = p.id;
     b.path = path_of(p);
     b.verb = p.op->verb;
     b.at = where(p);
     b.for_children = !p.op->visit;
-    r.blocked.emplace_back(p.id, std::move(b));
-    r.order.push_back(p.id);
+    r.order.push_back(id);
   }
+  r.nodes_ = n + 1;
   r.sort_by_path();
   Collect collect(r, all);
-  for (ProcessBase* p : all) {
-    if (!p->op) continue;
-    collect.begin(p->id);
-    if (p->op->visit) p->op->visit(*p, collect);
-  }
-  for (const ProcessBase* p : all)
-    if (const ProcessBase* const parent = p->group->owner())
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    ProcessBase& p = process(i);
+    collect.self = p.id;
+    if (p.op && p.op->visit) p.op->visit(p, collect);
+    if (const ProcessBase* const parent = p.group->owner())
       if (const Blocked* const b = r.find(parent->id); b && b->for_children)
-        r.to_[b->node].push_back(collect.node(p->id));
+        r.edges_.add(b->node, collect.node(p.id));
+  }
   collect.edges();
-  for (const std::uint32_t n :
-       smallest_knot(r.to_, static_cast<std::uint32_t>(r.order.size()), r.running()))
-    r.knot.push_back(r.order[n]);
+  r.edges_.sort();
+  for (const std::uint32_t k : smallest_knot(r.edges_, r.nodes_, n, r.running()))
+    r.knot.push_back(r.order[k]);
   if (report_hooks.end) report_hooks.end(run);
   return r;
 }
@@ -199,9 +188,9 @@ WEFT_IMPL std::string Report::ended() const {
   std::string s;
   std::size_t n = 0;
   for (const std::uint32_t id : order)
-    for (const auto& [guard, place] : of(id).silent)
+    for (const std::string& guard : of(id).silent)
       if (++n <= kLines)
-        put(s, {"\n", of(id).path, ": guard ", digits(guard), " ", place,
+        put(s, {"\n", of(id).path, ": guard ", guard,
                 " has ended; if that should end the process: ", report_hooks.ends});
   if (n > kLines) put(s, {and_more(n - kLines)});
   return s;
@@ -220,11 +209,12 @@ WEFT_IMPL void Report::sort_by_path() {
 WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
   const Blocked& b = of(id);
   std::vector<std::uint32_t> others;  // in the order of `order`
-  for (const std::uint32_t n : to_[b.node]) {
-    if (n <= running())
-      others.push_back(n);
+  for (const Pairs::Pair& e : edges_.of(b.node)) {
+    if (e.value <= running())
+      others.push_back(static_cast<std::uint32_t>(e.value));
     else
-      others.insert(others.end(), to_[n].begin(), to_[n].end());
+      for (const Pairs::Pair& f : edges_.of(e.value))
+        others.push_back(static_cast<std::uint32_t>(f.value));
   }
   sort_unique(others);
   const char* const between = b.for_children ? " and " : " or ";

@@ -1,13 +1,12 @@
 // The definitions of runtime/run.hpp; see config.hpp.
 #pragma once
-#include <algorithm>
 
 #include "../runtime/run.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
 WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
-WEFT_IMPL Run::~Run() = default;
+WEFT_IMPL Run::~Run() { dismiss(); }
 
 WEFT_IMPL std::uint32_t Run::deactivated() noexcept {
   return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
@@ -102,9 +101,9 @@ WEFT_IMPL void Run::awoken() noexcept {
 
 WEFT_IMPL bool Run::first_of(std::uint64_t places) {
   const std::lock_guard g(mutex_);
-  for (const std::uint64_t told : told_of_)
-    if (told == places) return false;
-  told_of_.push_back(places);
+  for (std::uint32_t i = 0; i < told_of_.size(); ++i)
+    if (told_of_[i].key == places) return false;
+  told_of_.add(places, 0);
   return true;
 }
 
@@ -130,10 +129,9 @@ WEFT_IMPL void Run::fire_due() noexcept {
   wakes.run();
 }
 
-WEFT_IMPL void Run::list(const std::shared_ptr<const void>& key, Executor& e) {
+WEFT_IMPL void Run::list(const void* key, Executor& e) {
   const std::lock_guard g(hiring_);
-  hired_.push_back({key, nullptr});
-  executors_[hired_.size() - 1].store(&e, std::memory_order_release);
+  enlist(key, e);
 }
 
 WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
@@ -146,40 +144,50 @@ WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
 }
 
 WEFT_IMPL void Run::dismiss() noexcept {
-  hired_.clear();
-  parts_.clear();
+  for (Part** const first : {&own_executors_, &parts_})
+    while (Part* const p = *first) {
+      *first = p->next_part;
+      delete p;
+    }
+  last_executor_ = &own_executors_;
+  last_part_ = &parts_;
 }
 
 WEFT_IMPL void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
-  const auto me = std::find_if(threads_.begin(), threads_.end(),
-                               [](auto& t) { return t.get_id() == std::this_thread::get_id(); });
-  if (me == threads_.end()) return;  // somebody joins us
-  std::swap(*me, threads_.back());
-  try {
-    threads_done_.push_back(std::move(threads_.back()));
-  } catch (...) {
-    return;  // no memory for that: it is joined with the run
-  }
-  threads_.pop_back();
+  Thread** me = &threads_;
+  while (*me && (*me)->thread.get_id() != std::this_thread::get_id()) me = &(*me)->next;
+  Thread* const t = *me;
+  if (!t) return;  // somebody joins us
+  *me = t->next;
+  t->next = std::exchange(threads_done_, t);
 }
 
 WEFT_IMPL std::size_t Run::threads_kept() noexcept {
   const std::lock_guard g(mutex_);
-  return threads_.size() + threads_done_.size();
+  std::size_t n = 0;
+  for (const Thread* const first : {threads_, threads_done_})
+    for (const Thread* t = first; t; t = t->next) ++n;
+  return n;
 }
 
 WEFT_IMPL void Run::join_threads() noexcept {
   for (;;) {
-    std::thread t;
+    Thread* t;
     {
       const std::lock_guard g(mutex_);
-      std::vector<std::thread>& from = threads_done_.empty() ? threads_ : threads_done_;
-      if (from.empty()) return;
-      t = std::move(from.back());
-      from.pop_back();
+      t = std::exchange(threads_done_ ? threads_done_ : threads_, nullptr);
     }
-    t.join();
+    if (!t) return;
+    join(t);
+  }
+}
+
+WEFT_IMPL void Run::join(Thread* those) noexcept {
+  while (Thread* const t = those) {
+    those = t->next;
+    t->thread.join();
+    delete t;
   }
 }
 

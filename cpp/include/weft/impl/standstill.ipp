@@ -37,10 +37,8 @@ inline StandstillTeller& standstill_teller() {
 
 class FoundStandstill final : public runtime::Run::Standstill {
  public:
-  explicit FoundStandstill(runtime::AtRest&& r) {
-    for (runtime::StuckProcess& p : r.processes)
-      s_.processes.push_back({std::move(p.path), std::move(p.operation), std::move(p.at),
-                              std::move(p.places), std::move(p.waits_for), std::move(p.open)});
+  explicit FoundStandstill(runtime::Found&& r) {
+    s_.processes = std::move(r.processes);
     s_.waited = std::chrono::nanoseconds(runtime::patience().load(std::memory_order_relaxed));
     s_.outside = runtime::Outsiders::all().strangers();
   }
@@ -62,7 +60,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
 
 inline std::unique_ptr<runtime::Run::Standstill> find_standstill(
     runtime::Run& run, const runtime::OpKind& waits) noexcept {
-  runtime::AtRest r;
+  runtime::Found r;
   run.while_all_sleep([&] { r = runtime::look_at_rest(run, waits); });
   if (r.places == 0 || !run.first_of(r.places)) return nullptr;
   return std::make_unique<FoundStandstill>(std::move(r));

@@ -9,7 +9,6 @@
 // anybody as a hint. A process is marked as running (`runs_on`) under the lock as well: whoever
 // visits all queues knows that nobody starts to run.
 #pragma once
-#include <algorithm>
 
 #include "asymmetric.hpp"
 #include "process.hpp"
@@ -81,7 +80,9 @@ class StealQueue {
     void take_group(std::uint32_t first) noexcept {
       const Group* const g = group_of(waiting[first]);
       const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };
-      if (taken > 0 && std::count_if(waiting, waiting + seen, belongs) > most - taken) return;
+      std::uint32_t all = 0;
+      for (std::uint32_t i = 0; i < seen; ++i) all += belongs(waiting[i]);
+      if (taken > 0 && all > most - taken) return;
       for (std::uint32_t i = first; i < seen && taken < most; ++i)
         if (belongs(waiting[i])) mine[i] = true, ++taken;
     }

@@ -81,8 +81,8 @@ class Group {
 
   void fail(std::uint32_t order, std::exception_ptr failure);
   Group* also = nullptr;  // fails with this one (spawned processes fail the run, rule 7.4)
-  // In the order of the processes; after all have ended.
-  std::vector<std::exception_ptr> take_failures();
+  // In the order of the processes, then those of another group; after all have ended.
+  std::vector<std::exception_ptr> take_failures(Group* then = nullptr);
 
   // Ask every child to end (rule 6). Those started later are asked as well. A child that waits for
   // a group of its own passes it on: that group is put in a line, not called from within, since
@@ -126,6 +126,7 @@ class Group {
   // Its request is set: let its executor act on it.
   void ask_block() noexcept;
   void hand_over(Group& successor);
+  void drop_failures() noexcept;
   std::uint32_t count_name(const char* f);
 
   core::SpinLock lock_;
@@ -146,7 +147,12 @@ class Group {
   Names names_;  // and how many were started under each
   const char* last_name_ = nullptr;
   std::uint32_t* last_count_ = nullptr;
-  std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
+  struct Failure {
+    std::uint32_t order;
+    std::exception_ptr what;
+    Failure* before;
+  };
+  Failure* failures_ = nullptr;    // the last first
   Group* next_in_line_ = nullptr;  // of those to be cancelled
   bool in_line_ = false;
   Group* next_ = nullptr;  // in the run's list

@@ -4,72 +4,80 @@
 // through others, for exactly those in it. Source: Tarjan, "Depth-first search and linear graph
 // algorithms" (1972), with a stack of its own: rings are longer than a thread's.
 #pragma once
-#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "numbers.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// `to[n]`: where the edges of node n lead. Nodes below `counted` count for a knot's size; among
-// knots of one size the one with the lowest node is taken. `out`: a node that is in no knot, nor
-// what leads to it. Returns the knot's counted nodes, ascending.
-inline std::vector<std::uint32_t> smallest_knot(const std::vector<std::vector<std::uint32_t>>& to,
-                                                std::uint32_t counted, std::uint32_t out) {
+// `to`: pairs of a node and a node to which an edge leads, sorted; there are `n` nodes. Those below
+// `counted` count for a knot's size; among knots of one size the one with the lowest node is taken.
+// `out`: a node that is in no knot, nor what leads to it. Returns the knot's counted nodes,
+// ascending.
+[[gnu::cold]] inline std::vector<std::uint32_t> smallest_knot(const Pairs& to, std::uint32_t n,
+                                                              std::uint32_t counted,
+                                                              std::uint32_t out) {
   constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  const auto n = static_cast<std::uint32_t>(to.size());
-  std::vector<std::uint32_t> number(n, kNone), low(n), stack, best, members;
-  std::vector<std::uint32_t> open(n), leaves(n);  // on the stack; an edge leaves its component
-  std::vector<std::uint32_t> path, edge(n);       // from the root; the next edge of each node
+  struct Node {
+    std::uint32_t number = kNone, low = 0;
+    std::uint32_t edge = kNone;  // the next, in `to`; none yet: it was not entered
+    bool open = false;           // on the stack
+    bool leaves = false;         // an edge leaves its component
+  };
+  const std::unique_ptr<Node[]> nodes(new Node[n]);
+  std::vector<std::uint32_t> stack, path, best, members;  // path: from the root
   std::uint32_t next = 0;
   for (std::uint32_t root = 0; root < counted; ++root) {
-    if (number[root] != kNone) continue;
+    if (nodes[root].number != kNone) continue;
     path.push_back(root);
     while (!path.empty()) {
-      const std::uint32_t v = path.back();
-      if (edge[v] == 0) {
-        number[v] = low[v] = next++;
-        stack.push_back(v);
-        open[v] = 1;
-        leaves[v] = v == out;
+      const std::uint32_t at = path.back();
+      Node& v = nodes[at];
+      if (v.edge == kNone) {
+        v.edge = to.find(at);
+        v.number = v.low = next++;
+        stack.push_back(at);
+        v.open = true;
+        v.leaves = at == out;
       }
-      if (edge[v] < to[v].size()) {
-        const std::uint32_t w = to[v][edge[v]++];
-        if (number[w] == kNone)
-          path.push_back(w);
-        else if (open[w])
-          low[v] = std::min(low[v], number[w]);
-        else
-          leaves[v] = 1;
+      if (v.edge < to.size() && to[v.edge].key == at) {
+        const auto far = static_cast<std::uint32_t>(to[v.edge++].value);
+        const Node& w = nodes[far];
+        if (w.number == kNone)
+          path.push_back(far);
+        else if (!w.open)
+          v.leaves = true;
+        else if (w.number < v.low)
+          v.low = w.number;
         continue;
       }
       path.pop_back();
-      bool whole = false;
-      if (low[v] == number[v]) {
+      const bool whole = v.low == v.number;
+      if (whole) {
         members.clear();
         bool knot = true;
-        for (std::uint32_t w = kNone; w != v;) {
+        for (std::uint32_t w = kNone; w != at;) {
           w = stack.back();
           stack.pop_back();
-          open[w] = 0;
-          knot = knot && !leaves[w];
+          nodes[w].open = false;
+          knot = knot && !nodes[w].leaves;
           if (w < counted) members.push_back(w);
         }
-        whole = true;
         if (knot) {
           sort_numbers(members);
           if (best.empty() || members.size() < best.size() ||
               (members.size() == best.size() && members[0] < best[0]))
-            best = members;
+            best.swap(members);
         }
       }
       if (!path.empty()) {
-        const std::uint32_t parent = path.back();
+        Node& parent = nodes[path.back()];
         if (whole)
-          leaves[parent] = 1;
-        else
-          low[parent] = std::min(low[parent], low[v]);
+          parent.leaves = true;
+        else if (v.low < parent.low)
+          parent.low = v.low;
       }
     }
   }

@@ -1,9 +1,9 @@
-// What reports sort and look up, in one form: numbers. Each std::map, std::set or std::sort of
-// another type would be compiled anew in every file of a header-only program.
+// What reports sort and look up, in one form: numbers. Each std::map, std::set, std::sort or vector
+// of another type would be compiled anew in every file of a header-only program.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "../config.hpp"
@@ -17,12 +17,28 @@ struct Order {
   const void* x = nullptr;
   bool operator()(std::uint32_t a, std::uint32_t b) const { return before(x, a, b); }
 };
-inline void sort_numbers(std::vector<std::uint32_t>& v, Order by = {}) {
-  std::sort(v.begin(), v.end(), by);
+// By a heap: half of the code of std::sort, and it needs no <algorithm>.
+[[gnu::cold, gnu::noinline]] inline void sort_numbers(std::vector<std::uint32_t>& v,
+                                                      Order by = {}) {
+  std::size_t top = v.size() / 2, end = v.size();
+  while (end > 1) {
+    if (top > 0)  // the heap is not whole yet
+      --top;
+    else
+      std::swap(v[0], v[--end]);
+    for (std::size_t at = top, below = 2 * at + 1; below < end; at = below, below = 2 * at + 1) {
+      if (below + 1 < end && by(v[below], v[below + 1])) ++below;
+      if (!by(v[at], v[below])) break;
+      std::swap(v[at], v[below]);
+    }
+  }
 }
-inline void sort_unique(std::vector<std::uint32_t>& v) {
+[[gnu::cold, gnu::noinline]] inline void sort_unique(std::vector<std::uint32_t>& v) {
   sort_numbers(v);
-  v.erase(std::unique(v.begin(), v.end()), v.end());
+  std::size_t n = 0;
+  for (const std::uint32_t x : v)
+    if (n == 0 || v[n - 1] != x) v[n++] = x;
+  v.resize(n);
 }
 // In an ascending one.
 inline bool has(const std::vector<std::uint32_t>& v, std::uint32_t n) noexcept {
@@ -47,8 +63,10 @@ class Pairs {
     return reinterpret_cast<std::uintptr_t>(p);
   }
 
-  void add(std::uintptr_t key, std::uintptr_t value) { all_.push_back({key, value}); }
-  void sort() {  // by key, then by value; each pair once
+  [[gnu::cold, gnu::noinline]] void add(std::uintptr_t key, std::uintptr_t value) {
+    all_.push_back({key, value});
+  }
+  [[gnu::cold, gnu::noinline]] void sort() {  // by key, then by value; each pair once
     std::vector<std::uint32_t> order(all_.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     sort_numbers(order, {&before, &all_});
@@ -61,7 +79,7 @@ class Pairs {
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(all_.size()); }
   const Pair& operator[](std::size_t i) const noexcept { return all_[i]; }
   // The index of the first pair of that key; size(): there is none.
-  std::uint32_t find(std::uintptr_t key) const noexcept {
+  [[gnu::cold, gnu::noinline]] std::uint32_t find(std::uintptr_t key) const noexcept {
     std::uint32_t low = 0, high = size();
     while (low < high) {
       const std::uint32_t middle = (low + high) / 2;
@@ -73,7 +91,7 @@ class Pairs {
     return low < size() && all_[low].key == key ? low : size();
   }
   // All pairs of that key.
-  std::span<const Pair> of(std::uintptr_t key) const noexcept {
+  [[gnu::cold, gnu::noinline]] std::span<const Pair> of(std::uintptr_t key) const noexcept {
     const std::uint32_t first = find(key);
     std::uint32_t n = 0;
     while (first + n < size() && all_[first + n].key == key) ++n;

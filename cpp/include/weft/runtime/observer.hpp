@@ -38,7 +38,7 @@ struct Passed {
   std::uint64_t dropped = 0;
 
   template <class Engine>
-  void at(Engine& c, bool writes) noexcept {
+  [[gnu::noinline, gnu::cold]] void at(Engine& c, bool writes) noexcept {
     place = &c;
     writing = writes;
     c.with_lock([&](auto&, auto&) {

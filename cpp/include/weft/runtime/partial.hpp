@@ -19,29 +19,36 @@
 
 #include "process.hpp"
 
+namespace weft::inline WEFT_ABI {
+
+// One process that waits, in a report (standstill.hpp).
+struct Waits {
+  std::string path;
+  std::string operation;
+  std::string at;                      // file:line
+  std::vector<std::string> places;     // channels and barriers
+  std::vector<std::string> waits_for;  // paths of the processes that hold ends there
+  // those of the places at which something outside the run may come
+  std::vector<std::string> open;
+};
+
+}  // namespace weft::inline WEFT_ABI
+
 namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
-struct StuckProcess {
-  std::uint32_t id;
-  std::string path, operation, at;
-  std::vector<std::string> places, waits_for;
-  // of the places, those to which somebody may come who is not known
-  std::vector<std::string> open;
-};
-
-// Everybody, at a standstill.
-struct AtRest {
-  std::vector<StuckProcess> processes;  // those that wait for an operation of their own, by path
-  std::uint64_t places = 0;             // where they wait, as one number; 0: somebody can go on
+struct Found {
+  std::vector<Waits> processes;    // those that wait for an operation of their own, by path
+  std::vector<std::uint32_t> ids;  // theirs
+  std::uint64_t places = 0;        // at a standstill: where they wait, as one number; 0: none
 };
 
 // `waits`: the operation of a process that waits for a group, its place.
-// By a process that runs on `here`, or on its thread.
-std::vector<StuckProcess> look_for_stuck(Run& run, Executor& here, const OpKind& waits);
-// While all executors sleep.
-AtRest look_at_rest(Run& run, const OpKind& waits);
+// Who is stuck. By a process that runs on `here`, or on its thread.
+Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
+// Everybody, at a standstill: while all executors sleep. Nobody, if somebody can go on.
+Found look_at_rest(Run& run, const OpKind& waits);
 
 }  // namespace weft::inline WEFT_ABI::runtime
 

@@ -15,10 +15,10 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "../core/waiter.hpp"
 #include "../prim.hpp"
+#include "kept.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -50,7 +50,7 @@ struct OpKind {
 
 // Does the node still wait at this channel or barrier?
 template <class C>
-bool in_line(C& c, const core::Node& n) noexcept {
+[[gnu::noinline, gnu::cold]] bool in_line(C& c, const core::Node& n) noexcept {
   bool queued = false;
   c.with_lock([&](auto&, auto&) { queued = n.is(core::NodeFlags::queued); });
   return queued;
@@ -230,9 +230,13 @@ struct Context {
   std::uint8_t thrown = 0;
   // before another one goes on: to be looked at (`thrown` is to be cleared; its loop is to halt)
   bool attention = false;
-  // lives as long as that exception does: a poison that was caught spreads no more
-  std::weak_ptr<const void> poisoned{};
+  Keeper poisoned{};  // its Spreading
 
+  // Does that exception live? A poison that was caught and is gone spreads no more.
+  bool poison_lives() const noexcept {
+    const auto* const s = static_cast<const Spreading*>(poisoned.get());
+    return s && s->exceptions.load(std::memory_order_relaxed) != 0;
+  }
   void attended() noexcept {
     attention = false;
     thrown = 0;

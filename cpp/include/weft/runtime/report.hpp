@@ -12,6 +12,7 @@
 
 #include "../config.hpp"
 #include "../core/waiter.hpp"
+#include "numbers.hpp"
 #include "process.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -36,8 +37,8 @@ struct Report {
     // it waits for its group: no operation of its own, but part of the graph
     bool for_children = false;
     std::vector<std::string> places;
-    // guards of its select whose channels have ended (rule 5.6)
-    std::vector<std::pair<std::uint32_t, std::string>> silent;
+    // guards of its select whose channels have ended (rule 5.6): "0 'c'"
+    std::vector<std::string> silent;
     // places whose other side nobody is known to hold
     std::vector<std::string> unknown;
     // in the graph: its index in `order`
@@ -72,7 +73,8 @@ struct Report {
   // The graph. Nodes: the blocked, in `order`; one for all that run; then, for each side of a
   // channel and each barrier, one that leads to all that could come there: n who wait for the same
   // m cost n + m edges.
-  std::vector<std::vector<std::uint32_t>> to_;
+  std::uint32_t nodes_ = 0;
+  Pairs edges_;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -12,7 +12,6 @@
 // whether it still lasts: Parking::sleep() calls stood_still(). If it was no sleep that began it (a
 // thread ended), somebody who sleeps is woken, to begin it by his next sleep.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "hashed.hpp"
+#include "numbers.hpp"
 #include "parking.hpp"
 #include "process.hpp"
 #include "timer.hpp"
@@ -43,8 +43,10 @@ inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
+// What a run owns and ends, in a list of its own: the code for it is the same for all kinds.
 struct Part {
   virtual ~Part() = default;  // joins its threads
+  Part* next_part = nullptr;
 };
 
 // An executor with threads of its own, which a run uses and ends.
@@ -141,6 +143,8 @@ class Run final : public Activity {
   }
   void fire_due() noexcept;
 
+  Run* next_run = nullptr;  // in the list of Outsiders, which has its lock
+
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
 
@@ -152,29 +156,36 @@ class Run final : public Activity {
   // At::group: there is no room for another.
   template <class Make>
   RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
+    struct Hired final : Part {
+      std::shared_ptr<const void> key;  // lives as long as it is known
+      std::unique_ptr<RunExecutor> it;
+    };
     const std::lock_guard g(hiring_);
-    for (std::size_t i = 0; i < hired_.size(); ++i)
-      if (hired_[i].key == key) return at_of(i);
-    if (hired_.size() == executors_.size()) return RunsAt::group;
-    hired_.reserve(hired_.size() + 1);
-    std::unique_ptr<RunExecutor> h = make();
-    Executor& e = h->executor();
-    hired_.push_back({key, std::move(h)});
-    executors_[hired_.size() - 1].store(&e, std::memory_order_release);
-    return at_of(hired_.size() - 1);
+    for (std::size_t i = 0; i < hired_; ++i)
+      if (keys_[i] == key.get()) return at_of(i);
+    if (hired_ == executors_.size()) return RunsAt::group;
+    auto h = std::make_unique<Hired>();
+    h->key = key;
+    h->it = make();
+    enlist(key.get(), h->it->executor());
+    *last_executor_ = h.get();
+    last_executor_ = &h.release()->next_part;
+    return at_of(hired_ - 1);
   }
-  // The run began with this one, which has that key.
-  void list(const std::shared_ptr<const void>& key, Executor& e);
+  // The run began with this one, which has that key; whoever has the key keeps it during the run.
+  void list(const void* key, Executor& e);
   // At::group: it is none of the list.
   RunsAt which_executor(const Executor& e) const noexcept;
   // Whatever else has threads that end with the run.
   template <class T>
   T& part() {
     const std::lock_guard g(hiring_);
-    for (const auto& p : parts_)
-      if (T* t = dynamic_cast<T*>(p.get())) return *t;
-    parts_.push_back(std::make_unique<T>());
-    return static_cast<T&>(*parts_.back());
+    for (Part* p = parts_; p; p = p->next_part)
+      if (T* t = dynamic_cast<T*>(p)) return *t;
+    auto* const t = new T;
+    *last_part_ = t;
+    last_part_ = &t->next_part;
+    return *t;
   }
   void dismiss() noexcept;
 
@@ -207,14 +218,16 @@ class Run final : public Activity {
   // for ever must not keep them all.
   template <class Body>
   void keep(Body body) {
-    std::vector<std::thread> done;
+    Thread* done;
     {
       const std::lock_guard g(mutex_);
-      threads_.reserve(threads_.size() + 1);
-      threads_.emplace_back(std::move(body));
-      done.swap(threads_done_);
+      auto t = std::make_unique<Thread>();
+      t->thread = std::thread(std::move(body));
+      t->next = threads_;
+      threads_ = t.release();
+      done = std::exchange(threads_done_, nullptr);
     }
-    for (std::thread& t : done) t.join();
+    join(done);
   }
   // The calling thread's process has ended; it does little more.
   void thread_done() noexcept;
@@ -281,14 +294,19 @@ class Run final : public Activity {
   const Clock clock_;
   prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
   std::uint32_t standstill_ = 0;
-  std::vector<std::uint64_t> told_of_;  // few: a standstill takes patience()
+  Pairs told_of_;  // keys; few: a standstill takes patience()
   TimerHeap timers_;
   HashTable limits_;  // the innermost of each process
   prim::atomic<std::uint32_t> limits_open_{0};
   std::string report_;
   std::vector<std::string> knot_;
-  std::vector<std::thread> threads_;
-  std::vector<std::thread> threads_done_;
+  struct Thread {
+    std::thread thread;
+    Thread* next = nullptr;
+  };
+  static void join(Thread* those) noexcept;  // and they are gone
+  Thread* threads_ = nullptr;
+  Thread* threads_done_ = nullptr;
 
   // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
   prim::Mutex groups_mutex_;
@@ -300,13 +318,17 @@ class Run final : public Activity {
   static RunsAt at_of(std::size_t i) noexcept {
     return static_cast<RunsAt>(i + static_cast<std::size_t>(RunsAt::first));
   }
-  prim::Mutex hiring_;  // hired_, parts_
-  struct Hiring {
-    std::shared_ptr<const void> key;
-    std::unique_ptr<RunExecutor> who;  // null: not ours
-  };
-  std::vector<Hiring> hired_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  void enlist(const void* key, Executor& e) noexcept {
+    keys_[hired_] = key;
+    executors_[hired_++].store(&e, std::memory_order_release);
+  }
+  prim::Mutex hiring_;  // hired_, keys_ and the two lists
+  std::size_t hired_ = 0;
+  Part* own_executors_ = nullptr;
+  Part** last_executor_ = &own_executors_;
+  Part* parts_ = nullptr;
+  Part** last_part_ = &parts_;
+  std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};
   std::array<std::atomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
 };
 

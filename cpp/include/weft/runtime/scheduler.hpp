@@ -5,9 +5,8 @@
 //   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
 #include <coroutine>
-#include <memory>
 #include <mutex>
-#include <vector>
+#include <utility>
 
 #include "group.hpp"
 #include "observer.hpp"
@@ -25,7 +24,9 @@ class Scheduler final : public Executor {
   }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
-  ~Scheduler() = default;
+  ~Scheduler() {
+    while (homed_) delete std::exchange(homed_, homed_->next);
+  }
 
   static Scheduler* current() noexcept { return this_scheduler; }
 
@@ -43,11 +44,11 @@ class Scheduler final : public Executor {
   // These ops, for processes that are at home here. From any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
-    for (const auto& h : homed_)
+    for (const Homed* h = homed_; h; h = h->next)
       if (h->executor == base.executor && h->run == base.run) return *h;
-    homed_.push_back(std::make_unique<ProcessOps>(base));
-    homed_.back()->home = &queue_;
-    return *homed_.back();
+    homed_ = new Homed{base, homed_};
+    homed_->home = &queue_;
+    return *homed_;
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
   bool nobody_ready() noexcept override {
@@ -279,7 +280,10 @@ class Scheduler final : public Executor {
   alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
-  std::vector<std::unique_ptr<ProcessOps>> homed_;
+  struct Homed : ProcessOps {
+    Homed* next;
+  };
+  Homed* homed_ = nullptr;
   std::uint8_t halt_ = 0;  // why the loop does not just go on: kStop, kWatched
   bool looping_ = false;
   unsigned handed_on_ = 0;

@@ -176,7 +176,8 @@ struct Waiting {
     }
   };
   std::vector<Row> rows;
-  std::vector<std::vector<std::uint32_t>> to;
+  runtime::Pairs
+      to;  // the edges between rows; the node behind the last row, all that run, is nobody
   // By who has it, and its home and number: of which channel that is an end.
   std::map<std::pair<std::uint64_t, Key>, Key> known;
 
@@ -187,8 +188,8 @@ struct Waiting {
         known[{l.peer, {p.incarnation, l.number}}] = {p.incarnation, l.key};
     }
     std::sort(rows.begin(), rows.end());
-    to.resize(rows.size() + 1);  // the last: all that run, which is nobody
     for (std::uint32_t n = 0; n < rows.size(); ++n) edges(all, n);
+    to.sort();
   }
   Key channel_of(const InProgram& p, const InProgram::Place& at) const {
     if (at.home == 0) return {p.incarnation, at.key};
@@ -215,7 +216,7 @@ struct Waiting {
         other_side(all, key, at.how == How::read, there);
       if (at.how != How::end && at.home == 0) add(*program, at.last, there);
     }
-    to[n].assign(there.begin(), there.end());
+    for (const std::uint32_t m : there) to.add(n, m);
   }
   void add(const InProgram& p, std::uint32_t id, std::set<std::uint32_t>& there) const {
     for (std::uint32_t m = 0; m < rows.size() && id != 0; ++m)
@@ -294,12 +295,15 @@ WEFT_IMPL Everywhere::Knot Everywhere::knot() const {
            " blocked and nothing outside can wake any; they are in " +
            std::to_string(programs.size()) + (programs.size() == 1 ? " program" : " programs") +
            lines + "\nknot:";
-  for (const std::uint32_t n : runtime::smallest_knot(w.to, count, count)) {
+  for (const std::uint32_t n : runtime::smallest_knot(w.to, count + 1, count, count)) {
     k.paths.push_back(path(n));
     const InProgram::Process& p = *w.rows[n].process;
     std::string whom;
-    for (const std::uint32_t m : w.to[n])
-      whom += (whom.empty() ? "" : p.for_children ? " and " : " or ") + path(m);
+    for (const auto& edge : w.to.of(n))
+      whom += (whom.empty()     ? ""
+               : p.for_children ? " and "
+                                : " or ") +
+              path(static_cast<std::uint32_t>(edge.value));
     if (whom.empty() && p.places.empty()) whom = "nobody";
     if (whom.empty()) {
       whom = "whoever is on the other side of ";
