@@ -1,9 +1,10 @@
-// System calls of waiting and waking for a communication between two programs over shared memory.
+// System calls of waiting, yielding and waking for a communication between two programs over shared
+// memory.
 //
 //   wire_calls MICROSECONDS SAMPLES PER      as `wire int`; calls a communication, of both programs, two of which are a round trip
 //
-// Weft asks the system by syscall(2) alone when it waits or wakes, so that function is counted, in
-// both programs, in memory that they share. What the watching threads do at the beginning and the
+// Weft asks the system by syscall(2) alone when it waits or wakes, and by sched_yield(2) when it lets
+// others run, so these two functions are counted, in both programs, in memory that they share. What the watching threads do at the beginning and the
 // end is not counted.
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -23,6 +24,9 @@ namespace {
 std::atomic<long>* counted = nullptr;
 }
 
+extern "C" int sched_yield() noexcept {
+  return static_cast<int>(::syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
+}
 extern "C" long syscall(long number, ...) noexcept {
   if (counted) counted->fetch_add(1, std::memory_order_relaxed);
   va_list arguments;

@@ -14,6 +14,14 @@
 #include "weft/wire/shm.hpp"
 
 namespace {
+thread_local int yields = 0;
+}
+extern "C" int sched_yield() noexcept {
+  ++yields;
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
+
+namespace {
 using namespace weft;
 namespace w = weft::wire;
 
@@ -312,6 +320,41 @@ TEST_CASE(
   }
   ::close(one);
   CHECK(h.link->wait() == "its socket was closed");
+}
+
+TEST_CASE(
+    "wire 12.4: on its program's only CPU who waits yields while a peer looks too, and parks where "
+    "that does not help") {
+  cpu_set_t before, one;
+  REQUIRE(::sched_getaffinity(0, sizeof(before), &before) == 0);
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  REQUIRE(::sched_setaffinity(0, sizeof(one), &one) == 0);
+  {
+    Hand h;
+    Channel<int> c;
+    h.link->give(c.writer(), "in");
+    h.shake();
+    h.greet();
+    const Reader<int> r = c.reader();
+    h.in().cpu.store(static_cast<std::uint32_t>(::sched_getcpu()));
+    for (const auto who : {w::Bell::standby, w::Bell::looking}) {
+      while (h.in().tail.load() == 0) std::this_thread::yield();  // its HELLO has been knocked for
+      h.in().bell.who.store(who);
+      std::atomic<int> so_far{0};
+      std::thread waits([&] {
+        const Outside token;
+        yields = 0;
+        CHECK(r() == static_cast<int>(who));
+        so_far = yields;
+      });
+      while (h.out->bell.who.load() != w::Bell::parked) std::this_thread::yield();
+      h.say({w::Kind::offer, w::Flag::write, 0, 0, who == w::Bell::standby ? 1u : 2u, who, {}});
+      waits.join();
+      CHECK((so_far > 0) == (who == w::Bell::looking));
+    }
+  }
+  REQUIRE(::sched_setaffinity(0, sizeof(before), &before) == 0);
 }
 
 TEST_CASE(

@@ -137,33 +137,16 @@ WEFT_IMPL bool Parking::leave_idle() noexcept {
 WEFT_IMPL bool Parking::give_way() noexcept {
   // the peer would wait for the global lock
   if (around_sleep.begin && !around_sleep.step_aside) return false;
-  if (patience_ == 0 && ++skipped_ % kRetry != 0) return false;
-  if (!around_sleep.step_aside) return yield_to_signaller();
-  if (forgone_ > 0) {
-    --forgone_;
-    return false;
-  }
+  if (!giving_way_.worth_trying()) return false;
+  const auto came = [this] { return signalled(); };
+  if (!around_sleep.step_aside) return giving_way_.until(came);
+  if (giving_way_.forgoes()) return false;
   const std::int64_t began = prim::now();
   void* const state = around_sleep.step_aside();
-  const bool came = yield_to_signaller();
-  if (prim::now() - began > kBrief)
-    forgone_ = dear_ = dear_ < kMostForgone ? static_cast<std::uint16_t>(dear_ * 2) : dear_;
-  else if (dear_ > kRetry)
-    --dear_;
+  const bool yes = giving_way_.until(came);
+  giving_way_.took(prim::now() - began);
   around_sleep.step_back(state);
-  return came;
-}
-
-WEFT_IMPL bool Parking::yield_to_signaller() noexcept {
-  for (unsigned i = 0; i <= patience_; ++i) {
-    if (signalled()) {
-      patience_ = kPatience;
-      return true;
-    }
-    prim::yield();
-  }
-  patience_ /= 2;
-  return signalled();
+  return yes;
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -21,7 +21,7 @@
 #include <atomic>
 #include <utility>
 
-#include "../prim.hpp"
+#include "giving_way.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -149,31 +149,16 @@ class Parking {
   static constexpr std::int64_t kNap = 50'000'000;  // ns
   // Unless somebody has signalled.
   bool leave_idle() noexcept;
-  // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares
-  // our CPU: a hand-over by yielding costs one switch of threads, by sleeping and waking two. Only
-  // as long as it works: each failure halves the patience, each success restores it.
-  //
-  // Under a global lock more so: who is woken runs into the lock that the waker holds, sleeps
-  // again, and is woken again.
+  // Lets whoever is to signal us run first. Under a global lock it pays more: who is woken runs into
+  // the lock that the waker holds, sleeps again, and is woken again.
   bool give_way() noexcept;
-  bool yield_to_signaller() noexcept;
-  static constexpr std::uint8_t kPatience = 4;  // yields
-  static constexpr std::uint8_t kRetry = 64;    // sleeps between two attempts once patience is lost
-  // Yields may go to another program that computes, which then has the CPU for some ms: so after an
-  // attempt that took long, some sleeps are without one, the more the oftener it happens.
-  static constexpr std::int64_t kBrief = 100'000;  // ns
-  // sleeps, which is kRetry doubled seven times
-  static constexpr std::uint16_t kMostForgone = 8'192;
 
   // what this thread sleeps by, while it serves other programs instead
   static inline thread_local const Parking* serves_ = nullptr;
   static inline thread_local bool woke_another_ = false;
 
   prim::atomic<std::uint32_t> word_{0};
-  std::uint8_t patience_ = kPatience;  // ours alone
-  std::uint8_t skipped_ = 0;
-  std::uint16_t dear_ = kRetry;  // how many sleeps the last long attempt cost
-  std::uint16_t forgone_ = 0;    // of them, those to come
+  GivingWay giving_way_;  // ours alone
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

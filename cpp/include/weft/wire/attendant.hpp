@@ -324,10 +324,11 @@ class Attendant {
     return here;
   }
 
-  // For as long as it pays, while a peer runs elsewhere.
+  // For as long as it pays, while a peer runs elsewhere; or lets those that do not run.
   template <class Came>
   void spin(const Came& came) noexcept {
-    if (came() || !peers_elsewhere()) return;
+    if (came()) return;
+    if (!peers_elsewhere()) return give_way(came);
     Patience& p = patience_here();
     const std::int64_t end = prim::now() + p.now();
     do {
@@ -337,6 +338,41 @@ class Attendant {
       }
     } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
     p.learn(came());
+  }
+
+  // Where we have one CPU a peer that looks too is about to run, and we run again when it looks for
+  // our answer: so nobody sleeps or is woken. Who has parked is woken first.
+  static runtime::GivingWay& giving_way_here() noexcept {
+    static thread_local runtime::GivingWay here;
+    return here;
+  }
+  template <class Came>
+  void give_way(const Came& came) noexcept {
+    runtime::GivingWay& ours = giving_way_here();
+    if (alone_ < 0 || !ours.worth_trying() || ours.forgoes()) return;
+    pay();
+    if (came() || !anybody_looks()) return;
+    const std::int64_t began = prim::now();
+    ours.until([&] {
+      if (came() || wanted_.load(std::memory_order_relaxed) != 0) return true;
+      if (!anything()) return false;
+      take_all();
+      return came();
+    });
+    ours.took(prim::now() - began);
+  }
+  // Of the bells' thread, which waits for nothing else.
+  bool anything_soon() noexcept {
+    give_way([&] { return anything(); });
+    return anything();
+  }
+  bool anybody_looks() const noexcept {
+    for (const Attended* l : links_) {
+      if (!l->open) continue;
+      const std::uint32_t who = l->outlet.direction().bell.who.load(std::memory_order_relaxed);
+      if (who == Bell::looking || who == Bell::rung) return true;
+    }
+    return false;
   }
 
   bool attend(prim::atomic<std::uint32_t>& word) noexcept {
@@ -398,6 +434,9 @@ class Attendant {
   // what was said ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
+    // It has been said, and the next tick takes it back before it looks: so it sees ours as well.
+    if (what.load(std::memory_order_seq_cst) && ticking_.load(std::memory_order_seq_cst))
+      return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
                // before it is asked whether the ticks go on: the last of them looks after they have
@@ -454,7 +493,7 @@ class Attendant {
           take_all();
           // On one CPU those who are rung run now, and what they answer needs no bell: we still
           // look.
-          for (int round = 0; round < kRounds && anybody_to_pay(); ++round) {
+          for (int round = 0; round < kRounds && (anybody_to_pay() || anything_soon()); ++round) {
             pay();
             take_all();
           }

@@ -10,6 +10,7 @@
 //  3 No input, however made, reads outside of it.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -117,15 +118,28 @@ namespace detail {
 template <class U>
 U get(const std::byte* p) noexcept {
   U v = 0;
-  for (std::size_t i = 0; i < sizeof(U); ++i)
-    v = static_cast<U>(
-        v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(&v, p, sizeof(U));
+  else
+    for (std::size_t i = 0; i < sizeof(U); ++i)
+      v = static_cast<U>(
+          v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
   return v;
+}
+// Returns where it ends.
+template <class U>
+std::byte* put(std::byte* p, U v) noexcept {
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(p, &v, sizeof(U));
+  else
+    for (std::size_t i = 0; i < sizeof(U); ++i) p[i] = static_cast<std::byte>(v >> (8 * i) & 0xFF);
+  return p + sizeof(U);
 }
 template <class U>
 void put(Buffer& out, U v) {
-  for (std::size_t i = 0; i < sizeof(U); ++i)
-    out.push_back(static_cast<std::byte>(v >> (8 * i) & 0xFF));
+  std::byte bytes[sizeof(U)];
+  put(bytes, v);
+  out.insert(out.end(), bytes, bytes + sizeof(U));
 }
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
@@ -196,11 +210,8 @@ inline bool holds(Bytes body, std::uint64_t n) noexcept {
 // Appends a frame. The body is padded; the caller has seen to it that it is not too long.
 inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
   std::array<std::byte, kHeader> h;
-  std::size_t at = 0;
-  const auto field = [&]<class U>(U v) {
-    for (std::size_t i = 0; i < sizeof(U); ++i)
-      h[at++] = static_cast<std::byte>(v >> (8 * i) & 0xFF);
-  };
+  std::byte* at = h.data();
+  const auto field = [&](auto v) { at = detail::put(at, v); };
   field(static_cast<std::uint16_t>(kHeader + padded(f.body.size())));
   field(static_cast<std::uint8_t>(f.kind));
   field(f.flags);

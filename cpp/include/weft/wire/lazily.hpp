@@ -22,6 +22,7 @@ class Lazily {
   // It does not wait after all. With none of the language's own lock.
   static void not_so() noexcept {
     now_ = false;
+    if (!owes_) return;
     paid();
     prim::atomic<std::uint32_t> over{1};
     if (const runtime::Attending* const a = runtime::attending.load(std::memory_order_acquire))

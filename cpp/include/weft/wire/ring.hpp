@@ -74,7 +74,7 @@ class Outlet {
   }
   bool has_room() const noexcept { return free() != 0; }
   bool unread() const noexcept {
-    return d_->head.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed);
+    return d_->tail.load(std::memory_order_seq_cst) != d_->head.load(std::memory_order_relaxed);
   }
   Direction& direction() const noexcept { return *d_; }
 

@@ -91,7 +91,7 @@ class FarSelect {
   // (rule 5.6).
   FarSelect& ends() {
     static_cast<void>(last("ends"));
-    loud_.back() = spans_ = true;
+    ends_.back().loud = spans_ = true;
     return *this;
   }
   // Guard i is asked first, and those before it last.
@@ -149,11 +149,12 @@ class FarSelect {
       if (failure_) std::rethrow_exception(failure_);
       if (instead_ >= 0 && outcome.status == Status::cancelled) return instead_;
       const std::size_t i = end_of(outcome.guard);
-      if (s_.is_barrier(i)) detail::check_barrier(outcome, "select", s_.numbers_[i]);
-      look(*s_.places_[i], "select", outcome.lost ? -1 : s_.numbers_[i],
+      const End& e = s_.ends_[i];
+      if (s_.is_barrier(i)) detail::check_barrier(outcome, "select", e.number);
+      look(*e.place, "select", outcome.lost ? -1 : e.number,
            [](FarWait&) { return Error::Carried{}; });
       s_.chosen_ = static_cast<int>(i);
-      return s_.numbers_[i];
+      return e.number;
     }
     int wait(runtime::ThreadProcess& self) {
       if (s_.simple()) {
@@ -168,9 +169,9 @@ class FarSelect {
     std::size_t end_of(std::uint32_t guard) const noexcept {
       return order_.empty() ? guard : order_[guard];
     }
-    Peer* peer() const noexcept override { return s_.ends_[s_.far_]->peer.get(); }
+    Peer* peer() const noexcept override { return s_.ends_[s_.far_].far->peer.get(); }
     Peer* lost_peer() const noexcept override {
-      return s_.ends_[end_of(outcome.guard)]->peer.get();
+      return s_.ends_[end_of(outcome.guard)].far->peer.get();
     }
     bool start() override {
       if (!s_.spans_ && !looks_ && !s_.delegated()) return FarWait::start();
@@ -179,10 +180,13 @@ class FarSelect {
           order_.push_back((s_.first_ + i) % s_.guards_.size());
       if (s_.delegated()) return start_at_barriers();
       std::vector<Span::Guard> all;
-      for (const std::size_t i : order_)
-        all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i],
-                       s_.guards_[i].end, s_.guards_[i].writes, &s_.rooms_[i], s_.loud_[i] != 0,
-                       s_.guards_[i].off, s_.guards_[i].later});
+      all.reserve(order_.size());
+      for (const std::size_t i : order_) {
+        End& e = s_.ends_[i];
+        const FarGuard& g = s_.guards_[i];
+        all.push_back({e.far ? e.far->peer.get() : nullptr, e.port, g.end, g.writes, &e.room,
+                       e.loud, g.off, g.later});
+      }
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
     }
@@ -238,9 +242,10 @@ class FarSelect {
       meanwhile_ = runtime::FixedArray<core::Guard>(s_.others_.size() + 1);
       for (std::uint32_t k = 0; k < s_.number_ && asks; ++k) {
         const auto number = static_cast<int>((s_.first_ + k) % s_.number_);
-        const auto far = std::find(s_.numbers_.begin(), s_.numbers_.end(), number);
-        if (far != s_.numbers_.end()) {
-          order_.push_back(static_cast<std::size_t>(far - s_.numbers_.begin()));
+        const auto far = std::find_if(s_.ends_.begin(), s_.ends_.end(),
+                                      [&](const End& e) { return e.number == number; });
+        if (far != s_.ends_.end()) {
+          order_.push_back(static_cast<std::size_t>(far - s_.ends_.begin()));
           continue;
         }
         const Other& o = *std::find_if(s_.others_.begin(), s_.others_.end(),
@@ -356,11 +361,11 @@ class FarSelect {
 
     static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
       const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
-      for (std::size_t i = 0; i < s.places_.size(); ++i)
+      for (std::size_t i = 0; i < s.ends_.size(); ++i)
         if (s.is_barrier(i))
-          v.barrier(*s.places_[i]);
+          v.barrier(*s.ends_[i].place);
         else if (!s.guards_[i].off)
-          v.channel(*s.places_[i], s.guards_[i].writes);
+          v.channel(*s.ends_[i].place, s.guards_[i].writes);
     }
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
 
@@ -403,7 +408,7 @@ class FarSelect {
     auto* const room =
         chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
             ? nullptr
-            : dynamic_cast<RoomOf<T>*>(rooms_[static_cast<std::size_t>(chosen_)].get());
+            : dynamic_cast<RoomOf<T>*>(ends_[static_cast<std::size_t>(chosen_)].room.get());
     if (!room || !room->full())
       weft::detail::bad_use(
           "value(): no input of this type was chosen, or it was asked for already");
@@ -429,7 +434,7 @@ class FarSelect {
   }
   bool simple() const noexcept { return others_.empty() && makers_.empty(); }
   FarGuard& last(const char* what) {
-    if (guards_.empty() || numbers_.back() != static_cast<int>(number_) - 1)
+    if (guards_.empty() || ends_.back().number != static_cast<int>(number_) - 1)
       weft::detail::bad_use(std::string("select: ") + what +
                             "() is of the end that was added last, and none was");
     return guards_.back();
@@ -437,7 +442,7 @@ class FarSelect {
   template <class T, class F>
   FarSelect& makes(FarSelect& me, F f) {
     // it may move to who decides, and stays the same
-    auto* const room = static_cast<RoomOf<T>*>(rooms_.back().get());
+    auto* const room = static_cast<RoomOf<T>*>(ends_.back().room.get());
     makers_.resize(guards_.size());
     makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
     guards_.back().later = true;
@@ -445,11 +450,11 @@ class FarSelect {
   }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;  // after local ones alone
-    for (const auto& other : ends_) {
-      if (!other) continue;
-      if (other->peer->space != e->peer->space)
+    for (const End& other : ends_) {
+      if (!other.far) continue;
+      if (other.far->peer->space != e->peer->space)
         weft::detail::bad_use("select: ends of two spaces of this program");
-      spans_ = spans_ || other->peer != e->peer;
+      spans_ = spans_ || other.far->peer != e->peer;
     }
     if (far_ == guards_.size()) far_ = ends_.size();
     return add(e, nullptr, e->place, e->number, writes, std::move(room));
@@ -465,25 +470,26 @@ class FarSelect {
   }
   FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::SyncObject& at,
                  std::uint32_t end, bool writes, std::unique_ptr<Room> room) {
-    ends_.push_back(std::move(e));
-    ports_.push_back(std::move(port));
-    places_.push_back(&at);
+    if (ends_.empty()) ends_.reserve(kUsual), guards_.reserve(kUsual);
     guards_.push_back({end, writes, room.get()});
-    rooms_.push_back(std::move(room));
-    loud_.push_back(0);
-    numbers_.push_back(static_cast<int>(number_++));
+    ends_.push_back(
+        {std::move(e), std::move(port), &at, std::move(room), static_cast<int>(number_++)});
     return *this;
   }
 
+  struct End {
+    std::shared_ptr<FarEnd> far;  // null: of a local one
+    std::shared_ptr<Port> port;   // of the local ones
+    const core::SyncObject* place;
+    std::unique_ptr<Room> room;
+    int number;  // among all guards
+    bool loud = false;
+  };
+  static constexpr std::size_t kUsual = 4;  // for so many there is room without asking again
   // By end, in the order in which they were added:
-  std::vector<std::shared_ptr<FarEnd>> ends_;  // null: of a local one
-  std::vector<std::shared_ptr<Port>> ports_;   // of the local ones
-  std::vector<const core::SyncObject*> places_;
-  std::vector<std::unique_ptr<Room>> rooms_;
+  std::vector<End> ends_;
   std::vector<FarGuard> guards_;
-  std::vector<std::size_t> barriers_;  // which of them are barriers
-  std::vector<char> loud_;
-  std::vector<int> numbers_;                   // among all guards
+  std::vector<std::size_t> barriers_;          // which of them are barriers
   std::vector<std::function<void()>> makers_;  // of outputs with a function
   std::vector<Other> others_;
   std::size_t far_ = 0;  // the first that is far; none: their number

@@ -79,7 +79,7 @@ class Session {
     return state_ == State::open && (mine_.profile & theirs_.profile & Profile::rounds) != 0;
   }
   void greet();
-  // What has arrived, in any pieces.
+  // What has arrived, in any pieces; nobody changes it meanwhile.
   void input(Bytes in);
   // The link's notice: the peer is gone.
   void lost(const std::string& why) { end(why, false); }
@@ -106,7 +106,7 @@ class Session {
   }
 
  private:
-  std::size_t take_frames(Bytes in);
+  std::size_t take_frames(Bytes in);  // the whole ones: how many bytes they are
   const char* hello(const Frame& f);
   void end(const std::string& why, bool tell);
 
@@ -118,7 +118,8 @@ class Session {
   std::uint64_t expected_ = 0;
   std::uint32_t next_in_ = 0, next_out_ = 0;
   std::uint32_t rounds_in_ = 0, rounds_out_ = 0;  // frames among them
-  Buffer in_, out_;
+  Buffer in_;  // the beginning of a frame that is not all there yet
+  Buffer out_;
   std::size_t sent_ = 0;
   bool hurries_ = false;
   std::string refused_;  // why a HELLO was not good

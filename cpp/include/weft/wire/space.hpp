@@ -8,10 +8,9 @@
 //   …
 //
 // Invariants
-//  1 A waker of a guest is called on any thread, and takes no lock but the list's; it steps itself
-//    only if nobody does. Who does looks at
-//  the
-//    list again after the lock is free. So nothing that was decided is left lying.
+//  1 A waker of a guest is called on any thread, and waits for no lock; it steps itself only if
+//    nobody does. Who does looks for what was decided again after the lock is free. Both by a
+//    read-modify-write of `fresh_`: so one of the two sees the other, and nothing is left lying.
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
 //    but the customisation point of values.
 #pragma once
@@ -216,10 +215,10 @@ class Space : public std::enable_shared_from_this<Space> {
     if (incarnation == 0) greeting_.incarnation = random();
   }
   void end_step(Space* outer) noexcept;
-  bool anybody_decided() noexcept {
-    const std::lock_guard g(list_lock_);
-    return first_ != nullptr;
-  }
+  // Has anybody been decided since gather()? Not in a step.
+  bool anybody_decided() noexcept { return fresh_.fetch_add(0, std::memory_order_acq_rel); }
+  // In a step: those go to the end of the list.
+  void gather() noexcept;
   static inline thread_local Space* stepping = nullptr;
   static inline std::atomic<std::int32_t> links_of_all_{0};
 
@@ -234,7 +233,9 @@ class Space : public std::enable_shared_from_this<Space> {
   std::uint64_t tokens_ = 0;
   std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<Peer>> buried_;
-  std::mutex list_lock_;  // of the list, in the order in which they were decided
+  // Decided and not in the list yet, the latest first.
+  std::atomic<core::Waker*> fresh_{nullptr};
+  // The list, in the order in which they were decided.
   core::Waker* first_ = nullptr;
   core::Waker* last_ = nullptr;
 };

@@ -85,6 +85,7 @@ class Span {
   void look_once();
 
  private:
+  static constexpr std::size_t kUsual = 4;  // homes
   struct Part;
   struct There;
   struct Here;

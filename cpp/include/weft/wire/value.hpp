@@ -68,11 +68,8 @@ struct Value {
       return "s" + size + "a" + std::to_string(alignof(T));
   }
   static constexpr bool fixed = true;  // always sizeof(T) bytes
-  static void put(const T& v, Buffer& out) {
-    const std::size_t at = out.size();
-    out.resize(at + sizeof(T));
-    std::memcpy(out.data() + at, &v, sizeof(T));
-  }
+  static Bytes bytes(const T& v) { return std::as_bytes(std::span(&v, 1)); }
+  static void put(const T& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<T> get(Bytes in) {
     if (in.size() != sizeof(T)) return {};
     if constexpr (std::is_same_v<T, bool>)
@@ -224,10 +221,14 @@ class RoomOf final : public Room {
   }
   Payload unload(Buffer& keep, Carrier& by) const override {
     if constexpr (kSmall<T>) {
-      keep.clear();
-      detail::put_value(value_, keep, by);
       Payload p;
-      std::memcpy(&p.small, keep.data(), sizeof(T));
+      if constexpr (requires { Value<T>::bytes(value_); }) {
+        std::memcpy(&p.small, Value<T>::bytes(value_).data(), sizeof(T));
+      } else {
+        keep.clear();
+        detail::put_value(value_, keep, by);
+        std::memcpy(&p.small, keep.data(), sizeof(T));
+      }
       return p;
     } else {
       return detail::unload_value(value_, keep, by);

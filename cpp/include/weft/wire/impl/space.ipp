@@ -6,31 +6,35 @@
 namespace weft::inline WEFT_ABI::wire {
 
 WEFT_IMPL void Space::decided(core::Waker* w) noexcept {
-  {
-    const std::lock_guard g(list_lock_);
-    w->next = nullptr;
-    if (last_)
-      last_->next = w;
-    else
-      first_ = w;
-    last_ = w;
-  }
+  core::Waker* before = fresh_.load(std::memory_order_relaxed);
+  do w->next = before;
+  while (!fresh_.compare_exchange_weak(before, w, std::memory_order_acq_rel));
   if (stepping == this) return;  // it was our own step that woke it
   if (!lock_.try_lock()) return;
   Space* const outer = std::exchange(stepping, this);
   end_step(outer);
 }
 
+WEFT_IMPL void Space::gather() noexcept {
+  if (!fresh_.load(std::memory_order_relaxed)) return;
+  core::Waker* w = fresh_.exchange(nullptr, std::memory_order_acquire);
+  core::Waker* const latest = w;
+  core::Waker* oldest = nullptr;
+  while (w) {
+    core::Waker* const next = core::next_of(w);
+    w->next = std::exchange(oldest, w);
+    w = next;
+  }
+  if (last_)
+    last_->next = oldest;
+  else
+    first_ = oldest;
+  last_ = latest;
+}
 WEFT_IMPL void Space::answer_decided() noexcept {
-  for (;;) {
-    core::Waker* w;
-    {
-      const std::lock_guard g(list_lock_);
-      w = first_;
-      if (!w) return;
-      first_ = core::next_of(w);
-      if (!first_) last_ = nullptr;
-    }
+  for (gather(); core::Waker* const w = first_; gather()) {
+    first_ = core::next_of(w);
+    if (!first_) last_ = nullptr;
     static_cast<Decided*>(w)->told();
   }
 }

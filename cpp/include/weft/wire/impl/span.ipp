@@ -8,8 +8,9 @@ namespace weft::inline WEFT_ABI::wire {
 
 // The guards at one home.
 struct Span::Part {
-  explicit Part(Span& s) noexcept : span(s) {}
+  Part(Span& s, Peer* p) noexcept : span(s), home(p) {}
   virtual ~Part() = default;
+  virtual void add(Guard& g) = 0;
   virtual bool offer(std::uint32_t rank) = 0;  // false: it cannot be, whole_ knows why
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
   virtual void stop_trying() = 0;  // not_ready() comes, or it was too late
@@ -18,6 +19,7 @@ struct Span::Part {
   virtual void failed() = 0;
 
   Span& span;
+  Peer* const home;  // null: this space
   std::uint32_t size = 0;
   bool ready = false;  // its home has said so since it was tried last
   // all its guards are: it is asked whether their channels are open, and its loss means that they
@@ -37,10 +39,14 @@ struct Span::Part {
 };
 
 struct Span::There final : Part, FarOp {
-  There(Span& s, Peer& p) noexcept : Part(s), peer(p) {}
+  There(Span& s, Peer& p) noexcept : Part(s, &p), peer(p) {}
   Peer& peer;
   std::vector<FarGuard> mine;
 
+  void add(Guard& g) override {
+    mine.push_back(
+        {g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
+  }
   bool offer(std::uint32_t r) override {
     rank = r;
     looks = span.looks_;
@@ -78,11 +84,15 @@ struct Span::There final : Part, FarOp {
 };
 
 struct Span::Here final : Part, Spanned::Seat {
-  explicit Here(Span& s) noexcept : Part(s) {}
+  explicit Here(Span& s) noexcept : Part(s, nullptr) {}
   std::vector<Guest::Seat> at;
   std::vector<std::unique_ptr<Room>*> rooms;
   std::shared_ptr<Spanned> part;
 
+  void add(Guard& g) override {
+    rooms.push_back(g.room);
+    at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
+  }
   bool offer(std::uint32_t rank) override {
     part = std::make_shared<Spanned>(span.space_, *this,
                                      Spanned::Rank{span.space_.greeting().incarnation, rank},
@@ -122,29 +132,19 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
       first_(first),
       kept_(kept),
       looks_(only_looks) {
-  std::vector<There*> there;
-  Here* here = nullptr;
+  parts_.reserve(std::min(guards_.size(), kUsual));
+  seats_.reserve(guards_.size());
   for (Guard& g : guards_) {
-    if (!g.peer) {
-      if (!here) parts_.push_back(std::unique_ptr<Part>(here = new Here(*this)));
-      seats_.push_back({here, here->size++});
-      here->off = here->off && g.off;
-      here->rooms.push_back(g.room);
-      here->at.push_back(
-          {std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
-      continue;
-    }
-    There* at = nullptr;
-    for (There* t : there)
-      if (&t->peer == g.peer) at = t;
+    Part* at = nullptr;
+    for (const auto& p : parts_)
+      if (p->home == g.peer) at = p.get();
     if (!at) {
-      parts_.push_back(std::unique_ptr<Part>(at = new There(*this, *g.peer)));
-      there.push_back(at);
+      at = g.peer ? static_cast<Part*>(new There(*this, *g.peer)) : new Here(*this);
+      parts_.emplace_back(at);
     }
     seats_.push_back({at, at->size++});
     at->off = at->off && g.off;
-    at->mine.push_back(
-        {g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
+    at->add(g);
   }
 }
 WEFT_IMPL Span::~Span() {

@@ -18,6 +18,7 @@ struct Spanned::Watch final : Decided {
 
 WEFT_IMPL Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at, bool looks)
     : space_(s.shared_from_this()), place_(&p), rank_(r), looks_(looks), at_(std::move(at)) {
+  watches_.reserve(size());
   for (std::uint32_t i = 0; i < size(); ++i) watches_.push_back(std::make_unique<Watch>(space_, i));
   space_->spans.push_back(this);
 }
@@ -54,6 +55,7 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   const auto me = shared_from_this();
   auto g = std::make_unique<Guest>(space_, me);
   tried_.clear();
+  g->at.reserve(n);
   for (std::uint32_t i = first; i < first + n; ++i) {
     if (watches_[i]->silent || at_[i].off) continue;
     tried_.push_back(i);
