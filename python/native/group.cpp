@@ -12,6 +12,7 @@
 #include <array>
 
 #include "observe.hpp"
+#include "rounds.hpp"
 
 namespace weft::py {
 
@@ -178,9 +179,10 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
     restore_exception(e);
   else if (outermost && outermost->interrupted)
     PyErr_SetNone(PyExc_KeyboardInterrupt);
-  else if (outermost && outermost->run.deadlocked())
+  else if (outermost && outermost->run.deadlocked()) {
+    await_declared(outermost);
     raise_deadlock(*outermost);
-  else if (!failures.empty())
+  } else if (!failures.empty())
     raise_failures(std::move(failures), block);
   else
     return false;

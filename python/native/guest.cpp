@@ -11,6 +11,7 @@
 
 #include "aside.hpp"
 #include "guest.hpp"
+#include "rounds.hpp"
 
 namespace weft::py {
 
@@ -504,9 +505,10 @@ PyObject* guest_finish(PyObject* o, PyObject* args) {
   for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
   const std::exception_ptr left = asked ? nullptr : g->group->take_end();
   PyObject* r = nullptr;
-  if (g->run->run.deadlocked())
+  if (g->run->run.deadlocked()) {
+    await_declared(g->run);
     raise_deadlock(*g->run);
-  else if (!failures.empty())
+  } else if (!failures.empty())
     raise_failures(std::move(failures), also);
   else
     r = left ? raise_left(left) : results_of(g->list);

@@ -9,6 +9,7 @@
 
 #include "far.hpp"
 #include "observe.hpp"
+#include "rounds.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire.hpp"
 
@@ -106,9 +107,11 @@ PyObject* f_declare(PyObject*, PyObject* args) {
   }
   bool any = false;
   for (PyRun* run : every_run()) {
-    if (!run->run.detect_deadlock || !run->run.waits_for_links()) continue;
+    const bool condemned = take_condemned(run);
+    if (!condemned && (!run->run.detect_deadlock || !run->run.waits_for_links())) continue;
     run->blocked = blocked;
-    any = run->run.declare(report, paths) || any;
+    if (condemned) run->run.carry_out();
+    any = condemned || run->run.declare(report, paths) || any;
   }
   return PyBool_FromLong(any);
 }

@@ -87,6 +87,9 @@ void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept;
 void fell_idle() noexcept;  // an executor is about to sleep
 const std::set<PyRun*>& every_run() noexcept;
+// Who waits where in a run that rests, as _facts() has it; null: it does not. It runs no code of
+// Python's.
+PyObject* facts_at_rest(PyRun& run) noexcept;
 
 int init_observe(PyObject* m);
 int init_partial(PyObject* m);

@@ -318,6 +318,15 @@ PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
 
 }  // namespace
 
+PyObject* facts_at_rest(PyRun& run) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  const int collector = PyGC_Disable();
+  PyObject* facts = facts_of(run, nullptr, true);
+  if (collector) PyGC_Enable();
+  PyErr_Restore(t, v, tb);
+  return facts;
+}
 void watch_standstill(runtime::Run& run) noexcept { run.look_at_standstill = &look_at_standstill; }
 
 void fell_idle() noexcept {

@@ -9,6 +9,7 @@
 #include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
+#include "rounds.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire.hpp"
 
@@ -375,6 +376,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
 }
 PyRun::~PyRun() {
   runtime::Outsiders::all().leave(run);
+  take_condemned(this);
   runs.erase(this);
 }
 const std::set<PyRun*>& every_run() noexcept { return runs; }

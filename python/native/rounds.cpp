@@ -6,14 +6,25 @@
 //
 //   ASK ──asked_first()──► news ──the bell──► _rounds.py: _rounds_news() … _rounds_say() ──► SAID
 //   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► _rounds.py
-//   TELL ──told()──► news ──the bell──► _rounds.py
+//   TELL, or ours by _rounds_tell() ──► runs are condemned; news ──the bell──► _rounds.py, which has
+//                                       that carried out by _declare_deadlock()
 //
-// Invariant: the news is touched in a step of the space alone, which is taken with the GIL.
+// Invariants
+// - The news is touched in a step of the space alone, which is taken with the GIL.
+// - A run is condemned within the step in which that was told: the ends of who was told first go
+//   with it, and what then comes by the same session does not let a run end well.
+// - Who is condemned is so until it is taken, or is over.
 #include "rounds.hpp"
 
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
 #include "far.hpp"
+#include "observe.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
 
@@ -35,9 +46,25 @@ class Questions final : public wire::Asking {
     std::optional<std::uint32_t> round;  // of ours, which is over
     Buffer found;
     bool whole = false;
-    std::vector<Buffer> told;
+    std::vector<std::pair<Buffer, PyObject*>> told;  // and a list, owned: who waited here
   };
   News news;
+  std::set<PyRun*> condemned;
+
+  // `who`: a list, to which is appended who waited there (facts_at_rest()).
+  void condemn(Bytes what, PyObject* who = nullptr) {
+    const auto k = Everywhere::Knot::get(what);
+    if (!k) return;
+    for (PyRun* r : every_run()) {
+      if (!r->run.detect_deadlock || !r->run.waits_for_links()) continue;
+      PyObject* const facts = who ? facts_at_rest(*r) : nullptr;
+      if (r->run.condemn(k->text, k->paths)) {
+        condemned.insert(r);
+        if (facts) PyList_Append(who, facts);
+      }
+      Py_XDECREF(facts);
+    }
+  }
 
  private:
   void asked_first(std::uint64_t asker, std::uint32_t round) override {
@@ -51,7 +78,9 @@ class Questions final : public wire::Asking {
     ring();
   }
   void told(Bytes what) override {
-    news.told.emplace_back(what.begin(), what.end());
+    PyObject* const who = PyList_New(0);
+    condemn(what, who);
+    news.told.emplace_back(Buffer(what.begin(), what.end()), who);
     ring();
   }
   // It does not block; if it is full it rings.
@@ -98,7 +127,8 @@ PyObject* f_answer(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 // _rounds_news(): ([(who asks, its round)], None or (the round of ours that is over, the answers,
-// have all answered), [what was told]) since the last time.
+// have all answered), [(what was told, who waited in the runs that it condemned, as in _facts())])
+// since the last time.
 PyObject* f_news(PyObject*, PyObject*) {
   Questions::News news;
   if (questions) {
@@ -112,7 +142,7 @@ PyObject* f_news(PyObject*, PyObject*) {
   };
   for (const auto& [who, round] : news.asked)
     append(asked, Py_BuildValue("KI", static_cast<unsigned long long>(who), round));
-  for (const Buffer& what : news.told) append(told, to_bytes(what));
+  for (const auto& [what, who] : news.told) append(told, Py_BuildValue("NN", to_bytes(what), who));
   PyObject* const found = news.round ? Py_BuildValue("INO", *news.round, to_bytes(news.found),
                                                      news.whole ? Py_True : Py_False)
                                      : Py_NewRef(Py_None);
@@ -141,13 +171,15 @@ PyObject* f_say(PyObject*, PyObject* args) {
   questions->say(who, round, bytes_of(said), waits != 0, whole != 0);
   Py_RETURN_NONE;
 }
-// _rounds_tell(what): to all programs, in the words of _rounds_knot().
+// _rounds_tell(what): to all programs, in the words of _rounds_knot(), and to this one.
+// _declare_deadlock() is to follow.
 PyObject* f_tell(PyObject*, PyObject* args) {
   Given what;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
   if (!questions) return no_questions();
   const wire::Space::Step step(questions->space());
   questions->tell(bytes_of(what));
+  questions->condemn(bytes_of(what));
   Py_RETURN_NONE;
 }
 
@@ -197,6 +229,28 @@ PyMethodDef functions[] = {{"_rounds_answer", gated<f_answer>, METH_VARARGS, nul
 
 }  // namespace
 
+namespace {
+std::mutex taking;
+std::condition_variable taken;
+}  // namespace
+bool take_condemned(PyRun* run) noexcept {
+  if (!questions || !questions->condemned.erase(run)) return false;
+  const std::lock_guard g(taking);
+  taken.notify_all();
+  return true;
+}
+void await_declared(PyRun* run) noexcept {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::seconds(1);
+  while (questions && questions->condemned.contains(run) && Clock::now() < until) {
+    const OutsideGate beyond;
+    Py_BEGIN_ALLOW_THREADS;
+    std::unique_lock g(taking);
+    taken.wait_for(g, std::chrono::milliseconds(10));
+    g.unlock();
+    Py_END_ALLOW_THREADS;
+  }
+}
 // The space is the parent's too.
 void forget_rounds() noexcept { questions = nullptr; }
 

@@ -1,7 +1,7 @@
 // Rounds of questions between this program and others (rounds.cpp, WIRE.md 10.8).
 #pragma once
 
-#include <Python.h>
+#include "native.hpp"
 
 #include <memory>
 
@@ -11,6 +11,12 @@ namespace weft::py {
 
 // This program's space; made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
+// Was this run condemned by what was told (10.6), and not taken here before? Its processes are to be
+// cancelled then, by carry_out().
+bool take_condemned(PyRun* run) noexcept;
+// A run that is over may have been condemned just before: who waited in it is known once
+// _declare_deadlock() is called, for which this waits, a second at most.
+void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // in the child of a fork
 int init_rounds(PyObject* m);
 

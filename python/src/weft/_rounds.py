@@ -565,10 +565,10 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     asked, found, told = _native._rounds_news()
     for asker, number in asked:
         _say(asker, number)
-    for what in told:
+    for what, who in told:
         said = _native._rounds_told(what)
         if said is not None:
-            _declare(*said)
+            _declare(*said, who=who)
     return found
 
 
@@ -601,18 +601,24 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     return found[1:] if found is not None and found[0] == number else (b"", False)
 
 
-def _declare(text: str, knot: list[str], tell: bytes = b"") -> None:
-    """In each run here that waits for others: Deadlock. `tell`: what the other programs are told, at
-    the last moment: those that end by it take their ends with them, and a run here that saw that
-    first would end well.
+def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | None = None) -> None:
+    """In each run here that waits for others: Deadlock. `tell`: what the other programs are told;
+    none: they have told it, and `who` waited in the runs here that are condemned already.
     """
     from weft import _knots
 
-    with contextlib.suppress(_Gone):
-        rows = [row.blocked() for row in _knots.report(_all_spaces())[2]]
+    rows = []
+    try:
+        mine, *others = _all_spaces()
+        if who:
+            mine = mine._replace(facts=who)
+        rows = [row.blocked() for row in _knots.report([mine, *others])[2]]
+    except _Gone:
         if tell:
-            _native._rounds_tell(tell)
-        _native._declare_deadlock(text, knot, rows)
+            return
+    if tell:
+        _native._rounds_tell(tell)
+    _native._declare_deadlock(text, knot, rows)
 
 
 def _forget() -> None:
