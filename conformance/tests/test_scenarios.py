@@ -50,7 +50,7 @@ NO_SCENARIO = {
     **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
     **{
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"
-        for n in range(1, 11)
+        for n in range(1, 12)
     },
 }
 
