@@ -58,7 +58,7 @@ AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 #: what is asked; behind the last a pickle
-STATE, WHERE, STUCK, FOLLOW = b"=", b"w", b"s", b"f"
+STATE, WHERE, STUCK, FOLLOW = QUESTIONS = b"=", b"w", b"s", b"f"
 PATIENCE = 1.0  #: seconds to wait for the answers to WHERE and STUCK
 MOST = 1 << 28  #: bytes of an answer
 
@@ -143,7 +143,7 @@ class Member:
             if len(self._got) < 6:
                 break
             (size,) = struct.unpack("!I", self._got[2:6])
-            if self._got[:1] not in (STATE, WHERE, FOLLOW) or size > MOST:
+            if self._got[:1] not in QUESTIONS or size > MOST:
                 self.gone = True
                 return None
             if len(self._got) < 6 + size:
