@@ -28,6 +28,7 @@ BAD = {
     "clang-format": ("cpp/include/weft/bad.hpp", "int   f( );\n"),
     "prettier": ("bad/bad.mjs", "const  x = [1,2]\n"),
     "shellcheck": ("bad/tests/run", "#!/usr/bin/env bash\ncd $1\n"),
+    "conflict marks": ("bad/bad.md", "<" * 7 + " HEAD\n"),
 }
 
 
