@@ -22,6 +22,28 @@ struct Bounded {
   }
 };
 
+// Reads two channels of one home, with one of the other's between them. A writer of one of them has
+// come before, or none.
+struct Between {
+  Channel<int> c, d, e;
+  Square s;
+  std::uint32_t ends[3];  // the writers'
+  std::uint32_t who;      // has come; 3: nobody
+  Op there;
+  Spanning x;
+  Between() {
+    const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader()), re = s.a0.give(e.reader());
+    ends[0] = s.b0.give(c.writer()), ends[1] = s.b1.give(d.writer());
+    ends[2] = s.b0.give(e.writer());
+    s.settle();
+    who = engine().choose(4);
+    if (who < 3)
+      there.write(ends[who], 10 + static_cast<int>(who)).begin((who == 1 ? s.b1 : s.b0).at_party);
+    s.settle();
+    x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re);
+  }
+};
+
 // --- what is kept, and who is told again (wire 5.2 to 5.4) ---------------------------------------
 
 SCENARIO(
@@ -120,19 +142,10 @@ SCENARIO(
     "(wire 5.9, rule 5.7)",
     0) {
   runtime::FreshPool fresh;
-  Channel<int> c, d, e;
-  Square s;
-  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader()), re = s.a0.give(e.reader());
-  const std::uint32_t ends[] = {s.b0.give(c.writer()), s.b1.give(d.writer()),
-                                s.b0.give(e.writer())};
-  s.settle();
-  const std::uint32_t who = engine().choose(4);  // 3: nobody
-  Op write;
-  if (who < 3)
-    write.write(ends[who], 10 + static_cast<int>(who)).begin((who == 1 ? s.b1 : s.b0).at_party);
-  s.settle();
-  Spanning x;
-  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re);
+  Between t;
+  Square& s = t.s;
+  Spanning& x = t.x;
+  const std::uint32_t who = t.who;
   x.timed().begin(*s.p[0]);
   bool came = false;
   Events ev;
@@ -141,7 +154,7 @@ SCENARIO(
     frames(ev, s);
     ev.may(!came && !x.is_over, [&] { came = true, x.look_once(); });
   } while (b.one(ev));
-  REQUIRE_THAT(x.is_over && x.times == 1 && x.ok() == (who < 3) && write.ok() == (who < 3));
+  REQUIRE_THAT(x.is_over && x.times == 1 && x.ok() == (who < 3) && t.there.ok() == (who < 3));
   if (who < 3)
     REQUIRE_THAT(x.outcome.guard == who && x.value() == 10 + static_cast<int>(who));
   else
@@ -177,30 +190,23 @@ SCENARIO(
 
 SCENARIO("wire: who only looks asks each home, and takes who is there (wire 5.9, rule 5.2)", 0) {
   runtime::FreshPool fresh;
-  Channel<int> c, d, e;
-  Square s;
-  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader()), re = s.a0.give(e.reader());
-  const std::uint32_t ends[] = {s.b0.give(c.writer()), s.b1.give(d.writer()),
-                                s.b0.give(e.writer())};
-  s.settle();
-  const std::uint32_t who = engine().choose(4);
-  Op there, comes;
-  if (who < 3) there.write(ends[who], 1).begin((who == 1 ? s.b1 : s.b0).at_party);
-  s.settle();
-  Spanning x;
-  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re);
+  Between t;
+  Square& s = t.s;
+  Spanning& x = t.x;
+  const std::uint32_t who = t.who;
+  Op comes;
   x.only_look().begin(*s.p[0]);
   bool came = false;
   Events ev;
   Bounded b;
   do {
     frames(ev, s);
-    ev.may(!came, [&] { came = true, comes.write(ends[0], 2).begin(s.b0.at_party); });
+    ev.may(!came, [&] { came = true, comes.write(t.ends[0], 2).begin(s.b0.at_party); });
   } while (b.one(ev));
   REQUIRE_THAT(x.is_over && x.times == 1);
-  REQUIRE_THAT(x.ok() == (there.ok() || comes.ok()));
+  REQUIRE_THAT(x.ok() == (t.there.ok() || comes.ok()));
   REQUIRE_THAT(x.ok() || (who == 3 && x.status() == Status::cancelled));
-  REQUIRE_THAT(!x.ok() || x.value() == (there.ok() ? 1 : 2));
+  REQUIRE_THAT(!x.ok() || x.value() == (t.there.ok() ? 10 + static_cast<int>(who) : 2));
 }
 
 SCENARIO("wire: two who only look cross: they do not meet, and neither waits (wire 5.9, rule 5.7)",

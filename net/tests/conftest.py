@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import far_parts as parts
 import pytest
 
-from weft import _net_server, net
+from weft import _net_relay, _net_server, net
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -201,3 +202,36 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
         if one.process.poll() is None:
             one.process.terminate()
         one.process.communicate()
+
+
+# --- what programs in Python and in C++ are tested by alike ----------------------------------------
+
+
+def several_come(network: Any, name: str) -> None:
+    """Eight come for a writer at once; each has its own."""
+    ends: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: ends.append(network.writer(name, patience=60)))
+        for _ in range(8)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(ends) == 8
+
+
+def stand_in(impostor: Any, name: str, network: Any) -> None:
+    """The impostor, who has offered the name, listens on the relay where `network` should: the entry
+    has that one's fingerprint."""
+
+    async def put_another_fingerprint() -> None:
+        names, fingerprint = await impostor._meeting._names(), network._meeting._fingerprint
+        entry = json.loads((await names.get(name)).value)
+        entry["fingerprint"] = fingerprint
+        await names.put(name, json.dumps(entry).encode())
+        place = f"{fingerprint}.{impostor._meeting.home}"
+        relay = impostor._meeting._relay
+        await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._heard)
+
+    impostor._call(put_another_fingerprint())

@@ -16,7 +16,7 @@ from typing import Any
 import cbor2
 import numpy as np
 import pytest
-from conftest import SANITIZED, built
+from conftest import SANITIZED, built, several_come
 
 from weft import _net_names, _net_server, _net_values, _programs, _rounds, net
 from weft import threads as th
@@ -90,16 +90,7 @@ def test_several_come_at_once(server, keys, network, cpp):  # wire 17.4
     """Each takes a ticket of its own, of a home in C++."""
     p = cpp("is_home", server.url, keys, "c")
     assert p.heard() == "offered"
-    ends: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: ends.append(network.writer("c", patience=60)))
-        for _ in range(8)
-    ]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(ends) == 8
+    several_come(network, "c")
     p.go()
     assert p.ended() == 0
 
@@ -308,14 +299,20 @@ def crosses(r: Any, w: Any) -> None:
     w.write(r.read())
 
 
-def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
-    """By itself, once nobody can come any more: one report, with processes and lines of both."""
+def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
+    """That program, which waits for a value `there` and writes it to `back`, and our two ends."""
     there, back = th.Channel("there"), th.Channel("back")
-    w, r = there.writer(), back.reader()
+    ends = back.reader(), there.writer()
     network.offer("d/there", there, readers=True)
     network.offer("d/back", back, writers=True)
-    p = cpp("passes_on", server.url, keys, "d")
+    p = cpp(name, *args, "d")
     assert p.heard() == "has them"
+    return p, *ends
+
+
+def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
+    """By itself, once nobody can come any more: one report, with processes and lines of both."""
+    p, r, w = beside(network, cpp, "passes_on", server.url, keys)
     network.withdraw("d/there")
     network.withdraw("d/back")
     with pytest.raises(Deadlock) as raised:
@@ -330,12 +327,7 @@ def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wir
 
 
 def test_a_name_that_is_withdrawn_while_all_wait(server, keys, network, cpp):  # wire 17.16, 17.23
-    there, back = th.Channel("there"), th.Channel("back")
-    w, r = there.writer(), back.reader()
-    network.offer("d/there", there, readers=True)
-    network.offer("d/back", back, writers=True)
-    p = cpp("passes_on", server.url, keys, "d")
-    assert p.heard() == "has them"
+    p, r, w = beside(network, cpp, "passes_on", server.url, keys)
     network.withdraw("d/there")
 
     def withdraw() -> None:
@@ -367,12 +359,7 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
     """Nothing is concluded beside it: it may do anything. Here it is killed after some looks."""
-    there, back = th.Channel("there"), th.Channel("back")
-    w, r = there.writer(), back.reader()
-    network.offer("d/there", there, readers=True)
-    network.offer("d/back", back, writers=True)
-    p = cpp("passes_on_alone", server.url, keys, "d")
-    assert p.heard() == "has them"
+    p, r, w = beside(network, cpp, "passes_on_alone", server.url, keys)
     network.withdraw("d/there")
     network.withdraw("d/back")
     found: list[bool] = []

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import several_come, stand_in
 
 from weft import _net_names, _net_relay, _net_server, net
 from weft import threads as th
@@ -94,16 +95,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
     p = cpp("is_home", server.url, keys, "c", relay="only")
     assert p.heard() == "offered"
-    ends: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: ends.append(network.writer("c", patience=60)))
-        for _ in range(8)
-    ]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(ends) == 8
+    several_come(network, "c")
     p.go()
     assert p.ended() == 0
 
@@ -221,17 +213,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
     """It listens where the home should: its certificate has another fingerprint."""
     with net.join(server.url, keys=other_keys, name="impostor", relay="only") as impostor:
         impostor.offer("c", th.Channel("c"), writers=True)
-
-        async def put_another_fingerprint() -> None:
-            names, meeting = await impostor._meeting._names(), network._meeting
-            entry = json.loads((await names.get("c")).value)
-            entry["fingerprint"] = meeting._fingerprint
-            await names.put("c", json.dumps(entry).encode())
-            place = f"{meeting._fingerprint}.{impostor._meeting.home}"
-            relay = impostor._meeting._relay
-            await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._heard)
-
-        impostor._call(put_another_fingerprint())
+        stand_in(impostor, "c", network)
         how, why = cpp("tries", server.url, keys, "c", "writer", 10).heard()
     assert how == "BadUse" and "impostor, by the relay, is not who was announced" in why
 

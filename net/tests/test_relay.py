@@ -17,6 +17,7 @@ from typing import Any
 
 import far_parts as parts
 import pytest
+from conftest import stand_in
 
 from weft import _net_names, _net_relay, _net_server, net
 from weft import threads as th
@@ -202,17 +203,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.21
     """It listens where the home should: its certificate has another fingerprint."""
     with joined(server, other_keys) as impostor, joined(server, keys) as network:
         impostor.offer("c", th.Channel("c"), writers=True)
-
-        async def put_another_fingerprint() -> None:
-            names, meeting = await impostor._meeting._names(), network._meeting
-            entry = json.loads((await names.get("c")).value)
-            entry["fingerprint"] = meeting._fingerprint
-            await names.put("c", json.dumps(entry).encode())
-            place = f"{meeting._fingerprint}.{impostor._meeting.home}"
-            relay = impostor._meeting._relay
-            await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._heard)
-
-        impostor._call(put_another_fingerprint())
+        stand_in(impostor, "c", network)
         with pytest.raises(BadUse, match="by the relay, is not who was announced"):
             network.writer("c")
 

@@ -10,26 +10,22 @@ import datetime
 import enum
 import functools
 import os
-import pickle
 import random
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import cbor2
-import far_parts as parts
 import hypothesis.strategies as st
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from points import Late, Pair, Place, Point, Row, Signal, Tree, Unknown
+from points import Pair, Place, Point, Row, Signal, Tree
 from test_sessions import echoed
 
-from weft import _net_calls, _net_values, net
+from weft import _net_values, net
 from weft import threads as th
 from weft.errors import BadUse, Retired
-from weft.processes import Executor
 
 
 class C:
@@ -619,87 +615,3 @@ def test_a_boards_channel_and_a_networks_are_kept_apart(keys, program):
                 board.give("c", c.writer())
     os.close(there)
     os.close(terminal)
-
-
-# --- calls on other hosts -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def network(server, keys):
-    with net.join(server.url, keys=keys, name="caller") as joined:
-        yield joined
-
-
-def test_arguments_and_results(agent, network):  # wire 17.10, 17.15
-    agent()
-    came = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
-    assert came == Place("a", (4, 2)) and type(came) is Place
-    array = th.run(parts.add.on("gpu1")(np.arange(4), np.float64(0.5)))
-    assert array.tolist() == [0.5, 1.5, 2.5, 3.5]
-
-
-def test_arguments_that_the_host_does_not_accept(agent, network):  # wire 17.11
-    agent("gpu1", "--hosts", "1")
-    before = th.run(parts.pid.on("gpu1")())
-    with pytest.raises(
-        BadUse, match=r"'arguments of x_of': an object of points\.Unknown"
-    ) as raised:
-        th.run(parts.x_of.on("gpu1")(Unknown(3)))
-    assert "Traceback" in str(raised.value.__cause__)  # it was over there
-    assert th.run(parts.pid.on("gpu1")()) == before  # and nobody died of it
-
-
-def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.11
-    agent("gpu1", "--hosts", "1")
-    before = th.run(parts.pid.on("gpu1")())
-    with pytest.raises(BadUse, match=r"'result of gives': an object of points\.Unknown has come"):
-        th.run(parts.gives.on("gpu1")("unknown"))
-    assert th.run(parts.pid.on("gpu1")()) == before
-    net.accepts(Late)
-    try:
-        assert th.run(parts.gives.on("gpu1")("late")) == Late(3)
-    finally:
-        del _net_values._accepted["points.Late"]
-
-
-def test_an_executor(agent, network):  # wire 17.14, 17.15
-    """Calls that are refused fail, and the others have their results."""
-    agent("gpu1", "--hosts", "1")
-    with Executor(on="gpu1") as pool:
-        places = [Place(str(i), (i, i)) for i in range(20)]
-        moved = list(pool.map(parts.moved._weft_body, places, range(20)))
-        assert [p.at for p in moved] == [(2 * i, i) for i in range(20)]
-        wrong = pool.submit(parts.plus, Unknown(1), 2)
-        assert "an object of points.Unknown has come" in str(wrong.exception())
-        assert pool.submit(parts.plus, 1, 2).result() == 3
-        wrong = pool.submit(parts.unknown_if, True)
-        assert isinstance(wrong.exception(), BadUse)
-        assert "'result of unknown_if': an object of points.Unknown" in str(wrong.exception())
-        assert pool.submit(parts.unknown_if, False).result() == 0
-        many = [pool.submit(parts.unknown_if, i == 5) for i in range(10)]
-        outcomes = [f.exception() for f in many]
-        assert isinstance(outcomes[5], BadUse)
-        assert all(o is None or isinstance(o, BadUse) for o in outcomes)
-
-
-class _Evil:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return open, (str(self.path), "w")
-
-
-@pytest.mark.parametrize("said", ["arguments", "failure"])
-def test_a_pickle_among_plain_values_is_no_pickle(agent, network, tmp_path, monkeypatch, said):
-    """wire 17.10: bytes that stand where a pickle would, between programs that do not trust."""
-    agent()
-    evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
-    if said == "arguments":
-        monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)
-        with pytest.raises((BadUse, ValueError, TypeError)):
-            th.run(parts.pid.on("gpu1")())
-    else:
-        with pytest.raises(TypeError, match="a failure came that is none"):
-            _net_calls.exception_of(evil, _net_calls.asked_of(parts.pid))
-    assert not (tmp_path / "made").exists()

@@ -246,6 +246,7 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     Py_BEGIN_ALLOW_THREADS;
     std::unique_lock g(taking);
+    // not longer at once: it may have been taken since we looked
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     Py_END_ALLOW_THREADS;

@@ -1,10 +1,9 @@
 // Rounds of questions between this program and others (rounds.cpp, WIRE.md 10.8).
 #pragma once
 
-#include "native.hpp"
-
 #include <memory>
 
+#include "native.hpp"
 #include "weft/wire/space.hpp"
 
 namespace weft::py {

@@ -65,7 +65,7 @@ def line_of(text: str) -> int:
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"  # {text}"))
 
 
-# --- partial deadlocks ----------------------------------------------------------------------------------------------
+# --- partial deadlocks ----------------------------------------------------------------------------
 
 
 @th.process
@@ -201,7 +201,7 @@ def test_watching_may_end_the_network_there(two: Hosts) -> None:
     kept.retire()
 
 
-# --- the debug mode -------------------------------------------------------------------------------------------------
+# --- the debug mode -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
     assert done.stderr.count("wrote a list to channel c") == 1
 
 
-# --- who was left ---------------------------------------------------------------------------------------------------
+# --- who was left ---------------------------------------------------------------------------------
 
 
 def left_there(pid: int) -> str:

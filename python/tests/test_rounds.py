@@ -92,7 +92,7 @@ def in_thread(f: Callable[[], Any]) -> Callable[[], Any]:
     return result
 
 
-# --- what a host says ------------------------------------------------------------------------------------------------
+# --- what a host says -----------------------------------------------------------------------------
 
 
 def test_an_answer_comes_in_any_pieces(hosts: Any) -> None:  # wire 10.2
@@ -158,7 +158,7 @@ def test_a_host_that_says_what_is_no_answer_is_not_heard_any_more(
     assert h.member.take() is None and h.member.gone
 
 
-# --- a round ---------------------------------------------------------------------------------------------------------
+# --- a round --------------------------------------------------------------------------------------
 
 
 def test_a_round_has_what_all_say(hosts: Any) -> None:  # wire 10.2
@@ -221,7 +221,7 @@ def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.
     assert sorted(r()[1].incarnation for r in results) == [2, 3]
 
 
-# --- the root looks --------------------------------------------------------------------------------------------------
+# --- the root looks -------------------------------------------------------------------------------
 
 STILL = [space(1, sessions=[(2, 5, 7)]), space(2, sessions=[(1, 7, 5)])]
 MOVED = [space(1, sessions=[(2, 6, 7)]), space(2, sessions=[(1, 7, 6)])]

@@ -158,7 +158,7 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
     return says
 
 
-# --- answers ---------------------------------------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
@@ -224,7 +224,7 @@ def test_an_answer_in_pieces(peer: Any) -> None:  # wire 10.6
         p.reads()
 
 
-# --- faults ----------------------------------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
     assert p.heard.rounds >= 3
 
 
-# --- two rounds at once ----------------------------------------------------------------------------------------------
+# --- two rounds at once ---------------------------------------------------------------------------
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
@@ -324,7 +324,7 @@ def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:
     assert sorted(heard) == [7, 8]
 
 
-# --- what is told ----------------------------------------------------------------------------------------------------
+# --- what is told ---------------------------------------------------------------------------------
 
 
 def report(text: str = "deadlock: as they say", *paths: str) -> bytes:

@@ -457,7 +457,8 @@ def bench_command(name: str | None, as_json: bool) -> int:
       weft bench py-commstime    one of them (in a checkout)
       weft bench commstime       the built-in one, anywhere
 
-    In a checkout of Weft (or below it) this is `./run bench`; its definitions and targets are in bench/targets.
+    In a checkout of Weft (or below it) this is `./run bench`; its definitions and
+    targets are in bench/targets.
     """
     from weft import _bench
 

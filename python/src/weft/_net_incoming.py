@@ -17,6 +17,7 @@ Invariants
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import socket
 import struct
@@ -29,7 +30,7 @@ LARGEST = 1 << 18  # bytes of a piece
 PIECE = struct.Struct("<I")  # before each piece of a session's bytes: its length
 
 
-class _Onward:
+class _Onward(abc.ABC):
     """Takes the pieces apart."""
 
     def __init__(self) -> None:
@@ -56,9 +57,9 @@ class _Onward:
             self._left -= len(now)
             self._part(now)
 
+    @abc.abstractmethod
     def _part(self, now: memoryview) -> None:
         """Of a piece; the last, if nothing is left of it."""
-        raise NotImplementedError
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -66,6 +67,7 @@ class _Onward:
         if not self.over.done():
             self.over.set_result(None)
 
+    @abc.abstractmethod
     def close(self) -> None:
         """Nobody waits for it any more."""
 

@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 import ssl
@@ -43,7 +44,7 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-class Tls(asyncio.Transport):
+class Tls(asyncio.Transport, abc.ABC):
     """A connection with TLS in it. Who carries its bytes derives from it.
 
     Args:
@@ -74,9 +75,9 @@ class Tls(asyncio.Transport):
         if self._told:
             self._protocol.connection_made(self)
 
+    @abc.abstractmethod
     def _say(self) -> None:
         """Sends what TLS has for the other side."""
-        raise NotImplementedError
 
     async def streams(self, patience: float) -> Streams:
         """Once both sides have shown their certificates.

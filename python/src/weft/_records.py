@@ -22,7 +22,7 @@ Send = Callable[[dict[str, Any]], bool]  # a record's fields; False: they are to
 LONG = 30_000  #: characters to which what is too long for a datagram is cut
 
 
-# --- in the parent --------------------------------------------------------------------------------------------------
+# --- in the parent --------------------------------------------------------------------------------
 
 
 def as_here() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def pass_on(fields: dict[str, Any]) -> None:
         logger.handle(record)
 
 
-# --- in the child ---------------------------------------------------------------------------------------------------
+# --- in the child ---------------------------------------------------------------------------------
 
 
 def begin(send: Send, as_there: dict[str, Any]) -> None:

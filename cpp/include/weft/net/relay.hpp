@@ -435,6 +435,7 @@ class Ways {
         const std::lock_guard g(lock_);
         if (Clock::now() > since_ + kBack) break;  // else it may not be back yet, as we are
       }
+      // The server answers at once that nobody listens; nothing tells when somebody does.
       std::this_thread::sleep_for(Milliseconds(50));
     }
     throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +
