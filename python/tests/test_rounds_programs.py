@@ -85,7 +85,7 @@ def line_below(text: str) -> str:
     return f"away_stuck.py:{lines.index(text) + 2}"
 
 
-def test_a_deadlock_is_told_in_both_with_names_and_lines_of_both(beside: Any) -> None:
+def test_a_deadlock_is_told_in_both_with_names_and_lines_of_both(beside: Any) -> None:  # wire 10.8
     other = beside("passes")
     with pytest.raises(Deadlock) as caught:
         Parallel(away_stuck.pass_on_here(other.b.reader(), other.a.writer()))
@@ -112,6 +112,23 @@ def test_it_is_the_same_if_the_other_program_finds_it(
         Parallel(away_stuck.pass_on_here(other.b.reader(), other.a.writer()))
     assert other.end() == (42, caught.value.report + "\n")
     assert caught.value.processes[0].path == "main/pass_on_here"
+
+
+def test_the_ends_that_go_with_who_has_told_come_too_late(
+    beside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:  # wire 10.6, 10.8
+    """The other program tells it, ends, and its ends are gone before anybody here has acted on it."""
+    monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
+    other = beside("passes")
+    declare = _rounds._declare
+
+    def late(*said: Any, **more: Any) -> None:
+        other.process.wait()
+        declare(*said, **more)
+
+    monkeypatch.setattr(_rounds, "_declare", late)
+    with pytest.raises(Deadlock, match="they are in 2 programs"):
+        Parallel(away_stuck.pass_on_here(other.b.reader(), other.a.writer()))
 
 
 def test_a_root_answers_for_its_hosts(beside: Any) -> None:
