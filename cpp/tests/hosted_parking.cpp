@@ -140,6 +140,53 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
   CHECK(!p.signalled());
 }
 
+// A sleeper whose time is up just when another thread is about to signal it: that one saw it
+// asleep and has counted it, and it counts itself.
+struct Meeting final : weft::runtime::Activity {
+  Parking p;
+  std::atomic<int> active{1};
+  std::atomic<bool> asleep{false}, counted{false}, awake{false};
+  bool late = false;  // the signaller called us after the sleeper could have gone
+  const std::thread::id sleeper = std::this_thread::get_id();
+  static void until(const std::atomic<bool>& b) {
+    while (!b) std::this_thread::yield();
+  }
+  void activated() noexcept override {
+    ++active;
+    if (std::this_thread::get_id() == sleeper) return;
+    counted = true;
+    until(awake);
+  }
+  std::uint32_t deactivated() noexcept override {
+    --active;
+    if (std::this_thread::get_id() == sleeper) {
+      asleep = true;
+      until(counted);
+    } else {
+      late = p.signalled();
+    }
+    return 0;
+  }
+  std::int64_t wake_time() noexcept override { return weft::prim::now(); }
+};
+
+TEST_CASE(
+    "rules 8.6, 10.1: who signals a sleeper that has woken by itself counts it once, and is done "
+    "with it before it can go") {
+  Meeting m;
+  m.p.activity = &m;
+  std::thread signals([&m] {
+    Meeting::until(m.asleep);
+    m.p.signal(Parking::woken);
+  });
+  CHECK(m.p.sleep() == 0);  // by time
+  m.awake = true;
+  signals.join();
+  CHECK(!m.late);
+  CHECK(m.active == 1);
+  CHECK(m.p.take() == Parking::woken);
+}
+
 TEST_CASE("rule 6.7: who is awake is not stirred") {
   Parking p;
   p.disturb();

@@ -97,27 +97,28 @@ WEFT_IMPL void Parking::begin_turn() noexcept {
 }
 
 WEFT_IMPL void Parking::signal(std::uint32_t bit) noexcept {
-  // we may be gone as soon as the bit is seen: what is needed then is read before
+  // This object, and `a` with it, may be gone as soon as the bit is seen: what is needed then is
+  // read before, and the sleeper's count is right before.
   Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
   std::uint32_t s = word_.load(std::memory_order_relaxed);
   bool counted = false;
   do {
-    if (s & bit) break;
-    if (sleeps(s) && a && !counted) {
-      a->activated();
-      counted = true;
+    if (a && counted != (sleeps(s) && !(s & bit))) {
+      counted = !counted;
+      if (counted)
+        a->activated();
+      else
+        a->deactivated();  // it woke by itself or by another, and has counted itself
     }
+    if (s & bit) return;
   } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
-  if (sleeps(s)) {
-    if (ring) {
-      ring(*this);                 // a host outlives the calls of its bell
-    } else if (serves_ != this) {  // else it is what we have served ourselves that wakes us
-      prim::unpark(word_);
-      woke_another_ = true;
-    }
-  } else if (counted) {
-    a->deactivated();  // it woke by itself or by another: counted twice
+  if (!sleeps(s)) return;
+  if (ring) {
+    ring(*this);                 // a host outlives the calls of its bell
+  } else if (serves_ != this) {  // else it is what we have served ourselves that wakes us
+    prim::unpark(word_);
+    woke_another_ = true;
   }
 }
 

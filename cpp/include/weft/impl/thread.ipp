@@ -6,6 +6,10 @@ namespace weft::inline WEFT_ABI::runtime {
 
 struct ThreadProcess::Lone final : Activity {
   ThreadProcess process;
+  explicit Lone(Run& r) noexcept {
+    process.run = &r;
+    process.parking_.activity = this;
+  }
   void activated() noexcept override { process.run->activated(); }
   std::uint32_t deactivated() noexcept override {
     process.run->deactivated();
@@ -22,9 +26,7 @@ WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
     TimersOutsideRuns() noexcept { run.detect_deadlock = false; }
   };
   static TimersOutsideRuns made;
-  static thread_local Lone guest;
-  guest.process.run = &made.run;
-  guest.process.parking_.activity = &guest;
+  static thread_local Lone guest(made.run);
   return guest.process;
 }
 
