@@ -248,8 +248,6 @@ int array_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 }  // namespace
 
-PyObject* lending_to = nullptr;
-
 void loan_moves(void* block, const char* process, const char* component, bool taken) {
   if (!block || !watching.load(std::memory_order_relaxed)) [[likely]]
     return;

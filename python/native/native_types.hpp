@@ -36,9 +36,9 @@ void release_block(void* block) noexcept;
 void keep_part(void* block, void* part) noexcept;  // which is released with the block
 void take_part(void* block, void* part) noexcept;  // and is no part any longer
 void release_lent() noexcept;                      // with the GIL: what components have given back
-// In the debug mode: an array is lent to this channel; a process of a component has taken what is
-// in the block, or gives it on.
-extern PyObject* lending_to;
+// In the debug mode: this thread lends arrays to this channel; a process of a component has taken
+// what is in the block, or gives it on.
+inline constinit thread_local PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken);
 // For write(move=True): -1 with BadUse, if somebody else may have the memory.
 int check_only(PyObject* value);

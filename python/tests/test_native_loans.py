@@ -4,6 +4,7 @@ notices."""
 from __future__ import annotations
 
 import array
+import threading
 
 import pytest
 from components import basics, messages, needs_compiler
@@ -186,6 +187,54 @@ def test_a_list_that_was_copied_may_be_changed(told):  # rules 9.1, 16.4
 
     assert coroutines.run(writes(-a), basics().lists(+a, -c), reads(+c))[2] == [1, 2, 3]
     assert told == []
+
+
+class Tensor:
+    """Numbers that are lent by DLPack, which calls `first` before it lends them."""
+
+    def __init__(self, numbers, first):
+        self.numbers, self.first = numbers, first
+
+    def __dlpack_device__(self):
+        return self.numbers.__dlpack_device__()
+
+    def __dlpack__(self):
+        self.first()
+        return self.numbers.__dlpack__()
+
+
+def test_two_threads_that_lend_at_once(told):  # rules 14.5, 16.6
+    """Each loan is to the channel of its own write."""
+    numpy = pytest.importorskip("numpy")
+    numbers = numpy.ones(2)
+    first_lends, both_lend, first_has_lent = (threading.Event() for _ in range(3))
+    a, b = threads.Channel("a", capacity=1), threads.Channel("b", capacity=1)
+    sums = [messages().sums(+c, -threads.Channel("c", capacity=1)) for c in (a, b)]
+    to_a, to_b = -a, -b
+
+    def first():
+        first_lends.set()
+        assert both_lend.wait(280)
+
+    def second():
+        both_lend.set()
+        assert first_has_lent.wait(280)
+
+    def lends_second():
+        assert first_lends.wait(280)
+        to_b.write(Tensor(numpy.ones(2), second))
+
+    other = threading.Thread(target=lends_second)
+    other.start()
+    to_a.write(Tensor(numbers, first))
+    numbers[0] = 5.0
+    first_has_lent.set()
+    other.join()
+    to_a.retire()
+    to_b.retire()
+    threads.run(*sums)
+    (changed,) = told
+    assert (changed.kind, changed.channel) == ("Tensor", "a")
 
 
 def test_it_is_a_warning_at_the_line_of_the_write():  # rules 14.5, 16.6
