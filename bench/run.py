@@ -47,6 +47,14 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--runs", type=int, metavar="N", help="rounds, in place of the number in targets.toml"
     )
+    parser.add_argument(
+        "--per",
+        type=int,
+        metavar="N",
+        help="how much a sample does, in place of `per` in targets.toml (what it counts is the "
+        "bench's: 1024 is a gigabyte of py-processes-wordcount); kept as out/bench/NAME.per-N.json, "
+        "and in no report",
+    )
     parser.add_argument("--check", action="store_true", help="exit status 1 if a reach is not met")
     parser.add_argument(
         "--report",
@@ -68,6 +76,10 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.runs is not None and options.runs < 1:
         parser.error("--runs wants a number of at least 1")
+    if options.per is not None and (options.per < 1 or not options.names):
+        parser.error("--per wants a number of at least 1, and the names of benches")
+    if options.per is not None and options.report:
+        parser.error("--report wants what targets.toml says: leave --per out")
     if options.no_run and not options.report:
         parser.error("--no-run goes with --report")
     if options.report and options.quick:
@@ -189,19 +201,21 @@ def main(argv: Sequence[str]) -> int:
         bench = all_.benches[name]
         bench = bench.quick() if options.quick else bench
         bench = bench.with_rounds(options.runs) if options.runs else bench
+        bench = bench.with_per(options.per) if options.per else bench
         words = [
             name,
             "--json",
             *(["--quick"] if options.quick else []),
             *(["--runs", str(options.runs)] if options.runs else []),
+            *(["--per", str(options.per)] if options.per else []),
         ]
         result = measure(
             bench, builder, milestone, "./run bench " + shlex.join(words), options.quick
         )
         line = json.dumps(result, ensure_ascii=False)
-        (folder / (f"{name}.quick.json" if options.quick else f"{name}.json")).write_text(
-            line + "\n", encoding="utf-8"
-        )
+        unusual = ([f"per-{options.per}"] if options.per else []) + ["quick"] * options.quick
+        kept_as = ".".join([name, *unusual, "json"])
+        (folder / kept_as).write_text(line + "\n", encoding="utf-8")
         draw(bench, result, folder)
         show.table(bench, result)
         if options.json:

@@ -100,6 +100,13 @@ class Bench:
     def with_rounds(self, rounds: int) -> Bench:
         return dataclasses.replace(self, rounds=rounds)
 
+    def with_per(self, per: int) -> Bench:
+        """With another amount of work for each candidate, and as much more time for it."""
+        least = min(c.per for c in self.candidates)
+        changed = tuple(dataclasses.replace(c, per=per) for c in self.candidates)
+        timeout = self.timeout * max(1.0, per / least)
+        return dataclasses.replace(self, candidates=changed, timeout=timeout)
+
 
 STRICTEST = "strictest"  # the milestone that asks for the least value any milestone asks for
 

@@ -72,6 +72,16 @@ class Whole(Folder):
         self.two(a="import sys; print('ns', *sys.argv[1:])")
         self.assertEqual(self.last_json(self.run_bench("x", "--json")[1])["ns"]["a"], 3.0)
 
+    def test_another_amount_is_kept_beside_the_usual_one(self):
+        self.two(a="import sys; print('ns', sys.argv[2])")
+        usual = self.last_json(self.run_bench("x", "--json")[1])
+        more = self.last_json(self.run_bench("x", "--per", "1024", "--json")[1])
+        self.assertEqual(more["ns"]["a"], 1024.0)
+        self.assertEqual(more["command"], "./run bench x --json --per 1024")
+        for name, result in (("x.json", usual), ("x.per-1024.json", more)):
+            kept = json.loads((self.root / "out/bench" / name).read_text(encoding="utf-8"))
+            self.assertEqual(kept, result)
+
     def test_quick_is_marked_and_does_not_replace_what_is_kept(self):
         self.two()
         self.run_bench("x")
@@ -240,6 +250,9 @@ class Usage(Folder):
             (["--runs", "many"], "invalid int"),
             (["--no-run"], "--report"),
             (["--report", "--quick"], "leave --quick out"),
+            (["--per", "0", "x"], "at least 1"),
+            (["--per", "10"], "names of benches"),
+            (["--per", "10", "x", "--report"], "leave --per out"),
         ):
             with self.subTest(args):
                 status, _, err = self.run_bench(*args)

@@ -12,6 +12,8 @@
 //    withdrawn any more has a place for its
 //  value. 2 Who is not over is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
+#include <algorithm>
+
 #include "far.hpp"
 #include "weft/wire/span.hpp"
 
@@ -40,6 +42,15 @@ class Abroad final : public wire::FarOp {
   void withdraw();
   void look_once();  // the same for a timer that has come (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
+  bool trying() const noexcept {
+    const Space::Step step(*space_);
+    return span_ && span_->trying();
+  }
+  // How many of its guards have this end.
+  long has(const wire::FarEnd& e) const noexcept {
+    return std::count_if(ends_.begin(), ends_.end(),
+                         [&](const auto& at) { return at.get() == &e; });
+  }
   // The seat that has committed without its value, or -1. Its owner makes that, and says made() or
   // failed(); made() takes the value over. True: it is over; else `waiter` is woken once it is.
   int to_make() const noexcept { return over_ ? -1 : making_; }

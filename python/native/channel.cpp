@@ -284,7 +284,11 @@ PyMethodDef channel_methods[] = {
     {"read", method(gated<through_an_end<kRead>>), kAny, nullptr},
     {"write", method(gated<through_an_end<kWrite>>), kAny, nullptr},
     {"retire", method(gated<through_an_end<kRetire>>), kAny, nullptr},
-    {"stats", gated<channel_stats>, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
+    {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
+    {"stats", gated<channel_stats>, METH_NOARGS,
+     "Its figures at this moment, a ChannelStats. Raises BadUse if another program has made it "
+     "(rule 14.8)."},
+    {"_stats", gated<channel_stats>, METH_NOARGS, nullptr},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef channel_getset[] = {
@@ -405,7 +409,7 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
        "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
       {"die", gated<end_close<EndState::died>>, METH_NOARGS,                       \
        "Its holder was killed: close it so (rule 4.5)."},                          \
-  {                                                                                \
+      {"__reduce_ex__", gated<no_copy>, METH_O, nullptr}, {                        \
     "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr               \
   }
 PyMethodDef reader_methods[] = {

@@ -460,6 +460,8 @@ bool Choice::undecided() const noexcept {
   return standing_ ? standing_->undecided() : select_->undecided();
 }
 
+bool Choice::asks_afar() const noexcept { return abroad_ && abroad_->trying(); }
+
 bool Choice::with_partner() const noexcept {
   if (abroad_) return !abroad_->is_over();
   if (from_afar_) return false;

@@ -79,6 +79,7 @@ class Choice {
   // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).
   PyObject* describe() const;
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
+  bool asks_afar() const noexcept;  // another OS process is asked, and has not answered yet
   std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen
 
   template <class Visit>

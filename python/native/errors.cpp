@@ -56,6 +56,29 @@ PyObject* bad_use(const char* format, ...) {
   return nullptr;
 }
 
+PyObject* no_copy(PyObject* o, PyObject*) {
+  if (Py_IS_TYPE(o, &ProcessType))
+    return bad_use(
+        "%R: a process can be neither copied nor pickled: call its function again; for another OS "
+        "process worker.on('processes')(...), which takes the ends in its arguments there",
+        o);
+  const char* again = "for another make Barrier(parties)";
+  const char* it = "it";
+  if (is_end(o)) {
+    again = is_reader(o) ? "for another one end.channel.reader()"
+                         : "for another one end.channel.writer()";
+  } else if (!Py_IS_TYPE(o, &BarrierType)) {
+    again = "for another make Channel()";
+    it = "an end of it, reader() or writer(),";
+  }
+  return bad_use(
+      "%R: by itself it can be neither copied nor pickled: %s. To another OS process %s goes as an "
+      "argument of a process that runs there (from weft.processes import process, or "
+      "worker.on('processes')(...)), or in a value on a channel; multiprocessing, "
+      "concurrent.futures and joblib cannot take it",
+      o, again, it);
+}
+
 PyObject* raise_closed(EndObject* e, const char* verb) {
   const char* side = is_reader(reinterpret_cast<PyObject*>(e)) ? "reader" : "writer";
   PyObject* name = to_str(channel_name(e->channel));

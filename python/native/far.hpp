@@ -247,6 +247,11 @@ class FarSide : public core::FarAgent {
     if (reads ? core->closed<Side::in>() : core->closed<Side::out>())
       give_back(reads ? core->died_here<Side::in>() : core->died_here<Side::out>());
   }
+  // Has the home been asked for this one, and has it not said yet how that ended?
+  bool asks_for(core::Node& n) const noexcept {
+    const Space::Step step(*peer->space);
+    return asked_.count(&n) != 0;
+  }
   void give_back(bool died) noexcept {
     if (end && died) end->will_have_died();
     end.reset();

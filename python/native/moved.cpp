@@ -24,11 +24,7 @@ PyObject* described() {
 PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool barrier = Py_IS_TYPE(end, &BarrierType);
   if (!barrier && !is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
-  if (!moving)
-    return bad_use(
-        "%R goes to another OS process as an argument of a process, or in a value on a channel: by "
-        "itself it cannot be pickled",
-        end);
+  if (!moving) return no_copy(end, nullptr);
   if (barrier) {
     auto* const b = reinterpret_cast<BarrierObject*>(end);
     if (b->far) {

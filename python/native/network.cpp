@@ -7,7 +7,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "far.hpp"
+#include "abroad.hpp"
 #include "observe.hpp"
 #include "rounds.hpp"
 #include "weft/runtime/outside.hpp"
@@ -25,6 +25,14 @@ void append(PyObject* list, PyObject* owned) {
 }
 PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }
+
+// The channel of an end that a peer holds; null: it is a barrier.
+const Engine* engine_of(const wire::Port& p) noexcept {
+  return p.barrier() ? nullptr : static_cast<const Engine*>(p.channel());
+}
+const core::SyncObject* place_of(const wire::Port& p) noexcept {
+  return p.barrier() ? p.place() : engine_of(p);
+}
 
 // Who has which end by its arguments: [(process, place, writes, the end)].
 PyObject* ends_held() {
@@ -47,7 +55,7 @@ PyObject* ends_held() {
 // sent, received)], [(the peer's incarnation, number, place, writes, ends of its channel that are
 // open)] of ends that peers hold, [(place, the home's incarnation, number, ends that are open)] of
 // far channels, ends_held())
-PyObject* f_network(PyObject*, PyObject*) {
+PyObject* network() {
   // Somebody may come by a network, too, who is no peer yet (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load();
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
@@ -62,10 +70,10 @@ PyObject* f_network(PyObject*, PyObject*) {
       quiet = quiet && p->session.state() == wire::Session::State::open;
       append(sessions, Py_BuildValue("KII", theirs, p->session.sent(), p->session.received()));
       p->home.each_end([&](std::uint32_t number, const wire::Port& port) {
-        const auto& core = *static_cast<const Engine*>(port.channel());
-        append(lent, Py_BuildValue("KINOI", theirs, number,
-                                   key_of(static_cast<const core::SyncObject*>(&core)),
-                                   truth(port.writes()), core.reader_ends() + core.writer_ends()));
+        const Engine* const core = engine_of(port);  // of a barrier nobody holds any end
+        append(lent,
+               Py_BuildValue("KINOI", theirs, number, key_of(place_of(port)), truth(port.writes()),
+                             core ? core->reader_ends() + core->writer_ends() : 0u));
       });
     }
     each_far_side([&](const FarSide& f) {
@@ -78,6 +86,63 @@ PyObject* f_network(PyObject*, PyObject*) {
   }
   return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions,
                        lent, far, ends_held());
+}
+
+PyObject* f_network(PyObject*, PyObject*) { return network(); }
+
+// _moment(): (_network(), _facts(), {place: its figures, see figures_of()} of channels with ends
+// elsewhere, [place of a far channel whose end is under way, or in a value, too]), of one moment
+// (WIRE.md 10.9).
+PyObject* f_moment(PyObject*, PyObject*) {
+  const OneMoment moment;
+  PyObject *figures = PyDict_New(), *shared = PyList_New(0);
+  PyObject *around = nullptr, *facts = nullptr;
+  const auto look = [&] {
+    around = network();
+    facts = every_fact(false);
+  };
+  const std::shared_ptr<Space> space = this_space();
+  if (!space) {
+    look();
+  } else {
+    const Space::Step step(*space);
+    look();
+    for (const Peer* p : space->peers())
+      p->home.each_end([&](std::uint32_t, const wire::Port& port) {
+        const Engine* const core = engine_of(port);
+        if (!core) return;
+        PyObject* const key = key_of(place_of(port));
+        PyObject* const row = figures_row(figures_of(*core));
+        if (key && row) PyDict_SetItem(figures, key, row);
+        Py_XDECREF(key);
+        Py_XDECREF(row);
+      });
+    each_far_side([&](const FarSide& f) {
+      if (!f.end) return;
+      long known = 1;
+      for (const Abroad* a : abroads) known += a->has(*f.end);
+      if (f.end.use_count() > known)
+        append(shared, key_of(static_cast<const core::SyncObject*>(f.core)));
+    });
+  }
+  return Py_BuildValue("NNNN", around, facts, figures, shared);
+}
+
+// _end_runs(numbers of processes, error): the runs of these are cancelled, and raise it.
+PyObject* f_end_runs(PyObject*, PyObject* args) {
+  PyObject *numbers, *error;
+  if (!PyArg_ParseTuple(args, "O!O", &PySet_Type, &numbers, &error)) return nullptr;
+  const std::set<PyRun*> all = every_run();
+  for (PyRun* run : all) {
+    bool in_it = false;
+    run->run.each_process([&](ProcessBase& p) {
+      PyObject* const id = PyLong_FromUnsignedLong(std::uint32_t(p.id));
+      in_it = in_it || PySet_Contains(numbers, id) == 1;
+      Py_XDECREF(id);
+    });
+    if (in_it) keep_interrupt_for(run, Py_NewRef(error));
+  }
+  Py_RETURN_NONE;
 }
 
 // _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is it one
@@ -190,6 +255,8 @@ PyMethodDef functions[] = {{"_lent", gated<f_lent>, METH_NOARGS, nullptr},
                            {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
                            {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
                            {"_network", gated<f_network>, METH_NOARGS, nullptr},
+                           {"_moment", gated<f_moment>, METH_NOARGS, nullptr},
+                           {"_end_runs", gated<f_end_runs>, METH_VARARGS, nullptr},
                            {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
                            {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
                            {"_waits_at", gated<f_waits_at>, METH_O, nullptr},

@@ -11,6 +11,7 @@
 //  3 What the observer raises does not reach the process. An Exception is printed; what a signal's
 //    handler raised there is kept for the run.
 #pragma once
+#include <array>
 #include <set>
 
 #include "native.hpp"
@@ -90,6 +91,23 @@ const std::set<PyRun*>& every_run() noexcept;
 // Who waits where in a run that rests, as _facts() has it; null: it does not. It runs no code of
 // Python's.
 PyObject* facts_at_rest(PyRun& run) noexcept;
+
+// While it lives nothing of a run moves (partial.cpp, invariants 1 and 2): no component begins an
+// operation, and the garbage collector is off.
+class OneMoment {
+ public:
+  OneMoment() noexcept;
+  OneMoment(const OneMoment&) = delete;
+  OneMoment& operator=(const OneMoment&) = delete;
+  ~OneMoment();
+
+ private:
+  int collector_;
+};
+PyObject* every_fact(bool at_rest);  // as _facts() has it; in OneMoment
+// What changes whenever a value comes to a channel, or goes: passed, dropped, in the buffer.
+std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept;
+PyObject* figures_row(const std::array<unsigned long long, 3>& f);
 
 int init_observe(PyObject* m);
 int init_partial(PyObject* m);

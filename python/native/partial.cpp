@@ -10,10 +10,13 @@
 //  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
 //    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits
 //    again. One that was woken before clears its `op` at any time: it is read once.
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "aside.hpp"
+#include "far.hpp"
 #include "observe.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
@@ -32,6 +35,7 @@ struct Holders {
   std::set<std::uint32_t> readers, writers;
   std::set<const EndObject*> reader_ends, writer_ends;
   bool is_channel = false;
+  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of(), of a channel
   // ends that are open, and no process is known to hold
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
@@ -75,6 +79,17 @@ std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
 
+// Does it wait at a channel of another program, in an operation that is no choice? Who is asked for
+// there is in no line here, so facing() cannot tell.
+bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
+  if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&
+      op.withdraw != &weft::detail::withdraw_plain<Engine, Side::out>)
+    return false;
+  const auto& core = *static_cast<const Engine*>(static_cast<const core::SyncObject*>(p.place));
+  const ChannelObject* const c = channel_of_core(core);
+  return is_far(c) && side_of(c).asks_for(p);
+}
+
 // What it waits for, if nothing else can wake it. `at_rest`: see facts_of().
 void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
@@ -85,7 +100,8 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   if (op == &wait_op) {
     one.state = "children";
   } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
-             (at_rest || facing(p) == Facing::blocked)) {  // then it stays in that operation
+             (at_rest || facing(p) == Facing::blocked ||
+              waits_afar(p, *op))) {  // then it stays in that operation
     op->visit(p, collect);
     if (at_rest || !one.at.empty() || collect.never) one.state = "places";
   }
@@ -122,6 +138,7 @@ WaitVisitor places_of(PyRun& run, const std::vector<One>& all, const Collect& co
         h.unknown_writers = 1;
     } else if (h.is_channel) {
       const auto& core = static_cast<const Engine&>(*place);
+      h.moved = figures_of(core);
       h.unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
       h.unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
     }
@@ -189,8 +206,10 @@ PyObject* process_row(const One& one, bool may_go_on) {
                        places, silent, may_go_on ? Py_True : Py_False);
 }
 PyObject* place_row(const core::SyncObject& place, const Holders& h) {
-  return Py_BuildValue("NONNkk", to_str(runtime::name_of(place)), h.is_channel ? Py_True : Py_False,
-                       ids(h.readers), ids(h.writers), h.unknown_readers, h.unknown_writers);
+  PyObject* const moved = h.moved ? figures_row(*h.moved) : Py_NewRef(Py_None);
+  return Py_BuildValue("NONNkkN", to_str(runtime::name_of(place)),
+                       h.is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers),
+                       h.unknown_readers, h.unknown_writers, moved);
 }
 
 // What weft/_deadlocks.py names: ([Waiter], {key: Place}).
@@ -293,17 +312,8 @@ std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) 
 PyObject* f_facts(PyObject*, PyObject* args) {
   int at_rest = 0;
   if (!PyArg_ParseTuple(args, "|p", &at_rest)) return nullptr;
-  task_waiter_comes();  // components in operations are waited for, and none begins one
-  const int collector = PyGC_Disable();
-  PyObject* list = PyList_New(0);
-  for (PyRun* run : every_run()) {
-    PyObject* one = facts_of(*run, nullptr, at_rest != 0);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  }
-  if (collector) PyGC_Enable();
-  task_waiter_goes();
-  return list;
+  const OneMoment moment;
+  return every_fact(at_rest != 0);
 }
 
 PyObject* f_set_idle(PyObject*, PyObject* f) {
@@ -317,6 +327,30 @@ PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
                            {}};
 
 }  // namespace
+
+OneMoment::OneMoment() noexcept {
+  task_waiter_comes();  // components in operations are waited for, and none begins one
+  collector_ = PyGC_Disable();
+}
+OneMoment::~OneMoment() {
+  if (collector_) PyGC_Enable();
+  task_waiter_goes();
+}
+PyObject* every_fact(bool at_rest) {
+  PyObject* list = PyList_New(0);
+  for (PyRun* run : every_run()) {
+    PyObject* one = facts_of(*run, nullptr, at_rest);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept {
+  return {c.transfers(), c.dropped(), c.ring ? c.ring->size : 0u};
+}
+PyObject* figures_row(const std::array<unsigned long long, 3>& f) {
+  return Py_BuildValue("KKK", f[0], f[1], f[2]);
+}
 
 PyObject* facts_at_rest(PyRun& run) noexcept {
   PyObject *t, *v, *tb;

@@ -186,6 +186,7 @@ PyMethodDef process_methods[] = {
      "Any end of a channel that leaves it is quiet; returns the process."},
     {"_never_run", gated<process_never_run>, METH_NOARGS,
      "It will not be started: it has ended, and lets go of its ends."},
+    {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef process_getset[] = {

@@ -420,7 +420,7 @@ Facing facing(ProcessBase& p) noexcept {
   if (op->withdraw != &withdraw_select)
     return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
-  return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;
+  return c->has_timers() || !c->undecided() || c->asks_afar() ? Facing::able : Facing::blocked;
 }
 
 int init_choice(PyObject* m) {

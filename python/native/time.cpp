@@ -77,6 +77,7 @@ PyMethodDef barrier_methods[] = {
      "zero; PeerDied and TimeoutError as enrol() does."},
     {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords,
      "This barrier as a guard with a precondition."},
+    {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {}};
 PyGetSetDef barrier_getset[] = {
     {"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};

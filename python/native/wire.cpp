@@ -107,6 +107,18 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
 
 namespace {
 
+// Its figures are where it was made (rule 14.8).
+PyObject* far_stats(PyObject* o, PyObject*) {
+  auto* const c = reinterpret_cast<ChannelObject*>(o);
+  const std::string& home = side_of(c).peer->session.theirs().name;
+  return bad_use(
+      "statistics of channel %s: it was made by another program (%s), which alone knows its "
+      "values: "
+      "ask there, or count by weft.observe.measuring(), which sees all OS processes",
+      channel_name(c).c_str(), home.empty() ? "which has not said its name" : home.c_str());
+}
+PyMethodDef far_methods[] = {{"stats", gated<far_stats>, METH_NOARGS, nullptr}, {}};
+
 // --- a channel is wired --------------------------------------------------------------------------
 
 // A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a
@@ -604,7 +616,14 @@ PyObject* f_outside(PyObject*, PyObject* more) {
   }
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr}, {}};
+// _by_copy(channel): does what is written to it go as bytes, made as the write begins?
+PyObject* f_by_copy(PyObject*, PyObject* o) {
+  if (!PyObject_TypeCheck(o, &ChannelType)) return bad_use("_by_copy: %R is no channel", o);
+  return PyBool_FromLong(packs(reinterpret_cast<const ChannelObject*>(o)));
+}
+PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr},
+                           {"_by_copy", gated<f_by_copy>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 
@@ -642,6 +661,7 @@ int init_wire(PyObject* m) {
   FarChannelType.tp_basicsize = sizeof(FarChannelObject);
   FarChannelType.tp_flags =
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  FarChannelType.tp_methods = far_methods;
   FarChannelType.tp_dealloc = gated<far_dealloc>;
   FarChannelType.tp_traverse = ChannelType.tp_traverse;
   FarChannelType.tp_clear = ChannelType.tp_clear;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.coroutines as co
-from weft import observe
+from weft import _debug, _seen, observe
 from weft.processes import Channel, Hosts, Parallel, process
 
 
@@ -80,3 +80,18 @@ def sends_what_cannot_be_watched() -> None:
 @process
 def reads_once(inp: Any) -> None:
     inp.read()  # the line of the read
+
+
+@process
+def writes_lists(out: Any, n: int) -> list[int]:
+    """How many of its values the debug mode there takes to be under way, in the end."""
+    for i in range(n):
+        out.write([i])
+    return [
+        len(one._under_way) for one in _seen._following.values() if isinstance(one, _debug.Debug)
+    ]
+
+
+@process
+def reads_all(inp: Any) -> int:
+    return sum(1 for _ in inp)

@@ -406,3 +406,23 @@ def test_programs_that_keep_the_rule_are_never_accused(
     finally:
         debug(False)
     assert found == []
+
+
+def test_what_a_buffer_has_dropped_is_not_kept_for_ever(monkeypatch):
+    """Rule 14.5: nobody will take it; and what is under way now is watched."""
+    monkeypatch.setattr(_debug, "_MOST", 20)
+    found = []
+    mode = debug(True, found.append)
+    try:
+        c = Channel("c", capacity=2, overflow="drop_oldest")
+        out, inp = c.writer(), c.reader()
+        for i in range(200):
+            value = [i]
+            out.write(value)
+        assert len(mode._under_way) == 20
+        value.append(1)
+        assert [inp.read(), inp.read()] == [[198], [199, 1]]
+        assert len(mode._under_way) == 18
+    finally:
+        debug(False)
+    assert len(found) == 1

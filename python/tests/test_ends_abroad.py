@@ -238,5 +238,5 @@ def test_an_end_by_itself_is_not_pickled() -> None:
     c = Channel("c")
     r, w = c.reader(), c.writer()
     for what in (lambda: pickle.dumps(r), lambda: copy.copy(w)):
-        with pytest.raises(BadUse, match="by itself it cannot be pickled"):
+        with pytest.raises(BadUse, match="by itself it can be neither copied nor pickled"):
             what()

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import gc
 import re
+import subprocess
+import sys
 import threading
 import weakref
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -373,3 +376,46 @@ def test_an_end_used_by_two_threads_at_once():  # rule 1.2
     for t in readers:
         t.join()
     assert sorted(got) == [1, 2]
+
+
+# --- what is no value -----------------------------------------------------------------------------
+
+ALONE = """
+import copy, multiprocessing, pickle, sys
+from weft.coroutines import BadUse, Barrier, Channel, process
+
+@process
+async def worker(end): pass
+
+if __name__ == "__main__":
+    c = Channel("c")
+    ways = [copy.copy, copy.deepcopy, pickle.dumps, lambda x: pickle.dumps([x], 2)]
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        ways.append(lambda x: pool.apply(repr, (x,)))
+        for what in (c, c.reader(), c.writer(), Barrier(2), worker(c.reader())):
+            for way in ways:
+                try:
+                    way(what)
+                except BadUse as error:
+                    print(type(what).__name__, error)
+    assert "weft.processes" not in sys.modules
+"""
+
+
+def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
+    """Rule 11.2, in a program that has not imported weft.processes, also from within a Pool."""
+    file = tmp_path / "alone.py"
+    file.write_text(ALONE)
+    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    said = [line.split(" ", 1) for line in ran.stdout.splitlines()]
+    assert Counter(kind for kind, _ in said) == dict.fromkeys(
+        ("Channel", "Reader", "Writer", "Barrier", "Process"), 5
+    )
+    for kind, text in said:
+        assert "neither copied nor pickled" in text and "on('processes')" in text
+        if kind != "Process":
+            assert "from weft.processes import process" in text and "multiprocessing" in text
+        if kind in ("Reader", "Writer"):
+            assert f"end.channel.{kind.lower()}()" in text

@@ -23,7 +23,7 @@ from test_cli import weft
 from test_processes import children, program
 
 import weft.threads as th
-from weft import Deadlock, WeftWarning, _observers, _rounds
+from weft import Deadlock, WeftWarning, _debug, _observers, _rounds
 from weft.observe import Changed, Debug, deadlocks, debug, watching_deadlocks
 from weft.processes import Channel, Hosts, Parallel, run
 
@@ -267,6 +267,31 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("wrote a list to channel c") == 1
+
+
+def test_what_goes_by_copy_is_not_kept_as_under_way(two: Hosts, changes: list[Changed]) -> None:
+    """Rule 14.5: nobody here will say that it has it; nor of what was in the buffer before."""
+    mode = _debug._present
+    assert mode is not None
+    there_and_back, c = Channel("there"), Channel("c", capacity=4)
+    out = c.writer()
+    for i in range(3):
+        out.write([i])
+    assert len(mode._under_way) == 3
+
+    @th.process
+    def writes(out: Any) -> None:
+        for i in range(200):
+            out.write([i])
+
+    results = Parallel(
+        there.reads_all.on(two[0])(c.reader()),
+        writes(out),
+        there.writes_lists.on(two[1])(there_and_back.writer(), 200),
+        there.reads_all.on("threads")(there_and_back.reader()),
+    )
+    assert results == [203, None, [0], 200]
+    assert not mode._under_way and not changes
 
 
 # --- who was left ---------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
 
 Each OS process of the program finds its own. An end that it has lent, or has from elsewhere, is
-held by no process that it knows, so who waits there may go on.
+held by no process that it knows, so who waits there may go on; _spread.py asks all of them
+together.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Place(NamedTuple):
     writers: tuple[int, ...]
     unknown_readers: int  #: open ends that no process is known to hold
     unknown_writers: int
+    #: of a channel: values passed, dropped, in its buffer
+    figures: tuple[int, int, int] | None = None
 
 
 class Waiter(NamedTuple):
@@ -183,6 +186,15 @@ def _nobody() -> tuple[list[Stuck], list[int]]:
 stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
 
 
+def _nothing() -> None:
+    """There are no other OS processes."""
+
+
+# An executor has fallen idle, here or in a host: _spread.py, which is imported with the first of
+# them, replaces it.
+fell_idle: Callable[[], None] = _nothing
+
+
 def deadlocks() -> PartialDeadlock:
     """The processes of all runs of this program that are stuck at this moment, also those in the OS
     processes that it has started. May be called from any thread or process.
@@ -206,11 +218,13 @@ class _IdleCheck:
     """
 
     kind = "partial"
+    for_another = False  #: it reports to the OS process that watches
     _named: Callable[[Waiters, int], Any] = staticmethod(_path)
 
     def __init__(self, action: Action) -> None:
         self._action = action
         self._told: set[int] = set()
+        self.told_beyond: set[Any] = set()  #: those that only all OS processes together could find
 
     def begin(self) -> None:
         _checks.append(self)
@@ -221,11 +235,15 @@ class _IdleCheck:
         _native._set_idle(_checks[-1] if _checks else None)
 
     def __call__(self) -> None:
+        self._fell_idle()
         rows, ids = stuck_here(self._named)
         if ids <= self._told:
             return
         self._told |= ids
         self._found(rows, ids)
+
+    def _fell_idle(self) -> None:
+        fell_idle()
 
     def _found(self, rows: list[Stuck], ids: frozenset[int]) -> None:
         found = PartialDeadlock(_in_order(rows), ids)
@@ -244,13 +262,22 @@ class _IdleCheck:
         return self._action
 
     def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
-        self._found([told(r) for r in records], frozenset())
+        rows = [told(r) for r in records if "idle" not in r]
+        if rows:
+            self._found(rows, frozenset())
+        if len(rows) < len(records):
+            fell_idle()
 
     def _gone(self, pid: int) -> None:
         """Nobody is stuck there any more."""
 
 
 _checks: list[_IdleCheck] = []
+
+
+def begun_here() -> list[_IdleCheck]:
+    """Those who watch in this OS process."""
+    return [check for check in _checks if not check.for_another]
 
 
 @contextlib.contextmanager

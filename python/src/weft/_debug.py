@@ -17,6 +17,9 @@ Invariants
 - The last `_KEPT` objects that each process sent are watched for (3), and are kept alive for that.
   When a process receives anything mutable, or its children end, its list is cleared, since an
   object may have come back.
+- Under way by reference are at most `_MOST` objects: the eldest are watched no longer, so values
+  that a buffer has dropped are not kept for ever. What goes by copy (to another OS process, or a
+  component) is never under way here: no receiver will tell that it has it.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
 """
@@ -38,6 +41,7 @@ from weft._extension import native as _native
 from weft.errors import WeftWarning
 
 _KEPT = 16
+_MOST = 4096  # objects under way that are watched at a time
 
 _ATOMS = (
     int,
@@ -195,6 +199,8 @@ class Debug:
                 for kept in self._kept.values():
                     for sent in kept:
                         sent.stale = sent.stale or sent.thread != here
+            elif what == "lent":
+                self._lent_out(target)
 
     # --- the sender -------------------------------------------------------------------------------
 
@@ -221,12 +227,24 @@ class Debug:
                 made.append(None)
                 continue
             sent = _Sent(value, digest, self._sender(process), channel)
-            self._under_way.setdefault((id(channel), id(value)), deque()).append(sent)
+            if not _native._by_copy(channel):
+                self._goes(sent)
             made.append(sent)
         if operation == "select":
             self._writing[key] = made
         elif made and made[0] is not None:
             self._writing[key] = [made[0]]
+
+    def _goes(self, sent: _Sent) -> None:
+        while len(self._under_way) >= _MOST:
+            del self._under_way[next(iter(self._under_way))]
+        where = id(sent.channel), id(sent.value)
+        self._under_way.setdefault(where, deque(maxlen=_KEPT)).append(sent)
+
+    def _lent_out(self, channel: Any) -> None:
+        """Its values go by copy from now on, those that are under way too."""
+        for where in [w for w in self._under_way if w[0] == id(channel)]:
+            del self._under_way[where]
 
     def _not_sent(self, sent: _Sent | None) -> None:
         if sent is None:

@@ -63,7 +63,7 @@ class _Live:
     folded."""
 
     def __init__(self, channel: Any) -> None:
-        stats = channel.stats()
+        stats = channel._stats()
         self.channel = channel
         self.name = channel.name
         self.used = False  # by an operation here
@@ -73,7 +73,7 @@ class _Live:
 
     def fold(self, rows: dict[str, ChannelMeasure]) -> None:
         """Adds what has passed to its row; for good if it is forgotten then, else to a copy."""
-        stats = self.channel.stats()
+        stats = self.channel._stats()
         transfers, dropped = stats.transfers - self.transfers, stats.dropped - self.dropped
         if not (self.used or transfers or dropped):
             return
@@ -296,7 +296,7 @@ class Measurement:
                     row.parked_reads += 1
                     row.blocked_readers += seconds
             if side == _WRITERS and what == "commit":
-                row.max_buffered = max(row.max_buffered, live.channel.stats().buffered)
+                row.max_buffered = max(row.max_buffered, live.channel._stats().buffered)
 
     def _outcome_at(
         self, what: str, operation: str | None, target: Any, detail: Any

@@ -58,8 +58,8 @@ AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 #: what is asked; behind the last a pickle
-STATE, WHERE, STUCK, FOLLOW = QUESTIONS = b"=", b"w", b"s", b"f"
-PATIENCE = 1.0  #: seconds to wait for the answers to WHERE and STUCK
+STATE, WHERE, STUCK, FOLLOW, MOMENT = QUESTIONS = b"=", b"w", b"s", b"f", b"m"
+PATIENCE = 1.0  #: seconds to wait for the answers to WHERE, STUCK and MOMENT
 MOST = 1 << 28  #: bytes of an answer
 
 
@@ -272,6 +272,8 @@ has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 def join(by: socket.socket) -> Member:
     """A host begins: it is asked from now on."""
+    from weft import _spread  # noqa: F401  # where there are hosts, who watches needs it
+
     member = Member(by)
     _begin()
     with _lock:
@@ -329,6 +331,10 @@ def answer(by: socket.socket) -> None:
                 said = pickle.dumps(follow(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
                 said = pickle.dumps(_stuck())
+            elif question[:1] == MOMENT:
+                from weft import _spread
+
+                said = pickle.dumps(_spread.moments(PATIENCE / 2))
             elif question[:1] == WHERE:
                 said = pickle.dumps(_native._where() + where_elsewhere(PATIENCE / 2))
             else:
@@ -406,7 +412,12 @@ def _stuck_in_hosts(patience: float) -> tuple[list[Named], list[int]]:
 
 def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
     rows, silent = _stuck_in_hosts(PATIENCE)
-    return [_deadlocks.told(row) for row in rows], silent
+    stuck = [_deadlocks.told(row) for row in rows]
+    if members() and not silent:
+        from weft import _spread
+
+        stuck += _spread.found()
+    return stuck, silent
 
 
 _deadlocks.stuck_elsewhere = _stuck_elsewhere
@@ -490,6 +501,15 @@ def _all_spaces() -> list[Space]:
     return found
 
 
+def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple[int, str], int]]:
+    """Which process here runs which call of the parent; and which waits for which call of a host,
+    by the host's pid.
+    """
+    with _lock:
+        away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items())}
+        return dict(_calls), away
+
+
 def _mine(members: list[Member]) -> Space:
     incarnation, waits, sessions, lent, far, held = _native._network()
     strangers = _native._strangers()
@@ -497,8 +517,7 @@ def _mine(members: list[Member]) -> Space:
         alien = strangers is None or not set(strangers) <= _ours
         idle = _jobs is not None and _native._waits_at(_jobs)
         waits = waits and _working == (1 if idle else 0)
-        calls = dict(_calls)
-        away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items())}
+    calls, away = calls_and_callers(members)
     facts = _native._facts(True) if waits else []
     return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
 

@@ -359,11 +359,24 @@ class _Leaving(_There, _leaving.Naming):
 
 class _Partial(_There, _deadlocks._IdleCheck):
     kind = "partial"
+    for_another = True
     _named = staticmethod(_rounds.named)
 
     def __init__(self, key: _observers.Key, setting: _deadlocks.Action) -> None:
         _There.__init__(self, key, setting)
         _deadlocks._IdleCheck.__init__(self, setting)
+        self._idled = False
+
+    def _fell_idle(self) -> None:
+        self._idled = True
+
+    def send(self) -> None:
+        """That it has fallen idle is said when something is sent, which is now and then."""
+        with self._lock:
+            if self._idled:
+                self._idled = False
+                self._records.append({"p": "", "idle": True})
+            super().send()
 
     def begin(self) -> None:
         _deadlocks._IdleCheck.begin(self)

@@ -61,7 +61,7 @@ def statistics(channel: Any) -> ChannelStats:
     """The figures of `channel` at this moment.
 
     Raises:
-        BadUse: it is not a channel.
+        BadUse: it is not a channel; another program has made it, and is the one to ask (rule 14.8).
     """
     if not isinstance(channel, _native.Channel):
         raise BadUse(f"statistics of {channel!r}: give a channel; an end has it as .channel")

@@ -83,6 +83,8 @@ class Span {
   // The same for a timer that has come, or an end: a guard that is ready is chosen before it (rule
   // 5.7), so every home is asked once.
   void look_once();
+  // Has a home been asked that has not answered yet? In a step.
+  bool trying() const noexcept { return trying_ != nullptr; }
 
  private:
   static constexpr std::size_t kUsual = 4;  // homes
