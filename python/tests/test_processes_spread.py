@@ -465,6 +465,21 @@ def test_a_side_that_never_had_an_end_may_get_one() -> None:
     assert judged(*[said(alone, silent) for _ in range(3)]) == set()
 
 
+def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
+    """Rules 7.11, 14.3."""
+    waits = (9, "main/p9", "wait for", "x.py:3", 0, "places", [(40, False)], [], True)
+    facts = [
+        (
+            [*space(ROOT, {7: (D, False)}).facts[0][0], waits],
+            {
+                D: ("d", True, (), (), 0, 0, (5, 0, 0)),
+                40: ("the end of p7", True, (), (7,), 0, 0, None),
+            },
+        )
+    ]
+    assert judged(*[said({"facts": facts}) for _ in range(3)]) == {*BOTH, (ROOT, 9)}
+
+
 def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
     """Rule 14.3: in whichever OS process."""
     at_barrier = space(3, {})._replace(

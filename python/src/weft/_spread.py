@@ -132,6 +132,9 @@ class Round:
                 )
             for raw_waiters, raw_places in s.facts:
                 places = {key: Place(*raw) for key, raw in raw_places.items()}
+                for place, at in places.items():  # whose end is waited for is no holder of an end
+                    of = {(s.incarnation, process) for process in at.writers}
+                    self.holders.setdefault((self._key(s, place), True), set()).update(of)
                 for raw in raw_waiters:
                     self._add(s, Waiter(*raw), places)
 
