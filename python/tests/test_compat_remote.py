@@ -195,6 +195,19 @@ def test_nobody_is_there(p: Any) -> None:
         assert caught.value.addr == address
 
 
+def test_a_package_that_other_machines_need_and_is_missing_is_named() -> None:
+    program = """if True:
+        import sys
+        sys.modules["msgspec"] = None
+        from weft.compat.pycsp import _ssh
+        _ssh._host_at("machine")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert "processes on other machines need msgspec: pip install 'weft[net]'" in done.stderr
+
+
 def test_a_program_that_has_no_such_channel(p: Any) -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     with (

@@ -17,6 +17,8 @@ from weft.compat.pycsp import _ssh
 from weft.compat.pycsp import parallel as p
 from weft.errors import ProcessDied
 
+pytest.importorskip("msgspec", reason="of weft[net]; it has no wheel for some Pythons")
+
 SSH = r"""#!/bin/sh
 while [ "$1" != -- ]; do echo "$1" >>"$SSH_LOG"; node=$1; shift; done; shift
 case $node in refused) echo "ssh: connect to host refused port 22: Connection refused" >&2; exit 255;; esac

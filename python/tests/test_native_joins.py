@@ -87,7 +87,15 @@ def test_an_end_beside_a_channel_in_one_choice(on: str) -> None:  # rules 5.1, 7
 def test_a_failure_that_is_watched_is_the_watchers(on: str) -> None:  # rules 7.2, 7.11, 16.1
     a = th.Channel("a")
     fails = th.watched(tasks().fails(+a, 2, on=on))
-    (end,), *_ = th.run(asks(fails), fails, source(-a, [0, 1, 2]))
+
+    @th.process
+    def watches(w: Any) -> Any:
+        end = fails.ended()  # first: a failure that nobody watches yet is its group's
+        for n in (0, 1, 2):
+            w.write(n)
+        return end.wait()
+
+    end = th.run(watches(-a), fails)[0]
     assert end.how == "failed"
     assert isinstance(end.error, ComponentError) and end.error.message == "it is 2"
 

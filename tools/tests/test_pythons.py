@@ -32,6 +32,7 @@ def pythons(house: House) -> House:
     house.script("tools/setup", "")
     house.script("pip", PIP)
     (house.path / "tools/requirements/python.txt").write_text("pytest>=8 # the tests\nnumpy>=1\n")
+    (house.path / "tools/requirements/net.txt").write_text("nats-py>=2\n")
     return house
 
 
@@ -118,6 +119,7 @@ def test_packages_are_installed_once_and_weft_each_time(pythons: House) -> None:
         run(pythons, "3.12")
     calls = (pythons.path / "pip-was").read_text()
     assert (calls.count("pytest>=8"), calls.count("--no-build-isolation")) == (1, 2)
+    assert calls.count("nats-py>=2") == 1
 
 
 def test_without_arguments_it_takes_all_it_finds_once_each(pythons: House) -> None:

@@ -28,7 +28,9 @@ try:
     import cbor2
     import msgspec
 except ImportError as error:
-    raise ImportError(f"weft.net needs '{error.name or error}': pip install 'weft[net]'") from error
+    raise ImportError(
+        f"weft.net needs '{error.name or error}': pip install 'weft[net]'", name=error.name
+    ) from error
 
 __all__ = ["accepts", "module_of"]
 
