@@ -12,6 +12,9 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
     ```text                       right after a block that ran: its output must be this; a line `...`
                                   stands for any number of lines
 
+`--first weft/weft.hpp` before the files: this header is parsed once for all blocks in C++, which
+takes a third of their compilers' time away. A block must include something of Weft's all the same.
+
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
 `timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
 `save` are left alone.
@@ -153,22 +156,42 @@ def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | No
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def commands_of(block: Block, scratch: Path) -> list[list[str]]:
+def compiling() -> list[str]:
+    """The compiler and its options."""
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
+    return [*compiler, *flags]
+
+
+def parse_first(header: str, folder: Path) -> tuple[list[str], str]:
+    """The options by which a block has that header parsed before; what is wrong with it, if
+    anything."""
+    own = folder / "first.hpp"
+    own.write_text(f"#include <{header}>\n")
+    parsed = own.with_suffix(".hpp.gch")  # clang++ finds it by this name too
+    command = [*compiling(), "-x", "c++-header", str(own), "-o", str(parsed)]
+    progress.begin(f"parsing {header}")
+    status, stdout, stderr = run_bounded(command, folder, 280.0)
+    progress.end(f"parsing {header}", 0, 0)
+    return ["-include", str(own)], "" if status == 0 else f"exit status {status}:\n{stdout}{stderr}"
+
+
+def commands_of(block: Block, scratch: Path, first: list[str]) -> list[list[str]]:
     path = scratch / block.file
     if block.language == "python":
         return [[sys.executable, str(path)]]
     if block.language == "sh":
         return [["bash", "-euo", "pipefail", str(path)]]
     program = str(path.with_suffix(""))
-    compiler = shlex.split(os.environ.get("CXX", "g++"))
-    flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
-    return [[*compiler, *flags, str(path), "-o", program], [program]]
+    return [[*compiling(), *first, str(path), "-o", program], [program]]
 
 
-def check(block: Block, scratch: Path) -> str | None:
+def check(block: Block, scratch: Path, first: list[str]) -> str | None:
     """Runs one block; None if all is well, else what is wrong and what it printed."""
     cwd = ROOT if block.at_root else scratch
-    commands = commands_of(block, scratch)
+    if first and block.language == "cpp" and "#include <weft/" not in block.code:
+        return "it includes nothing of Weft's"
+    commands = commands_of(block, scratch, first)
     for index, command in enumerate(commands):
         status, stdout, stderr = run_bounded(command, cwd, block.timeout)
         last = index == len(commands) - 1
@@ -184,7 +207,7 @@ def check(block: Block, scratch: Path) -> str | None:
     return None
 
 
-def test_file(path: Path) -> tuple[int, int]:
+def test_file(path: Path, first: list[str]) -> tuple[int, int]:
     """Runs the blocks of one file in order; returns how many passed and failed."""
     try:
         blocks = blocks_of(path.read_text())
@@ -208,7 +231,7 @@ def test_file(path: Path) -> tuple[int, int]:
                 continue
             name = f"{path}:{block.line} {block.language}"
             progress.begin(name)
-            problem = check(block, scratch)
+            problem = check(block, scratch, first)
             progress.end(name, int(problem is None), int(problem is not None))
             if problem is None:
                 passed += 1
@@ -220,13 +243,20 @@ def test_file(path: Path) -> tuple[int, int]:
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0].startswith("-"):
+    header = arguments[1] if arguments[:1] == ["--first"] and len(arguments) > 1 else None
+    files = arguments[2:] if header else arguments
+    if not files or files[0].startswith("-"):
         print(
             "usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)",
             file=sys.stderr,
         )
         return 2
-    counts = [test_file(Path(argument)) for argument in arguments]
+    with tempfile.TemporaryDirectory(prefix="weft-md-") as folder:
+        first, wrong = parse_first(header, Path(folder)) if header else ([], "")
+        if wrong:
+            print(f"FAIL {header}: {wrong}\n0 passed, 1 failed")
+            return 1
+        counts = [test_file(Path(file), first) for file in files]
     passed = sum(count[0] for count in counts)
     failed = sum(count[1] for count in counts)
     print(f"{passed} passed, {failed} failed")

@@ -132,7 +132,19 @@ def test_a_page_that_is_not_there_is_a_failure(page: Path) -> None:
     assert "cannot be read" in lines[0]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_a_header_that_is_parsed_once_for_all(page: Path) -> None:
+    """A block cannot do without including something of Weft's by that."""
+    block = "```cpp run\n{}int main() {{ return weft::version.major; }}\n```\n\n"
+    page.write_text(block.format("#include <weft/version.hpp>\n") + block.format(""))
+    status, last, lines = run("--first", "weft/version.hpp", page)
+    assert (status, last) == (1, "1 passed, 1 failed")
+    assert lines == [f"ok   {page}:1 cpp", f"FAIL {page}:6 cpp: it includes nothing of Weft's"]
+    status, last, lines = run("--first", "weft/nothing.hpp", page)
+    assert (status, last) == (1, "0 passed, 1 failed")
+    assert "weft/nothing.hpp" in lines[0]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--first", "weft/version.hpp"]])
 def test_its_use_is_explained(arguments: list[str]) -> None:
     status, last, _ = run(*arguments)
     assert status == 2
