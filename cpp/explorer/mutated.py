@@ -559,6 +559,52 @@ EDITS: list[tuple[str, str, str]] = [
         "      return;\n",
     ),
     (
+        "wire/impl/everywhere.ipp",
+        "    return g.second.queued == 0 && g.second.said % 2 == 0;\n",
+        "    if (WEFT_MUTANT == 124) return g.second.queued == 0 || g.second.said % 2 != 0;\n"
+        "    return (g.second.queued == 0 || WEFT_MUTANT == 122) && g.second.said % 2 == 0;\n",
+    ),
+    (
+        "wire/session.hpp",
+        "return next_out_ - rounds_out_;",
+        "return next_out_ - (WEFT_MUTANT == 125 ? 0 : rounds_out_);",
+    ),
+    (
+        "wire/session.hpp",
+        "return next_in_ - rounds_in_;",
+        "return next_in_ - (WEFT_MUTANT == 125 ? 0 : rounds_in_);",
+    ),
+    (
+        "wire/impl/asking.ipp",
+        "    send(from, Kind::said, f.op, f.txn, {}, 0);\n",
+        "    if (WEFT_MUTANT != 126) send(from, Kind::said, f.op, f.txn, {}, 0);\n",
+    ),
+    (
+        "wire/impl/asking.ipp",
+        "    if (p == from.get() || !p->session.may_ask()) continue;\n",
+        "    if (p == from.get() || !p->session.may_ask() || (WEFT_MUTANT == 127 && from)) continue;\n",
+    ),
+    (
+        "wire/asking.hpp",
+        "    if (p->session.is_over()) continue;\n",
+        "    if (p->session.is_over() || (WEFT_MUTANT == 129 && p->session.state() != Session::State::open)) continue;\n",
+    ),
+    (
+        "wire/impl/asking.ipp",
+        "    g.whole = false;\n    finish_if_done(asker, g);\n",
+        "    g.whole = false;\n    if (WEFT_MUTANT != 131) finish_if_done(asker, g);\n",
+    ),
+    (
+        "wire/impl/asking.ipp",
+        "static_cast<std::int32_t>(f.txn - it->second.round) <= 0;",
+        "(WEFT_MUTANT == 132 || static_cast<std::int32_t>(f.txn - it->second.round) <= 0);",
+    ),
+    (
+        "wire/impl/asking.ipp",
+        "  tell_all(f.op, f.txn, whole.mapped(), &from);\n",
+        "  if (WEFT_MUTANT != 146) tell_all(f.op, f.txn, whole.mapped(), &from);\n",
+    ),
+    (
         "wire/resend.hpp",
         "    put(packet, holds_ ? told_ : due_);\n",
         "    put(packet, WEFT_MUTANT == 53 ? seen_ : holds_ ? told_ : due_);\n",

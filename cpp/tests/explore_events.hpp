@@ -14,16 +14,19 @@ class Events {
   void may(bool now, std::function<void()> f) {
     if (now) can_.push_back(std::move(f));
   }
-  // Every order of the first `most` events that have another one beside them; then the first that
-  // can happen does.
+  // Every order of `most` events that have another one beside them, but for the first `before` of
+  // these; before and after them the first that can happen does.
   Events() = default;
-  explicit Events(unsigned most) : left_(most) {}
+  explicit Events(unsigned most, unsigned before = 0) : before_(before), left_(most) {}
   // False: nothing can.
   bool one() {
     if (can_.empty()) return false;
     const std::size_t n = can_.size();
-    const bool free = n > 1 && left_ > 0;
-    if (free) --left_;
+    const bool free = n > 1 && before_ == 0 && left_ > 0;
+    if (free)
+      --left_;
+    else if (n > 1 && before_ > 0)
+      --before_;
     can_[free ? explorer::engine().choose(static_cast<std::uint32_t>(n)) : 0]();
     can_.clear();
     return true;
@@ -35,7 +38,7 @@ class Events {
 
  private:
   std::vector<std::function<void()>> can_;
-  unsigned left_ = ~0u;
+  unsigned before_ = 0, left_ = ~0u;
 };
 
 }  // namespace weft::test

@@ -12,8 +12,8 @@ namespace w = weft::wire;
 using P = w::InProgram;
 using How = P::How;
 
-// Two programs: 1 has the home of the channels 10 and 20, and lends 2 the reader end of 10 (number
-// 0) and the writer end of 20 (number 1). Each process waits to read.
+// Two programs: 1 has the home of the channels 10 and 20, and lends 2 the reader end of 10 (its name
+// is 0) and the writer end of 20 (its name is 1). Each process waits to read.
 w::Everywhere two() {
   P a, b;
   a.incarnation = 1, a.name = "a", a.pid = 11, a.waits = true, a.standstills = {3};
@@ -109,6 +109,12 @@ TEST_CASE("wire 10.4: the knot over two programs, and who is in it (rule 10.2)")
         "knot:\n"
         "  main/x in a waits for main/y in b\n"
         "  main/y in b waits for main/x in a");
+}
+
+TEST_CASE("wire 10.7: the name of an end: SipHash-2-4 of nothing, as its authors give it") {
+  CHECK(w::detail::siphash(0x0706'0504'0302'0100u, 0x0F0E'0D0C'0B0A'0908u) ==
+        0x726F'DB47'DD0E'0E31u);
+  CHECK(w::detail::end_name(1) != w::detail::end_name(2));
 }
 
 TEST_CASE("wire 10.4: who waits for the knot is not in it; who waits as a parent is no line") {

@@ -34,6 +34,18 @@ Process many(w::FarReader<int> in, w::FarWriter<int> out) {
   for (int i = 0; i < kMany; ++i) all.push_back(passes(in, out).named("passes"));
   co_await par(std::move(all));
 }
+// Answers once, tells it or is told first, and then waits for more.
+Process answers(w::FarReader<int> in, w::FarWriter<int> out, Writer<int> tell) {
+  const int v = co_await in.read();
+  co_await tell.write(v);
+  co_await out.write(v);
+  co_await in.read();
+}
+Process follows(Reader<int> told, w::FarReader<int> in, w::FarWriter<int> out) {
+  co_await told.read();
+  co_await out.write(co_await in.read());
+  co_await told.read();
+}
 // Waits for something that no program knows, first.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
@@ -61,7 +73,15 @@ int part(const std::string& which, int socket, int fd) {
       run(many(in, out).named("many"));
     } else if (which == "barrier")
       run(meets(link.barrier("b")).named("meets"));
-    else if (which == "person")
+    else if (which == "sessions") {
+      L other(space, fd);
+      Channel<int> own{named("own")};
+      run(par(
+          answers(link.template reader<int>("in"), link.template writer<int>("out"), own.writer())
+              .named("answers"),
+          follows(own.reader(), other.template reader<int>("in"), other.template writer<int>("out"))
+              .named("follows")));
+    } else if (which == "person")
       run(asks_a_person(fd, link.template writer<int>("out")).named("asks"));
     else
       run(passes(link.template reader<int>("in"), link.template writer<int>("out"))
@@ -72,6 +92,7 @@ int part(const std::string& which, int socket, int fd) {
     return text.find("main/passes: read 'in'") != std::string::npos ||
                    text.find("main/passes: read 'own'") != std::string::npos ||
                    text.find("main/many/passes[") != std::string::npos ||
+                   text.find("main/follows: read 'own'") != std::string::npos ||
                    text.find("main/meets: sync 'b'") != std::string::npos
                ? deadlock
                : otherwise;
@@ -190,6 +211,37 @@ void a_circle() {
         "a circle: an end that has moved", text);
   check(status_of(second.wait()) == deadlock, "a circle: the second");
   check(status_of(third.wait()) == deadlock, "a circle: the third");
+}
+
+// Two programs with two sessions, as those of a network have one for each name: an end of each has
+// the same number there. Theirs that answers by the one waits for ours that asked it; all others
+// wait for these two.
+Process asks(Writer<int> to, Reader<int> back) {
+  co_await to.write(1);
+  for (;;) co_await back.read();
+}
+template <class L>
+void two_sessions() {
+  Starter<L> s;
+  Channel<int> a{named("a")}, back_a{named("back of a")}, b{named("b")}, back_b{named("back of b")};
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) return check(false, "no socket");
+  ::fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+  auto& p = s.start("sessions", fds[1]);
+  ::close(fds[1]);
+  L other(s.space, fds[0]);
+  p.link().give(a.reader(), "in");
+  p.link().give(back_a.writer(), "out");
+  other.give(b.reader(), "in");
+  other.give(back_b.writer(), "out");
+  std::vector<std::string> knot;
+  const std::string text = report_of(par(asks(a.writer(), back_a.reader()).named("first"),
+                                         asks(b.writer(), back_b.reader()).named("second")),
+                                     &knot);
+  check(has(text, "deadlock: 4 processes are"), "two sessions: a deadlock", text);
+  check(knot == std::vector<std::string>{"main/answers in sessions", "main/first in first"},
+        "two sessions: each end is taken for the one that it is", text);
+  check(status_of(p.wait()) == deadlock, "two sessions: the other program");
 }
 
 template <class L>
@@ -414,6 +466,7 @@ void all() {
   two_programs<L>();
   three_programs<L>();
   a_circle<L>();
+  two_sessions<L>();
   many_processes<L>();
   two_runs<L>();
   a_meeting_point<L>();

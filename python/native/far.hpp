@@ -208,7 +208,12 @@ class Asked final : public wire::FarOp {
 class FarSide : public core::FarAgent {
  public:
   FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
-      : peer(e->peer), number(e->number), reads(reads), carries(what), end(std::move(e)) {
+      : peer(e->peer),
+        number(e->number),
+        key(e->key),
+        reads(reads),
+        carries(what),
+        end(std::move(e)) {
     ops = &kOps;
     leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
     poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
@@ -216,6 +221,7 @@ class FarSide : public core::FarAgent {
   core::FarEngine<Value, Shared>* core = nullptr;
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
+  const std::uint64_t key;
   const bool reads;
   const Carries carries;
   bool is_barrier() const noexcept { return carries == Carries::nothing; }

@@ -11,6 +11,7 @@
 #include "observe.hpp"
 #include "rounds.hpp"
 #include "weft/runtime/outside.hpp"
+#include "weft/wire/asking.hpp"
 #include "wire.hpp"
 
 namespace weft::py {
@@ -24,6 +25,7 @@ void append(PyObject* list, PyObject* owned) {
   Py_XDECREF(owned);
 }
 PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
+unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }
 
 // The channel of an end that a peer holds; null: it is a barrier.
@@ -52,9 +54,9 @@ PyObject* ends_held() {
 }
 
 // _network(): (incarnation, do all runs wait for links alone, [(the peer's incarnation, frames
-// sent, received)], [(the peer's incarnation, number, place, writes, ends of its channel that are
-// open)] of ends that peers hold, [(place, the home's incarnation, number, ends that are open)] of
-// far channels, ends_held())
+// sent, received)], [(the peer's incarnation, name, place, writes, ends of its channel that are
+// open)] of ends that peers hold, [(place, the home's incarnation, name, ends that are open)] of
+// far channels, ends_held()). Of an end the name: WIRE.md 10.7.
 PyObject* network() {
   // Somebody may come by a network, too, who is no peer yet (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load();
@@ -64,24 +66,27 @@ PyObject* network() {
   if (const std::shared_ptr<Space> space = this_space()) {
     const Space::Step step(*space);
     mine = space->greeting().incarnation;
+    std::vector<wire::InProgram::Session> all;
+    quiet = wire::sessions_of(*space, all) && quiet;
+    for (const auto& [theirs, sent, received] : all)
+      append(sessions,
+             Py_BuildValue("KII", static_cast<unsigned long long>(theirs), sent, received));
     for (const Peer* p : space->peers()) {
       if (p->session.is_over()) continue;
       const unsigned long long theirs = p->session.theirs().incarnation;
-      quiet = quiet && p->session.state() == wire::Session::State::open;
-      append(sessions, Py_BuildValue("KII", theirs, p->session.sent(), p->session.received()));
-      p->home.each_end([&](std::uint32_t number, const wire::Port& port) {
+      p->home.each_end([&](std::uint64_t key, const wire::Port& port) {
         const Engine* const core = engine_of(port);  // of a barrier nobody holds any end
-        append(lent,
-               Py_BuildValue("KINOI", theirs, number, key_of(place_of(port)), truth(port.writes()),
-                             core ? core->reader_ends() + core->writer_ends() : 0u));
+        append(lent, Py_BuildValue("KKNOI", theirs, name_of(key), key_of(place_of(port)),
+                                   truth(port.writes()),
+                                   core ? core->reader_ends() + core->writer_ends() : 0u));
       });
     }
     each_far_side([&](const FarSide& f) {
       const auto* const place = static_cast<const core::SyncObject*>(f.core);
       append(far,
-             Py_BuildValue("NKII", key_of(place),
+             Py_BuildValue("NKKI", key_of(place),
                            static_cast<unsigned long long>(f.peer->session.theirs().incarnation),
-                           f.number, f.core->reader_ends() + f.core->writer_ends()));
+                           name_of(f.key), f.core->reader_ends() + f.core->writer_ends()));
     });
   }
   return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions,
@@ -108,7 +113,7 @@ PyObject* f_moment(PyObject*, PyObject*) {
     const Space::Step step(*space);
     look();
     for (const Peer* p : space->peers())
-      p->home.each_end([&](std::uint32_t, const wire::Port& port) {
+      p->home.each_end([&](std::uint64_t, const wire::Port& port) {
         const Engine* const core = engine_of(port);
         if (!core) return;
         PyObject* const key = key_of(place_of(port));
@@ -224,7 +229,7 @@ PyObject* f_lent(PyObject*, PyObject*) {
   if (const std::shared_ptr<Space> space = this_space()) {
     const Space::Step step(*space);
     for (const Peer* p : space->peers())
-      p->home.each_end([&](std::uint32_t, const wire::Port& port) {
+      p->home.each_end([&](std::uint64_t, const wire::Port& port) {
         if (port.barrier()) return;
         ChannelObject* const c = channel_of_core(*static_cast<const Engine*>(port.channel()));
         if (found.insert(c).second) Py_INCREF(reinterpret_cast<PyObject*>(c));

@@ -1,6 +1,7 @@
 """Each textual mutant of the C++ library still finds the text that it replaces: one that does not
 tests nothing."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def test_how_lines_are_broken_makes_no_difference():
 
 def test_the_numbered_ones_apply_too():
     assert mutated.mutated()
+
+
+def test_each_numbered_one_is_described():
+    edits = "".join(new for _, _, new in mutated.EDITS)
+    found = re.findall(r"WEFT_MUTANT [!=]= (\d+)|\? (\d+) : (\d+)\)", edits)
+    switched = {int(n) for numbers in found for n in numbers if n}
+    assert switched == mutants.NUMBERED.keys()
 
 
 def test_the_headers_have_none():

@@ -55,9 +55,9 @@ class _Network:
         self.waiting: dict[tuple[Hashable, bool], set[_Node]] = {}
         self.unknown: list[str] = []  # channels of which a thread may hold an end
         lent = {
-            (s.incarnation, peer, number): (s.incarnation, place)
+            (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces
-            for peer, number, place, _, _ in s.lent
+            for peer, name, place, _, _ in s.lent
         }
         away = {key: (s.incarnation, process) for s in spaces for key, process in s.away.items()}
         self.callers = {
@@ -76,8 +76,8 @@ class _Network:
         }
         for s in spaces:
             far = {
-                place: lent.get((home, s.incarnation, number), (home, -number - 1))
-                for place, home, number, _ in s.far
+                place: lent.get((home, s.incarnation, name), (home, -name - 1))
+                for place, home, name, _ in s.far
             }
             for process, place, writes, _ in s.held:
                 key = far.get(place, (s.incarnation, place))
@@ -146,9 +146,9 @@ class _Network:
         away = Counter(place for _, _, place, _, _ in s.lent)
         for _, _, place, _, count in s.lent:
             free[s.incarnation, place] = count - held[place] - away[place]
-        for place, home, number, count in s.far:
+        for place, home, name, count in s.far:
             free.pop((s.incarnation, place), None)
-            key = lent.get((home, s.incarnation, number), (home, -number - 1))
+            key = lent.get((home, s.incarnation, name), (home, -name - 1))
             free[key] = free.get(key, 0) + count - held[place]
         self.unknown += [waited[key] for key, n in free.items() if n > 0 and key in waited]
 

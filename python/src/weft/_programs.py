@@ -48,7 +48,7 @@ def moved(first: bytes, second: bytes) -> bool:
 def _one(s: Space) -> bytes:
     # of several who hold an end one is named: a program of C++ knows who has used it last
     holder = {(place, writes): process for process, place, writes, _ in reversed(s.held)}
-    far = {place: (home, number) for place, home, number, _ in s.far}
+    far = {place: (home, name) for place, home, name, _ in s.far}
     return b"".join(
         (
             struct.pack("<Q", s.incarnation),
@@ -58,18 +58,18 @@ def _one(s: Space) -> bytes:
             _all(struct.pack("<QII", *session) for session in s.sessions),
             _all(
                 struct.pack(
-                    "<QIQBII",
+                    "<QQQBII",
                     peer,
-                    number,
+                    name,
                     place,
                     writes,
                     holder.get((place, False), 0),
                     holder.get((place, True), 0),
                 )
-                for peer, number, place, writes, _ in s.lent
+                for peer, name, place, writes, _ in s.lent
             ),
             _all(
-                struct.pack("<QII", *at, holder.get((place, False), holder.get((place, True), 0)))
+                struct.pack("<QQI", *at, holder.get((place, False), holder.get((place, True), 0)))
                 for place, at in far.items()
             ),
             _all(
@@ -95,9 +95,9 @@ def _process(
     def at(key: int, writes: bool) -> bytes:
         place = Place(*places[key])  # type: ignore[arg-type]
         how = _SYNC if not place.is_channel else _WRITE if writes else _READ
-        home, number = far.get(key, (0, key))
+        home, name = far.get(key, (0, key))
         last = 0 if home else holder.get((key, not writes), 0)
-        return struct.pack("<BQQI", how, home, number, last) + _text(place.name)
+        return struct.pack("<BQQI", how, home, name, last) + _text(place.name)
 
     return (
         struct.pack("<IIIB", run, w.id, w.parent, hidden)

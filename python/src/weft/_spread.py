@@ -43,9 +43,10 @@ class Moment(NamedTuple):
     pid: int
     incarnation: int
     sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
-    #: ends that peers hold: the peer's incarnation, number, place, does it write, open ends of that channel
+    #: ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open ends of
+    #: that channel
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, number, open ends here
+    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, name, open ends here
     held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
     facts: list[tuple[Any, Any]]  #: of each run: see _deadlocks.py
     figures: dict[int, tuple[int, int, int]]  #: of places: values passed, dropped, in the buffer
@@ -107,15 +108,15 @@ class Round:
         self.counters: dict[tuple[int, int], tuple[int, int]] = {}
         doubled = self._sessions()
         lent = {
-            (s.incarnation, peer, number): (s.incarnation, place)
+            (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces
-            for peer, number, place, _, _ in s.lent
+            for peer, name, place, _, _ in s.lent
             if (s.incarnation, peer) not in doubled
         }
         self._far = {
-            (s.incarnation, place): lent.get((home, s.incarnation, number), (home, -number - 1))
+            (s.incarnation, place): lent.get((home, s.incarnation, name), (home, -name - 1))
             for s in spaces
-            for place, home, number, _ in s.far
+            for place, home, name, _ in s.far
         }
         self._open = self._unknown(lent)
         callees = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
@@ -156,7 +157,7 @@ class Round:
     def _unknown(self, lent: dict[tuple[int, int, int], _Key]) -> set[_Key]:
         """The channels of which some end is held by nobody that is known."""
         free: Counter[_Key] = Counter()
-        known = set()  # numbers of ends that their holder knows of
+        known = set()  # names of ends that their holder knows of
         for s in self.spaces.values():
             held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
             counted = {place: count for _, _, place, _, count in s.lent}
@@ -168,15 +169,15 @@ class Round:
                     at = Place(*raw)
                     if at.is_channel and key not in counted:
                         free[s.incarnation, key] += at.unknown_readers + at.unknown_writers
-            for place, home, number, count in s.far:
-                known.add((home, s.incarnation, number))
+            for place, home, name, count in s.far:
+                known.add((home, s.incarnation, name))
                 free[self._key(s, place)] += count - held[place] + (place in s.shared)
         for end, key in lent.items():
             if end not in known:
                 free[key] += 1
         for s in self.spaces.values():  # an end of a session of two, and of nobody that was asked
-            for peer, number, place, _, _ in s.lent:
-                if (s.incarnation, peer, number) not in lent:
+            for peer, name, place, _, _ in s.lent:
+                if (s.incarnation, peer, name) not in lent:
                     free[s.incarnation, place] += 1
         return {key for key, n in free.items() if n > 0 or key[1] < 0}
 

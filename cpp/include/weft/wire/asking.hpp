@@ -16,6 +16,7 @@
 #include <map>
 #include <vector>
 
+#include "everywhere.hpp"
 #include "space.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -35,6 +36,18 @@ struct Gathering {
 };
 
 }  // namespace detail
+
+// The sessions of this program, as it says of them. False: one is opening still, so that nothing is
+// to be concluded. In a step.
+inline bool sessions_of(const Space& space, std::vector<InProgram::Session>& to) {
+  bool open = true;
+  for (const Peer* p : space.peers()) {
+    if (p->session.is_over()) continue;
+    open = open && p->session.state() == Session::State::open;
+    to.push_back({p->session.theirs().incarnation, p->session.sent(), p->session.received()});
+  }
+  return open;
+}
 
 class Asking : private Inquirer {
  public:

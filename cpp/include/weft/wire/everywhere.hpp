@@ -1,13 +1,15 @@
 // What the programs of a network say of themselves, and what follows: do they all stand still, and
 // who waits for whom (WIRE.md 10). Nothing here asks: rounds.hpp does.
 //
-// A channel or barrier has one name in all programs: its home's incarnation, and its place there. A
-// far end is known by its home and its number, and its home says of which channel that is an end.
+// A channel or barrier has one name in all programs: its home's incarnation, and its place there. An
+// end that a peer holds is known by a name that both sides make of its key (WIRE.md 10.7): its number
+// is that of one session, and two programs may have several. Its home says of which channel it is.
 //
 // An edge p → q: p waits for something that q can give, as far as is known who has used which end
 // last. Of an end that nobody has used yet anybody in its program may have it.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,7 +30,7 @@ struct InProgram {
   // Where a process waits.
   struct Place {
     How how = How::read;
-    std::uint64_t home = 0, key = 0;  // 0: this program. The place there; of a far end its number
+    std::uint64_t home = 0, key = 0;  // 0: this program. The place there; of a far end its name
     std::uint32_t last = 0;           // who has used the other side here last; 0: nobody
     std::string name;
   };
@@ -47,7 +49,7 @@ struct InProgram {
   // An end that a peer holds: of which channel here, and who has used that here last.
   struct Lent {
     std::uint64_t peer = 0;
-    std::uint32_t number = 0;
+    std::uint64_t end = 0;  // its name
     std::uint64_t key = 0;
     bool writes = false;
     std::uint32_t last_reader = 0, last_writer = 0;
@@ -55,7 +57,8 @@ struct InProgram {
   // A far end that is held here, and who has used it last.
   struct Far {
     std::uint64_t home = 0;
-    std::uint32_t number = 0, user = 0;
+    std::uint64_t end = 0;  // its name
+    std::uint32_t user = 0;
   };
 
   std::uint64_t incarnation = 0;
@@ -101,6 +104,27 @@ struct Everywhere {
 };
 
 namespace detail {
+
+// SipHash-2-4 of no bytes (Aumasson and Bernstein, INDOCRYPT 2012).
+constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
+  std::uint64_t a = k0 ^ 0x736f'6d65'7073'6575u, b = k1 ^ 0x646f'7261'6e64'6f6du,
+                c = k0 ^ 0x6c79'6765'6e65'7261u, d = k1 ^ 0x7465'6462'7974'6573u;
+  const auto rounds = [&](int n) {
+    for (; n > 0; --n) {
+      a += b, b = std::rotl(b, 13) ^ a, a = std::rotl(a, 32);
+      c += d, d = std::rotl(d, 16) ^ c;
+      a += d, d = std::rotl(d, 21) ^ a;
+      c += b, b = std::rotl(b, 17) ^ c, c = std::rotl(c, 32);
+    }
+  };
+  rounds(2);  // of the last block, which says how many bytes there were: none
+  c ^= 0xFF;
+  rounds(4);
+  return a ^ b ^ c ^ d;
+}
+// What an end is called in what programs say of themselves. Who has its key could take the end over
+// (WIRE.md 7.4), so that is not said; this does not lead back to it.
+constexpr std::uint64_t end_name(std::uint64_t key) noexcept { return siphash(key, 0); }
 
 // What a peer has sent is not believed to add up.
 class Reading {

@@ -159,11 +159,11 @@ class Home {
     return it == ends_.end() ? nullptr : it->second.port;
   }
 
-  // f(number, port) for each end that the peer holds.
+  // f(key, port) for each end that the peer holds.
   template <class F>
   void each_end(F&& f) const {
     for (const auto& [number, given] : ends_)
-      if (given.port) f(number, *given.port);
+      if (given.port) f(given.key, *given.port);
   }
 
   // Frames; null, or what is wrong.

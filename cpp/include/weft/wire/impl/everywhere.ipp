@@ -16,11 +16,11 @@ WEFT_IMPL void InProgram::put(Buffer& out) const {
   put_all(out, sessions,
           [&](const Session& s) { put(out, s.peer), put(out, s.sent), put(out, s.received); });
   put_all(out, lent, [&](const Lent& l) {
-    put(out, l.peer), put(out, l.number), put(out, l.key);
+    put(out, l.peer), put(out, l.end), put(out, l.key);
     put(out, static_cast<std::uint8_t>(l.writes));
     put(out, l.last_reader), put(out, l.last_writer);
   });
-  put_all(out, far, [&](const Far& f) { put(out, f.home), put(out, f.number), put(out, f.user); });
+  put_all(out, far, [&](const Far& f) { put(out, f.home), put(out, f.end), put(out, f.user); });
   put_all(out, processes, [&](const Process& p) {
     put(out, p.run), put(out, p.id), put(out, p.parent);
     put(out, static_cast<std::uint8_t>(p.for_children));
@@ -49,11 +49,11 @@ WEFT_IMPL std::optional<InProgram> InProgram::get(Bytes& in) {
   p.waits = u8() == 1;
   all(p.standstills, 4, [&](std::uint32_t& n) { n = u32(); });
   all(p.sessions, 16, [&](Session& s) { s.peer = u64(), s.sent = u32(), s.received = u32(); });
-  all(p.lent, 29, [&](Lent& l) {
-    l.peer = u64(), l.number = u32(), l.key = u64(), l.writes = u8() == 1;
+  all(p.lent, 33, [&](Lent& l) {
+    l.peer = u64(), l.end = u64(), l.key = u64(), l.writes = u8() == 1;
     l.last_reader = u32(), l.last_writer = u32();
   });
-  all(p.far, 16, [&](Far& f) { f.home = u64(), f.number = u32(), f.user = u32(); });
+  all(p.far, 20, [&](Far& f) { f.home = u64(), f.end = u64(), f.user = u32(); });
   all(p.processes, 29, [&](Process& x) {
     x.run = u32(), x.id = u32(), x.parent = u32(), x.for_children = u8() == 1;
     x.path = r.text(), x.operation = r.text(), x.at = r.text();
@@ -178,14 +178,14 @@ struct Waiting {
   std::vector<Row> rows;
   runtime::Pairs
       to;  // the edges between rows; the node behind the last row, all that run, is nobody
-  // By who has it, and its home and number: of which channel that is an end.
+  // By who has it, and its home and name: of which channel that is an end.
   std::map<std::pair<std::uint64_t, Key>, Key> known;
 
   explicit Waiting(const std::vector<InProgram>& all) {
     for (const InProgram& p : all) {
       for (const InProgram::Process& x : p.processes) rows.push_back({&p, &x});
       for (const InProgram::Lent& l : p.lent)
-        known[{l.peer, {p.incarnation, l.number}}] = {p.incarnation, l.key};
+        known[{l.peer, {p.incarnation, l.end}}] = {p.incarnation, l.key};
     }
     std::sort(rows.begin(), rows.end());
     for (std::uint32_t n = 0; n < rows.size(); ++n) edges(all, n);
@@ -245,7 +245,7 @@ struct Waiting {
       if (p.incarnation != l.peer) continue;
       std::uint32_t user = 0;
       for (const InProgram::Far& f : p.far)
-        if (f.home == home && f.number == l.number) user = f.user;
+        if (f.home == home && f.end == l.end) user = f.user;
       if (user)
         add(p, user, there);
       else

@@ -167,7 +167,7 @@ class WhoWaits final : public runtime::WaitVisitor {
     InProgram::Place p{how, 0, reinterpret_cast<std::uintptr_t>(&c), last, runtime::name_of(c)};
     if (const auto f = far_.find(&c); f != far_.end()) {
       p.home = f->second->peer->session.theirs().incarnation;
-      p.key = f->second->number;
+      p.key = end_name(f->second->key);
     }
     to_.back().places.push_back(std::move(p));
   }
@@ -194,12 +194,7 @@ WEFT_IMPL InProgram Rounds::mine() {
   me.name = space_->greeting().name;
   me.pid = static_cast<std::uint32_t>(::getpid());
   me.waits = runtime::Outsiders::all().strangers() == 0 && space_->has_all_links();
-  for (const Peer* p : space_->peers()) {
-    if (p->session.is_over()) continue;
-    me.waits = me.waits && p->session.state() == Session::State::open;
-    me.sessions.push_back(
-        {p->session.theirs().incarnation, p->session.sent(), p->session.received()});
-  }
+  me.waits = sessions_of(*space_, me.sessions) && me.waits;
   detail::WhoWaits::FarPlaces far;
   for (const FarEnd* e : space_->far_ends) far.emplace(&e->place, e);
   const runtime::Outsiders::Pinned pinned;
@@ -215,10 +210,10 @@ WEFT_IMPL InProgram Rounds::mine() {
     });
   me.waits = rest;
   for (const Peer* p : space_->peers())
-    p->home.each_end([&](std::uint32_t number, const Port& port) {
+    p->home.each_end([&](std::uint64_t key, const Port& port) {
       const core::SyncObject* const c = port.place();
       if (!c || p->session.is_over()) return;
-      me.lent.push_back({p->session.theirs().incarnation, number,
+      me.lent.push_back({p->session.theirs().incarnation, detail::end_name(key),
                          reinterpret_cast<std::uintptr_t>(c), port.writes(), 0, 0});
       // who runs may be just using it
       if (me.waits) me.lent.back().last_reader = c->last_reader;
@@ -226,7 +221,7 @@ WEFT_IMPL InProgram Rounds::mine() {
     });
   for (const FarEnd* e : space_->far_ends)
     if (me.waits)
-      me.far.push_back({e->peer->session.theirs().incarnation, e->number,
+      me.far.push_back({e->peer->session.theirs().incarnation, detail::end_name(e->key),
                         std::max(e->place.last_reader, e->place.last_writer)});
   if (!me.waits) me.processes.clear();
   return me;
