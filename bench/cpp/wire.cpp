@@ -66,21 +66,23 @@ void stretches(long samples, long per, F&& once, double less = 0) {
   s.print();
 }
 
-// The channel is at its reader: there at the other program, back here.
-enum class Reads { plainly, by_choice, by_spanning_choice };
+// The channel back is here, at its reader. The one there is at its reader too, the other program; or
+// here, if the read is from afar.
+enum class Reads { plainly, from_afar, by_choice, by_spanning_choice };
 void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
-  const bool choice = how != Reads::plainly;
+  const bool afar = how != Reads::plainly;
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
     ::close(here);
     const auto space = w::Space::make("other");
     w::ShmLink link(space, fd);
     weft::Channel<int> to, never;
-    if (choice) {
+    if (afar) {
       auto in = link.reader<int>("there"), nothing = link.reader<int>("never");
       auto back = link.writer<int>("back");
       const Writer<int> keep = never.writer();
       const Reader<int> here_too = never.reader();
+      while (how == Reads::from_afar) back(in() + 1);
       for (;;) {
         w::FarSelect s;
         if (how == Reads::by_choice)
@@ -115,7 +117,7 @@ void round_trips(const bench::Placement& place, Reads how, long us, long samples
       };
       stretches(samples, per, once, 1e3 * static_cast<double>(us));
     };
-    if (choice) {
+    if (afar) {
       Writer<int> out = to.writer(), keep = never.writer();
       link.give(to.reader(), "there");
       link.give(never.reader(), "never");
@@ -304,6 +306,8 @@ int main(int argc, char** argv) {
   const auto arg = [&](int i) { return i < argc ? std::atol(argv[i]) : 0; };
   if (what == "int" && argc == 5)
     round_trips(place, Reads::plainly, arg(2), arg(3), arg(4));
+  else if (what == "far" && argc == 4)
+    round_trips(place, Reads::from_afar, 0, arg(2), arg(3));
   else if (what == "choice" && argc == 4)
     round_trips(place, Reads::by_choice, 0, arg(2), arg(3));
   else if (what == "spanning" && argc == 4)
@@ -322,8 +326,8 @@ int main(int argc, char** argv) {
     idle(place, arg(2));
   else
     bench::fail(
-        "usage: wire int US SAMPLES PER | choice SAMPLES PER | spanning SAMPLES PER | relay "
-        "SAMPLES PER | buffer CAPACITY SAMPLES PER | "
+        "usage: wire int US SAMPLES PER | far|choice|spanning SAMPLES PER | relay SAMPLES PER | "
+        "buffer CAPACITY SAMPLES PER | "
         "threads N SAMPLES PER | copy|place|alone SAMPLES PER | "
         "idle SECONDS");
 }

@@ -27,7 +27,7 @@ namespace w = weft::wire;
 
 constexpr std::size_t kPage = 4096, kRing = w::ShmLink::kRing;
 struct Hello {
-  std::uint64_t magic = 0x314D485354464557, ring = kRing;
+  std::uint64_t magic = 0x324D485354464557, ring = kRing;
 };
 
 // A peer by hand: it makes what a link makes, and does with it what it likes.
@@ -207,9 +207,16 @@ TEST_CASE(
       CHECK(r() == text);
     }
     if (head) {
-      h.in().head.store(h.in().tail.load() + 5);  // it has taken what was never written
-      h.say({w::Kind::offer, w::Flag::write | w::Flag::body, 0, 0, 999, text.size(), body});
-      CHECK_THROWS_AS((r(), r()), PeerDied);
+      // It has taken what was never written: found out once who writes is to see how much room there
+      // is, which is once in a ring of answers.
+      h.in().head.store(h.in().tail.load() + kRing);
+      const auto reads_on = [&] {
+        for (std::uint64_t op = 201; op <= 200 + 2 * kRing / w::kHeader; ++op) {
+          h.say({w::Kind::offer, w::Flag::write | w::Flag::body, 0, 0, op, text.size(), body});
+          r();
+        }
+      };
+      CHECK_THROWS_AS(reads_on(), PeerDied);
     } else {
       h.publish(h.at + 2 * kRing);
     }

@@ -157,7 +157,6 @@ class Attendant {
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
     const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
-    if (hurries) d.urgent.store(1, std::memory_order_seq_cst);
     if (alone_ >= 0 && who == Bell::parked &&
         d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) &&
         put_off(l.soft))
@@ -252,7 +251,7 @@ class Attendant {
     for (Attended* l : links_)
       if (l->busy() &&
           (l->waits_for_room.load(std::memory_order_relaxed) ||
-           l->inlet.direction().urgent.load(std::memory_order_seq_cst) != 0 || !put_off(l->left)))
+           l->inlet.hurries() || !put_off(l->left)))
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
           wake(*k.wake);
   }

@@ -357,10 +357,10 @@ inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body
       f.flags = flags;
       f.val = val;
     } else {
-      detail::put(body, a.end);
-      detail::put(body, flags);
-      body.resize(body.size() + 3);
-      detail::put(body, val);
+      std::array<std::byte, kMore> more{};
+      detail::put(detail::put(more.data(), a.end), flags);
+      detail::put(more.data() + 8, val);
+      detail::put(body, Bytes(more));
     }
     if (a.value.in_body) {
       detail::put(body, a.value.bytes);

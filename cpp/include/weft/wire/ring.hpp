@@ -34,15 +34,18 @@ struct Bell {
   prim::atomic<std::uint32_t> service{0};  // on which the bell's own thread waits
 };
 
-// The indices of a ring. Its bytes lie elsewhere.
+// The indices of a ring. Its bytes lie elsewhere. Each line has one writer; what the other side reads
+// at every value is in the first and the bell's alone, so that two lines move between CPUs and not
+// four.
 struct Direction {
   alignas(64) prim::atomic<std::uint32_t> tail{0};  // bytes published, wrapping
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
-  // somebody waits for what was published since the reader last took
+  // somebody waits for what is before this place, counted as `tail` is
   prim::atomic<std::uint32_t> urgent{0};
   alignas(64) prim::atomic<std::uint32_t> head{0};  // bytes taken
-  prim::atomic<std::uint32_t> cpu{UINT32_MAX};      // on which the reader last looked: a hint
   alignas(64) Bell bell;                            // of the reader
+  // on which CPU the reader last looked: a hint
+  alignas(64) prim::atomic<std::uint32_t> cpu{UINT32_MAX};
 };
 
 inline constexpr std::size_t kBroken = SIZE_MAX;
@@ -56,36 +59,41 @@ class Outlet {
 
   // Copies what fits, and publishes it: how much. kBroken: the other side has written nonsense.
   std::size_t put(Bytes in) noexcept {
-    std::uint32_t room = free();
-    if (room == 0 && !in.empty()) {
+    // Where the reader was when we last looked is enough mostly, and its line stays with it.
+    const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+    if (size_ - (tail - head_) < in.size()) head_ = head();
+    if (tail - head_ == size_ && !in.empty()) {
       d_->starved.store(1, std::memory_order_seq_cst);
-      room = free();  // it may have made room before it could see that
+      head_ = head();  // it may have made room before it could see that
     }
+    const std::uint32_t room = size_ - (tail - head_);
     if (room > size_) return kBroken;
     const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(in.size(), room));
     if (n == 0) return 0;
-    const std::uint32_t tail = tail_.load(std::memory_order_relaxed), at = tail & (size_ - 1),
-                        first = std::min(n, size_ - at);
+    const std::uint32_t at = tail & (size_ - 1), first = std::min(n, size_ - at);
     std::memcpy(bytes_ + at, in.data(), first);
     std::memcpy(bytes_, in.data() + first, n - first);
     tail_.store(tail + n, std::memory_order_relaxed);
     d_->tail.store(tail + n, std::memory_order_seq_cst);
     return n;
   }
-  bool has_room() const noexcept { return free() != 0; }
+  // Somebody waits for the next `n` bytes. Before they are put.
+  void hurry(std::size_t n) noexcept {
+    d_->urgent.store(tail_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(n),
+                     std::memory_order_relaxed);
+  }
+  bool has_room() const noexcept { return tail_.load(std::memory_order_relaxed) - head() != size_; }
   bool unread() const noexcept {
     return d_->tail.load(std::memory_order_seq_cst) != d_->head.load(std::memory_order_relaxed);
   }
   Direction& direction() const noexcept { return *d_; }
 
  private:
-  std::uint32_t free() const noexcept {
-    return size_ -
-           (tail_.load(std::memory_order_relaxed) - d_->head.load(std::memory_order_seq_cst));
-  }
+  std::uint32_t head() const noexcept { return d_->head.load(std::memory_order_seq_cst); }
   Direction* d_ = nullptr;
   std::byte* bytes_ = nullptr;
   std::uint32_t size_ = 0;
+  std::uint32_t head_ = 0;  // as we last saw it; of who steps
   // written by who steps; whoever attends looks at it. No place of interest to the explorer
   std::atomic<std::uint32_t> tail_{0};
 };
@@ -101,6 +109,11 @@ class Inlet {
   bool any() const noexcept {
     return d_->tail.load(std::memory_order_seq_cst) != head_.load(std::memory_order_relaxed) &&
            !broken_.load(std::memory_order_relaxed);
+  }
+  // Does anybody wait for something that has not been taken?
+  bool hurries() const noexcept {
+    return static_cast<std::int32_t>(d_->urgent.load(std::memory_order_seq_cst) -
+                                     head_.load(std::memory_order_relaxed)) > 0;
   }
   // Copies what there is, as far as it goes. kBroken: the other side has written nonsense. `room`:
   // the writer waits for it, and is to be woken.

@@ -26,10 +26,12 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <typeinfo>
 #include <variant>
 
 #include "../ended.hpp"
 #include "far_barrier.hpp"
+#include "few.hpp"
 #include "span.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -123,7 +125,7 @@ class FarSelect {
             "barrier in a process of its own");
       // a home keeps to the order of the offer
       if (s.first_ != 0 && !s.delegated()) s.spans_ = true;
-      guards = s.guards_;
+      guards = std::span(s.guards_.begin(), s.guards_.size());
     }
     bool await_ready() {
       if (s_.simple()) return FarWait::await_ready();
@@ -405,14 +407,13 @@ class FarSelect {
   // type.
   template <class T>
   T value() {
-    auto* const room =
-        chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
-            ? nullptr
-            : dynamic_cast<RoomOf<T>*>(ends_[static_cast<std::size_t>(chosen_)].room.get());
-    if (!room || !room->full())
+    Room* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
+                           ? nullptr
+                           : ends_[static_cast<std::size_t>(chosen_)].room.get();
+    if (!room || typeid(*room) != typeid(RoomOf<T>) || !room->full())
       weft::detail::bad_use(
           "value(): no input of this type was chosen, or it was asked for already");
-    return room->take();
+    return static_cast<RoomOf<T>*>(room)->take();
   }
 
  private:
@@ -470,7 +471,6 @@ class FarSelect {
   }
   FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::SyncObject& at,
                  std::uint32_t end, bool writes, std::unique_ptr<Room> room) {
-    if (ends_.empty()) ends_.reserve(kUsual), guards_.reserve(kUsual);
     guards_.push_back({end, writes, room.get()});
     ends_.push_back(
         {std::move(e), std::move(port), &at, std::move(room), static_cast<int>(number_++)});
@@ -485,10 +485,10 @@ class FarSelect {
     int number;  // among all guards
     bool loud = false;
   };
-  static constexpr std::size_t kUsual = 4;  // for so many there is room without asking again
+  static constexpr std::size_t kUsual = 4;
   // By end, in the order in which they were added:
-  std::vector<End> ends_;
-  std::vector<FarGuard> guards_;
+  Few<End, kUsual> ends_;
+  Few<FarGuard, kUsual> guards_;
   std::vector<std::size_t> barriers_;          // which of them are barriers
   std::vector<std::function<void()>> makers_;  // of outputs with a function
   std::vector<Other> others_;

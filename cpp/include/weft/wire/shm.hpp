@@ -69,7 +69,7 @@ class ShmLink final : public Joint, private Attended {
   static constexpr std::size_t kPage = 4096, kSegment = kPage + kRing;
   static_assert(sizeof(Direction) <= kPage);
   struct Hello {
-    std::uint64_t magic = 0x314D485354464557;  // "WEFTSHM1"
+    std::uint64_t magic = 0x324D485354464557;  // "WEFTSHM2"
     std::uint64_t ring = kRing;
   };
 
@@ -136,6 +136,8 @@ class ShmLink final : public Joint, private Attended {
   void flush() noexcept override {
     Session& s = peer_->session;
     bool any = false;
+    const bool hurries = s.hurries();
+    if (hurries) outlet.hurry(s.output().size());
     while (!s.output().empty()) {
       const std::ptrdiff_t may = aside_.may_go(socket);
       if (may < 0) s.lost("a descriptor cannot be passed to the peer");
@@ -154,7 +156,6 @@ class ShmLink final : public Joint, private Attended {
       waits_for_socket.store(aside_.waits(), std::memory_order_seq_cst);
       attendant_->look_at_sockets();
     }
-    const bool hurries = s.hurries();
     if (any) attendant_->knock(*this, hurries);
     if (s.is_over() && !std::exchange(shut_, true)) ::shutdown(socket, SHUT_RDWR);
   }
@@ -167,8 +168,6 @@ class ShmLink final : public Joint, private Attended {
   }
   void take_some(Buffer& room) noexcept {
     bool starved = false;
-    if (inlet.direction().urgent.load(std::memory_order_relaxed) != 0)
-      inlet.direction().urgent.store(0, std::memory_order_seq_cst);
     const std::size_t n = inlet.take(room, starved);
     if (n == kBroken) {
       peer_->session.bye("the peer has written nonsense into the ring");

@@ -1,0 +1,74 @@
+// A sequence whose first N values lie in it: none of the usual sizes asks for memory.
+//
+// Invariant: `more_` is null until there are more than N; then all of them lie there.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+template <class T, std::size_t N>
+class Few {
+  static_assert(std::is_nothrow_move_constructible_v<T>);
+
+ public:
+  Few() noexcept {}
+  Few(Few&& o) noexcept : more_(std::exchange(o.more_, nullptr)), room_(std::exchange(o.room_, N)) {
+    if (!more_) std::uninitialized_move_n(o.begin(), o.n_, here());
+    n_ = o.n_;
+    if (more_)
+      o.n_ = 0;
+    else
+      o.clear();
+  }
+  Few& operator=(Few&&) = delete;
+  ~Few() {
+    clear();
+    if (more_) std::allocator<T>().deallocate(more_, room_);
+  }
+
+  std::size_t size() const noexcept { return n_; }
+  bool empty() const noexcept { return n_ == 0; }
+  T* begin() noexcept { return more_ ? more_ : here(); }
+  T* end() noexcept { return begin() + n_; }
+  const T* begin() const noexcept { return const_cast<Few*>(this)->begin(); }
+  const T* end() const noexcept { return begin() + n_; }
+  T& operator[](std::size_t i) noexcept { return begin()[i]; }
+  const T& operator[](std::size_t i) const noexcept { return begin()[i]; }
+  T& back() noexcept { return end()[-1]; }
+  const T& back() const noexcept { return end()[-1]; }
+
+  // References to what is in it are good until the next one.
+  T& push_back(T v) {
+    if (n_ == room_) grow();
+    T* const at = ::new (static_cast<void*>(end())) T(std::move(v));
+    ++n_;
+    return *at;
+  }
+  void clear() noexcept {
+    std::destroy_n(begin(), n_);
+    n_ = 0;
+  }
+
+ private:
+  T* here() noexcept { return std::launder(reinterpret_cast<T*>(bytes_)); }
+  void grow() {
+    T* const wider = std::allocator<T>().allocate(2 * room_);
+    std::uninitialized_move_n(begin(), n_, wider);
+    std::destroy_n(begin(), n_);
+    if (more_) std::allocator<T>().deallocate(more_, room_);
+    more_ = wider;
+    room_ *= 2;
+  }
+
+  alignas(T) std::byte bytes_[N * sizeof(T)];
+  T* more_ = nullptr;
+  std::size_t n_ = 0, room_ = N;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
