@@ -117,6 +117,15 @@ def test_the_last_reader_of_a_network_that_sleeps(b, dropping):  # rules 3.3, 12
     assert seen == ["ended"] * 2
 
 
+def test_an_end_among_the_arguments_of_a_thread_that_ends(b):  # rules 3.1, 12.2
+    c, seen = b.weft.Channel(), []
+    thread = threading.Thread(target=lambda end: wait_until_asleep(), args=(c.writer(),))
+    thread.start()
+    b.run(b.process(reads_all)(c.reader(), seen))
+    thread.join()
+    assert seen == ["ended"]
+
+
 def test_what_ordinary_code_waits_for(dropping):  # rules 3.1, 11.2
     c = threads.Channel()
     r = c.reader()

@@ -10,12 +10,18 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import gc
+import sysconfig
 import threading
 import time
 
 from weft._extension import native as _native
 
 __all__ = ["watch"]
+
+# Without a GIL what a thread drops, and another one made, goes when that one runs Python code again;
+# and that may sleep until an end goes that is in it. A collection lets all of it go.
+_GOES_LATER = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def _one() -> threading.Thread | None:
@@ -38,6 +44,8 @@ def _wait() -> None:
                 if thread.is_alive():
                     time.sleep(0.001)
                 else:
+                    if _GOES_LATER:
+                        gc.collect()
                     _native._look_again()
                 del thread
     finally:
