@@ -154,8 +154,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/rendezvous.hpp",
-        "    if (S == Side::out && y.is(NodeFlags::foreign)) return Step::stop;\n",
-        "    if (S == Side::out && y.is(NodeFlags::foreign)) return WEFT_MUTANT == 6 ? Step::claim : Step::stop;\n",
+        "    if (side == Side::out && y.is(NodeFlags::foreign)) return Step::stop;\n",
+        "    if (side == Side::out && y.is(NodeFlags::foreign)) return WEFT_MUTANT == 6 ? Step::claim : Step::stop;\n",
     ),
     (
         "core/one2one.hpp",

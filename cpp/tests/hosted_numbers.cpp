@@ -2,12 +2,16 @@
 // library's container of the same use. Seeds are fixed, and shown with a failure.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "random.hpp"
 #include "weft/runtime/hashed.hpp"
@@ -134,19 +138,64 @@ TEST_CASE("pairs: sorted and each once, beside std::map of std::set") {
   }
 }
 
+TEST_CASE("numbers: a list grows, shrinks, is copied and moved, beside std::vector") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Random dice(seed);
+    rt::Numbers list;
+    std::vector<std::uint32_t> as;
+    for (int step = 0; step < 300; ++step) {
+      const auto n = static_cast<std::uint32_t>(dice.below(1 << 30));
+      switch (dice.below(8)) {
+        case 0: {
+          const auto size = static_cast<std::size_t>(dice.below(60));
+          list.resize(size);
+          as.resize(size);
+          break;
+        }
+        case 1:
+          if (as.empty()) break;
+          REQUIRE(list.back() == as.back());
+          list.pop_back();
+          as.pop_back();
+          break;
+        case 2: {
+          rt::Numbers copy = list;
+          copy.push_back(n);  // which changes nothing there
+          REQUIRE(copy.size() == as.size() + 1);
+          break;
+        }
+        case 3: {
+          rt::Numbers moved = std::move(list);
+          REQUIRE(list.empty());
+          list = std::move(moved);
+          break;
+        }
+        default: list.push_back(n); as.push_back(n);
+      }
+      REQUIRE(list.empty() == as.empty());
+      REQUIRE(std::vector<std::uint32_t>(list.begin(), list.end()) == as);
+    }
+    list.clear();
+    CHECK(list.empty());
+  }
+}
+
 TEST_CASE("numbers: sorted by whatever order is given, unique, and found") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
     Random dice(seed);
-    std::vector<std::uint32_t> v(static_cast<std::size_t>(dice.below(60)));
+    rt::Numbers v(static_cast<std::size_t>(dice.below(60)));
     for (auto& n : v) n = static_cast<std::uint32_t>(dice.below(80));
     const std::set<std::uint32_t> as(v.begin(), v.end());
-    std::vector<std::uint32_t> down = v;
+    rt::Numbers down = v;
     rt::sort_numbers(
         down, {[](const void*, std::uint32_t a, std::uint32_t b) { return a > b; }, nullptr});
-    CHECK(std::is_sorted(down.rbegin(), down.rend()));
+    CHECK(std::is_sorted(std::make_reverse_iterator(down.end()),
+                         std::make_reverse_iterator(down.begin())));
     rt::sort_unique(v);
-    CHECK(v == std::vector<std::uint32_t>(as.begin(), as.end()));
+    CHECK(std::vector<std::uint32_t>(v.begin(), v.end()) ==
+          std::vector<std::uint32_t>(as.begin(), as.end()));
     for (std::uint32_t n = 0; n < 82; ++n) REQUIRE(rt::has(v, n) == (as.count(n) != 0));
   }
 }

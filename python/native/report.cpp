@@ -243,10 +243,10 @@ ChannelObject* channel_of_core(const Engine& core) noexcept {
   return c;
 }
 namespace {
-void holders_of(const core::SyncObject& c, bool readers, std::vector<std::uint32_t>& add) {
+void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) {
   if (const auto it = held.find(&c); it != held.end()) {
     const auto& who = readers ? it->second.readers : it->second.writers;
-    add.insert(add.end(), who.begin(), who.end());
+    for (const std::uint32_t one : who) add.push_back(one);
   }
   const auto& core = static_cast<const Engine&>(c);
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)

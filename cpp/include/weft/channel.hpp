@@ -158,6 +158,22 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
+// A thread's operation at a buffer that does not let it through at once: begin_waiting(). It is
+// named where a buffer is made, so that a file that makes none compiles nothing of it.
+template <core::Side S, class C>
+inline constinit std::atomic<Status (*)(C*, runtime::ThreadProcess&, void*)> at_buffer{nullptr};
+template <core::Side S, class C>
+Status begin_waiting(C* c, runtime::ThreadProcess& self, void* slot);
+template <class C, bool Shared>
+void threads_wait_at_buffers() noexcept {
+  if constexpr (Shared) {  // others have no threads
+    at_buffer<core::Side::in, C>.store(&begin_waiting<core::Side::in, C>,
+                                       std::memory_order_relaxed);
+    at_buffer<core::Side::out, C>.store(&begin_waiting<core::Side::out, C>,
+                                        std::memory_order_relaxed);
+  }
+}
+
 // A one-to-one ring of at least this size is expected to pass many values between two sleeps; a
 // smaller one finds out.
 inline constexpr std::uint32_t kLightFrom = 256;
@@ -183,6 +199,7 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
       throw;
     }
     c->set_storage(data, o.capacity);
+    threads_wait_at_buffers<EngineFor<V, P>, P::shared>();
     if (o.capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
     c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
     c->discard = [](EngineFor<V, P>& x) noexcept {
@@ -195,9 +212,19 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
                     ? std::make_unique<HeapRing<V>>(o.capacity > 0 ? o.capacity : 8, o.overflow)
                     : nullptr;
     auto* c = new PooledEngine<V, P>;
-    if (buffered) c->set_ring(ring.release());
+    if (!buffered) return c;
+    c->set_ring(ring.release());
+    threads_wait_at_buffers<EngineFor<V, P>, P::shared>();
     return c;
   }
+}
+// Of a channel without options.
+template <class V, class P>
+EngineFor<V, P>* make_plain_core() {
+  if constexpr (core::one_to_one<P>)
+    return make_core<V, P>({});
+  else
+    return new PooledEngine<V, P>;
 }
 template <class V, class P>
 void destroy(EngineFor<V, P>* c) noexcept {
@@ -298,7 +325,7 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   }
   if (c->template pass<S>(slot)) [[likely]]
     return Status::ok;
-  return begin_waiting<S>(c, self, slot);
+  return at_buffer<S, C>.load(std::memory_order_relaxed)(c, self, slot);
 }
 
 // --- ends ----------------------------------------------------------------------------------------
@@ -579,6 +606,22 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   static constexpr bool writable = std::is_convertible_v<U&&, T>;
 };
 
+namespace detail {
+// Where something is made: as a default argument, where that call stands.
+class Here {
+ public:
+  static constexpr Here now(const char* file = __builtin_FILE(),
+                            std::uint32_t line = __builtin_LINE()) noexcept {
+    return Here(file, line);
+  }
+  const char* const file;
+  const std::uint32_t line;
+
+ private:
+  constexpr Here(const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
+};
+}  // namespace detail
+
 // A handle to a channel: it makes ends, but has none itself. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
@@ -587,7 +630,14 @@ class Channel {
   using policy = P;
   using Engine = detail::EngineOf<T, P>;
 
-  explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(),
+  // Without a buffer or a name of its own: what these need is not compiled then.
+  explicit Channel(detail::Here at = detail::Here::now())
+      : core_(detail::make_plain_core<core::Stored<T>, P>()) {
+    core_->references.up();
+    core_->name = at.file;
+    core_->line = at.line;
+  }
+  explicit Channel(ChannelOptions o, const char* file = __builtin_FILE(),
                    std::uint32_t line = __builtin_LINE())
       : core_(detail::make_core<core::Stored<T>, P>(o)) {
     core_->references.up();

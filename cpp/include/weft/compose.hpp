@@ -381,14 +381,23 @@ namespace detail {
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
-  constexpr CoreCount(unsigned n) noexcept : n_(n), cores_(&on_several) {}
-  // Null: only on this thread.
-  std::shared_ptr<const detail::Where> where() const { return n_ == 1 ? nullptr : cores_(n_); }
+  constexpr CoreCount(unsigned n) noexcept : n_(n), execute_(&on_several) {}
+  bool several() const noexcept { return n_ != 1; }
+  // Runs a network on so many.
+  void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+               const StartOf& start) const {
+    execute_(n_, o, run, self, start);
+  }
 
  private:
-  static std::shared_ptr<const detail::Where> on_several(unsigned n) { return Cores(n).where(); }
+  static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
+                         runtime::ThreadProcess& self, const StartOf& start) {
+    const Cores cores(n);
+    execute_cores(o, run, self, *cores.where(), start);
+  }
   unsigned n_ = 1;
-  std::shared_ptr<const detail::Where> (*cores_)(unsigned) = nullptr;
+  void (*execute_)(unsigned, const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
+                   const StartOf&) = nullptr;
 };
 
 // What may stop a run from outside; compiled only if it is used, likewise.
@@ -493,6 +502,8 @@ auto run(P p) {
 }
 
 namespace detail {
+// From now on standstills of runs are looked at (rule 10.6).
+void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 

@@ -50,6 +50,13 @@
 #else
 #define WEFT_OUTLINE_HOSTED
 #endif
+// One function for both sides of a channel on hosted systems; on a microcontroller, where the side
+// is a type (core/line.hpp), a part of its caller.
+#if __STDC_HOSTED__
+#define WEFT_ONE_HOSTED [[gnu::noinline]]
+#else
+#define WEFT_ONE_HOSTED [[gnu::always_inline]]
+#endif
 
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #define WEFT_FUTEX 1

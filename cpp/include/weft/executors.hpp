@@ -23,8 +23,8 @@ struct Kind {
   bool multi;
   std::unique_ptr<runtime::RunExecutor> (*hire)(runtime::Run&, const Where&);
   // Runs a network, with this thread as the executor's thread or as one of its threads.
-  void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
-                  const std::shared_ptr<const Where>&, const StartOf&);
+  void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
+                  const StartOf&);
 };
 struct Where {
   const Kind* kind;
@@ -33,11 +33,11 @@ struct Where {
 };
 std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w);
 std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
-void execute_solo(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
-                  const std::shared_ptr<const Where>&, const StartOf&);
-void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&,
-                   const std::shared_ptr<const Where>&, const StartOf&);
-inline constexpr Kind single{false, &hire_own_thread, &execute_solo};
+void execute_single(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
+                    const StartOf&);
+void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const Where&,
+                   const StartOf&);
+inline constexpr Kind single{false, &hire_own_thread, &execute_single};
 inline constexpr Kind multi{true, &hire_cores, &execute_cores};
 // Throws BadUse if this program may not use that CPU.
 void check_cpu(int cpu);

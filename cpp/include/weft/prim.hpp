@@ -46,7 +46,6 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #if defined(WEFT_PRIM_HEADER)
 #include WEFT_PRIM_HEADER
 #elif __STDC_HOSTED__
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -61,11 +60,22 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <condition_variable>
 #endif
 
+#include "durations.hpp"
+
 namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
-using Mutex = std::mutex;
+// As std::mutex, by calls: inlined, each use has code for a lock that fails.
+class Mutex {
+ public:
+  [[gnu::noinline]] void lock() noexcept { it_.lock(); }
+  [[gnu::noinline]] bool try_lock() noexcept { return it_.try_lock(); }
+  [[gnu::noinline]] void unlock() noexcept { it_.unlock(); }
+
+ private:
+  std::mutex it_;
+};
 
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)

@@ -7,12 +7,12 @@
 //
 // runtime/run.hpp says who notices it.
 #pragma once
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "config.hpp"
+#include "durations.hpp"
 #include "runtime/partial.hpp"
 
 namespace weft::inline WEFT_ABI {

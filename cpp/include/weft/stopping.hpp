@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "alt.hpp"
-#include "runtime/outside.hpp"
+#include "outside.hpp"
 #include "time.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -44,7 +44,12 @@
   EXTERN template struct detail::HeapRing<V>;                                              \
   WEFT_ENGINE_OF_SIDE(EXTERN, V, P, core::Side::in)                                        \
   WEFT_ENGINE_OF_SIDE(EXTERN, V, P, core::Side::out)                                       \
+  EXTERN template core::Attempt core::Rendezvous<V, P>::meet<core::Side, core::FreeParty>( \
+      core::Side, core::Node&, core::FreeParty, core::Wakes&) noexcept;                    \
+  EXTERN template Status core::ChannelEngine<V, P>::begin_in_line<core::Side>(             \
+      core::Side, core::Node&) noexcept;                                                   \
   EXTERN template detail::EngineFor<V, P>* detail::make_core<V, P>(const ChannelOptions&); \
+  EXTERN template detail::EngineFor<V, P>* detail::make_plain_core<V, P>();                \
   EXTERN template void detail::destroy<V, P>(detail::EngineFor<V, P>*) noexcept;           \
   EXTERN template void detail::read_failed<core::ChannelEngine<V, P>>();                   \
   EXTERN template void detail::throw_end_of<core::ChannelEngine<V, P>>(                    \

@@ -20,6 +20,7 @@ class Buffered : public Rendezvous<T, P> {
   void set_ring(Ring<T>* r) noexcept {
     ring = r;
     if (!r) return;
+    static_cast<Self*>(this)->uses_rare();
     state_ |= B::kBuffered;
     B::form_lines();
   }

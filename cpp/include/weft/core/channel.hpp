@@ -30,7 +30,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
  protected:
   using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
       B::writer_line_, B::node;
-  using Buffering::accepts, Buffering::drop_buffer, Buffering::from_buffer, Buffering::to_buffer;
+  using Buffering::accepts, Buffering::drop_buffer;
   using Notify::decided, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
       Notify::tell_if_ended;
 
@@ -95,12 +95,18 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
         return Status::ok;
       }
     }
+    return begin_in_line(kSide<S>, me);
+  }
+  // With the lock held.
+  template <class S>
+  WEFT_ONE_HOSTED Status begin_in_line(S side, Node& me) noexcept {
     B::form_lines();
     AfterUnlock after;
-    const Attempt t = attempt<S>(me, FreeParty{}, after);
+    const Attempt t = side == Side::in ? attempt<Side::in>(me, FreeParty{}, after)
+                                       : attempt<Side::out>(me, FreeParty{}, after);
     if (t == Attempt::not_ready) {
       me.status = Status::pending;
-      this->template join<S>(me);
+      this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
       // it is pending, so it may be asked where it waits
@@ -264,7 +270,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!n.is(NodeFlags::queued)) {
         n.status = Status::pending;
         this->template join<S>(n);
-        if (n.is(NodeFlags::foreign)) state_ |= B::kWatched;
+        if (n.is(NodeFlags::foreign)) this->is_watched();
       }
       if (state_ & B::kWatched) rematch(after);
     }
@@ -321,7 +327,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     for (Link* l = this->template opposite<S>().front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing)) flat = false;
     if (flat) {
-      state_ |= B::kWatched;
+      this->is_watched();
       n.set(NodeFlags::standing);
       n.status = Status::pending;
       this->template join<S>(n);
@@ -365,7 +371,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     else if (this->template may_meet<S>())
       s = Status::ok;
     if (s == Status::pending) {
-      state_ |= B::kWatched | B::kSpanned;
+      this->is_watched();
+      state_ |= B::kSpanned;
       me.flags = NodeFlags::watch | NodeFlags::disabled;
       me.status = s;
       this->template join<S>(me);
@@ -387,7 +394,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     me.set(NodeFlags::foreign);
     Attempt t = attempt<Side::in>(me, FreeParty{}, after);
     if (t == Attempt::not_ready) {
-      state_ |= B::kWatched;
+      this->is_watched();
       me.status = Status::pending;
       this->template join<Side::in>(me);
       rematch(after);  // a standing output must learn of us
@@ -577,12 +584,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   WEFT_OUTLINE_HOSTED Attempt attempt_decided(Node& n, Me me, AfterUnlock& after) noexcept {
     Attempt t = Attempt::not_ready;
     if (!(state_ & B::kPoisoned)) {
-      if (!ring)
-        t = this->template meet<S>(n, me, after);
-      else if constexpr (S == Side::in)
-        t = from_buffer(n, me, after);
-      else
-        t = to_buffer(n, me, after);
+      t = !ring ? this->template meet<S>(n, me, after)
+                : this->template attempt_at_buffer<S>(n, me, after);
     }
     if (t != Attempt::not_ready) {
       tell_if_ended(after);

@@ -26,7 +26,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
 
  public:
   explicit FarEngine(FarAgent* a) noexcept : WithAgent<Base>(a) {
-    state_ |= B::kFar | B::kWatched;
+    this->is_watched();
+    state_ |= B::kFar;
     B::form_lines();
   }
 

@@ -44,7 +44,8 @@ class Lending : public Notifier<T, P, Self> {
       if (!lender || ring->free() >= wanted) {
         n = static_cast<int>(ring->free());
         ring->reserved = (ring->reserved + ring->free()) | Ring<T>::kLending;
-        state_ |= B::kWatched | B::kSpanned;
+        this->is_watched();
+        state_ |= B::kSpanned;
       } else {
         n = 0;
         lender->flags = NodeFlags::watch | NodeFlags::disabled;

@@ -24,12 +24,29 @@ namespace weft::inline WEFT_ABI::core {
 
 enum class Side : std::uint8_t { in, out };
 
+// A side for what is the same code for both: where there is room for it a value, so that it is
+// compiled once, on a microcontroller a type, so that nothing is left to be asked.
+template <Side S>
+struct SideIs {
+  constexpr operator Side() const noexcept { return S; }
+};
+#if __STDC_HOSTED__
+template <Side S>
+inline constexpr Side kSide = S;
+#else
+template <Side S>
+inline constexpr SideIs<S> kSide{};
+#endif
+
 // A policy with `plain = true` promises that none of its parties is standing, foreign, extended or
 // computed: what only they need is left out of the code.
 template <class P>
 inline constexpr bool plain_only = requires {
   requires P::plain;
 };
+
+// Is what is rare at a channel called through a table (notifier.hpp)?
+inline constexpr bool kRareByTable = __STDC_HOSTED__ != 0;
 
 // The agent of a channel whose other side is in another address space (far_engine.hpp). It is told
 // (WakerOps::tell) when a party has joined or the last end here was closed: never under a lock, any
@@ -120,9 +137,9 @@ class ChannelBase : public SyncObject {
     // Its place was written before: it may be read without our lock (a withdrawal asks a process
     // where it waits).
     if (w & kWriter)
-      line_up<Side::out>(*n);
+      line_up(Side::out, *n);
     else
-      line_up<Side::in>(*n);
+      line_up(Side::in, *n);
   }
   void unlock_lines() noexcept {
     if (state_ == 0 && reader_line_.empty() && writer_line_.empty()) reader_line_.set_word(0);
@@ -131,22 +148,25 @@ class ChannelBase : public SyncObject {
 
   template <Side S>
   Queue& own() noexcept {
-    return S == Side::in ? reader_line_ : writer_line_;
+    return own(S);
   }
   template <Side S>
   Queue& opposite() noexcept {
     return S == Side::in ? writer_line_ : reader_line_;
   }
+  Queue& own(Side s) noexcept { return s == Side::in ? reader_line_ : writer_line_; }
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
   template <Side S>
   void join(Node& n) noexcept {
-    n.place = static_cast<SyncObject*>(this);
-    line_up<S>(n);
+    join(S, n);
   }
-  template <Side S>
-  void line_up(Node& n) noexcept {
+  void join(Side s, Node& n) noexcept {
+    n.place = static_cast<SyncObject*>(this);
+    line_up(s, n);
+  }
+  void line_up(Side s, Node& n) noexcept {
     n.set(NodeFlags::queued);
-    own<S>().push_back(&n);
+    own(s).push_back(&n);
   }
   template <Side S>
   void leave(Node& n) noexcept {

@@ -32,8 +32,13 @@ class NoLock {
 class SpinLock {
  public:
   void lock() noexcept {
+#if __STDC_HOSTED__  // what is rare is a call
+    if (word_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
+      await();
+#else
     for (unsigned round = 0; word_.exchange(1, std::memory_order_acquire) != 0;)
       while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
+#endif
   }
   void unlock() noexcept { word_.store(0, std::memory_order_release); }
   using Held = SpinLock*;
@@ -44,6 +49,12 @@ class SpinLock {
   static void unlock_cheaply(Held held) noexcept { held->unlock(); }
 
  private:
+  [[gnu::noinline]] void await() noexcept {
+    unsigned round = 0;
+    do
+      while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
+    while (word_.exchange(1, std::memory_order_acquire) != 0);
+  }
   prim::atomic<std::uint8_t> word_{0};
 };
 

@@ -46,14 +46,18 @@ class Rendezvous : public ChannelBase<P> {
   // when the buffer is empty.
   template <Side S, class Me>
   Attempt meet(Node& n, Me me, Wakes& after) noexcept {
-    Queue& q = this->template opposite<S>();
+    return meet(kSide<S>, n, me, after);
+  }
+  template <class S, class Me>
+  WEFT_ONE_HOSTED Attempt meet(S side, Node& n, Me me, Wakes& after) noexcept {
+    Queue& q = this->own(side == Side::in ? Side::out : Side::in);
     Link* at = q.front();
     Node* y = nullptr;
-    const Attempt t =
-        B::claim_next(q, at, y, me, [this](const Node& other) { return may_claim<S>(other); });
+    const Attempt t = B::claim_next(
+        q, at, y, me, [this, side](const Node& other) { return may_claim(side, other); });
     if (t != Attempt::committed) return t;
     ++transfers_;
-    return S == Side::in ? pass(*y, n, after, *y) : pass(n, *y, after, *y);
+    return side == Side::in ? pass(*y, n, after, *y) : pass(n, *y, after, *y);
   }
 
   // Both parties are won: w's value moves to r. `peer` is the one that sleeps.
@@ -103,19 +107,19 @@ class Rendezvous : public ChannelBase<P> {
 
  private:
   // May a party of side S that has just come claim y, which waits?
-  template <Side S>
-  [[gnu::always_inline]] Step may_claim(const Node& y) const noexcept {
-    constexpr auto unusual = static_cast<std::uint16_t>(
+  template <class S>
+  [[gnu::always_inline]] Step may_claim(S side, const Node& y) const noexcept {
+    const auto unusual = static_cast<std::uint16_t>(
         NodeFlags::disabled |
-        (S == Side::in ? NodeFlags::compute : NodeFlags::foreign | NodeFlags::extended));
-    if (!y.is(unusual) && !(S == Side::in && ring && ring->lending())) [[likely]]
+        (side == Side::in ? NodeFlags::compute : NodeFlags::foreign | NodeFlags::extended));
+    if (!y.is(unusual) && !(side == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
     // A foreign reader takes its value itself, and those behind it wait (rule 6.6).
-    if (S == Side::out && y.is(NodeFlags::foreign)) return Step::stop;
+    if (side == Side::out && y.is(NodeFlags::foreign)) return Step::stop;
     if (!ring) return Step::claim;
     // A computed or lent value, or an extended read, needs a slot first.
-    return S == Side::in || !ring->room() ? Step::stop : Step::claim;
+    return side == Side::in || !ring->room() ? Step::stop : Step::claim;
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "../compose.hpp"
 #include "../runtime/cores.hpp"
+#include "../runtime/outside.hpp"
 #include "../runtime/own_thread.hpp"
 #include "../runtime/scheduler.hpp"
 #include "standstill.ipp"
@@ -51,7 +52,8 @@ WEFT_IMPL void Runner::body() noexcept {
   r.gone();
 }
 
-[[noreturn]] WEFT_IMPL void raise_all(std::vector<std::exception_ptr> failures) {
+[[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void raise_all(
+    std::vector<std::exception_ptr> failures) {
   if (failures.size() == 1) std::rethrow_exception(failures[0]);
   throw Failures(std::move(failures));
 }
@@ -61,7 +63,7 @@ WEFT_IMPL bool withdraw_wait(runtime::ProcessBase& p) noexcept {
   return false;
 }
 
-WEFT_IMPL void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
+[[gnu::noinline]] WEFT_IMPL void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
   std::vector<std::exception_ptr> failures = g.take_failures();
   if (!failures.empty()) raise_all(std::move(failures));
   detail::meet_request(p);
@@ -76,9 +78,9 @@ struct Host {
 };
 
 // Run a network to its end. `key`: what the executor is known by in the run, or null.
-WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& run,
-                          runtime::ThreadProcess& self, const std::shared_ptr<const Where>& key,
-                          const StartOf& start) {
+[[gnu::noinline]] WEFT_IMPL void execute_on(const Host& host, const RunOptions& o,
+                                            runtime::Run& run, runtime::ThreadProcess& self,
+                                            const Where* key, const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
@@ -86,7 +88,7 @@ WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& r
     run.spawned = &spawn_group;
     spawn_group.also = &group;
     group.also = &spawn_group;
-    if (key) run.list(key.get(), host.executor);
+    if (key) run.list(key, host.executor);
   }
   {
     struct Spawned {
@@ -116,37 +118,42 @@ WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& r
   if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
-WEFT_IMPL void execute_solo(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                            const std::shared_ptr<const Where>& where, const StartOf& start) {
-  const runtime::Pinned pinned(where && !where->cpus.empty() ? where->cpus[0] : -1);
+[[gnu::noinline]] inline void execute_solo(const RunOptions& o, runtime::Run& run,
+                                           runtime::ThreadProcess& self, const Where* where,
+                                           const StartOf& start) {
   runtime::Scheduler scheduler(run, &self);
   runtime::Stop stop(scheduler);
   const Host host{scheduler, stop,
                   [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
+WEFT_IMPL void execute_single(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                              const Where& where, const StartOf& start) {
+  const runtime::Pinned pinned(where.cpus.empty() ? -1 : where.cpus[0]);
+  execute_solo(o, run, self, &where, start);
+}
 
 // This thread is worker 0; the others have been started.
 inline void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
-                       runtime::ThreadProcess& self, const std::shared_ptr<const Where>& where,
-                       const StartOf& start) {
+                       runtime::ThreadProcess& self, const Where* where, const StartOf& start) {
   runtime::Release release(cores);
   const Host host{cores.executor(), release,
                   [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
 WEFT_IMPL void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                             const std::shared_ptr<const Where>& where, const StartOf& start) {
-  runtime::Cores cores(run, where->threads, where->cpus, &self);
+                             const Where& where, const StartOf& start) {
+  runtime::Cores cores(run, where.threads, where.cpus, &self);
   cores.start(1);
-  execute_on(cores, o, run, self, where, start);
+  execute_on(cores, o, run, self, &where, start);
 }
 
 inline void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
                     const StartOf& start) {
-  const std::shared_ptr<const Where> where = o.on ? o.on->where() : o.cores.where();
-  if (where)
-    where->kind->execute(o, run, self, where, start);
+  if (o.on)
+    o.on->where()->kind->execute(o, run, self, *o.on->where(), start);
+  else if (o.cores.several())
+    o.cores.execute(o, run, self, start);
   else
     execute_solo(o, run, self, nullptr, start);
 }
@@ -165,7 +172,6 @@ WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
   }
   runtime::Run run(o.clock);
   run.on_deadlock = o.deadlocked;
-  run.look_at_standstill = [](runtime::Run& r) noexcept { return find_standstill(r, wait_op); };
   runtime::ThreadProcess self(&run);
   self.function = "main";
   run.activated();
@@ -180,6 +186,11 @@ WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
     }
   } join{run};
   execute(o, run, self, start);
+}
+
+WEFT_IMPL void look_at_standstills() noexcept {
+  runtime::Outsiders::all().look_by(
+      [](runtime::Run& r) noexcept { return find_standstill(r, wait_op); });
 }
 
 WEFT_IMPL runtime::Run* current_run() noexcept {

@@ -5,7 +5,7 @@
 namespace weft::inline WEFT_ABI {
 
 WEFT_IMPL std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
-  std::string s = runtime::joined({runtime::digits(e.size()), " processes failed"});
+  runtime::Text s = runtime::joined({runtime::digits(e.size()), " processes failed"});
   for (const auto& x : e) {
     try {
       std::rethrow_exception(x);
@@ -20,12 +20,12 @@ WEFT_IMPL std::string Failures::describe(const std::vector<std::exception_ptr>& 
 
 namespace detail {
 
-WEFT_IMPL std::string who() {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL runtime::Text who() {
   const runtime::ProcessBase* p = runtime::this_process();
-  return p ? runtime::joined({runtime::path_of(*p), ": "}) : std::string();
+  return p ? runtime::joined({runtime::path_of(*p), ": "}) : runtime::Text();
 }
 
-WEFT_IMPL Left left_by_handled() noexcept {
+[[gnu::noinline]] WEFT_IMPL Left left_by_handled() noexcept {
   if (handled<Cancelled>()) return {Ending::cancelled};
   if (const Retired* e = handled<Retired>()) return left_by(*e);
   try {
@@ -41,7 +41,7 @@ WEFT_IMPL Left left_by_handled() noexcept {
   }
 }
 
-[[noreturn]] WEFT_IMPL void raise_again(const std::exception_ptr& e) {
+[[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void raise_again(const std::exception_ptr& e) {
   try {
     std::rethrow_exception(e);
   } catch (const Poisoned& p) {
@@ -65,7 +65,7 @@ WEFT_IMPL Left left_by_handled() noexcept {
 [[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::SyncObject& c,
                                                  std::uint8_t strength, const char* verb, int guard,
                                                  Error::Carried not_done, bool met) {
-  const auto that = [&](const char* what) {
+  const auto that = [&](const char* what) __attribute__((noinline, cold)) {
     return runtime::joined({who(), verb, " on channel ", runtime::name_of(c), ": ", what});
   };
   if (s == Status::poisoned) {
@@ -92,7 +92,7 @@ WEFT_IMPL Left left_by_handled() noexcept {
   throw e;
 }
 
-[[noreturn]] WEFT_IMPL void bad_use(std::string_view what) {
+[[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void bad_use(std::string_view what) {
   throw BadUse(runtime::joined({who(), what}));
 }
 

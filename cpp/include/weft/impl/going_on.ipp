@@ -8,10 +8,10 @@ namespace weft::inline WEFT_ABI::runtime {
 
 struct GoingOn::Solve {
   GoingOn& facts;
-  std::vector<std::uint32_t> todo;   // able, and not looked at: indices of families_
-  std::vector<std::uint32_t> awake;  // of those indices: is it able?
-  std::vector<std::uint32_t> told;   // of the indices of waiting_: has a holder been found able?
-  std::vector<std::uint32_t> left;   // of a family, by the index in parents_: not known to be able
+  Numbers todo;   // able, and not looked at: indices of families_
+  Numbers awake;  // of those indices: is it able?
+  Numbers told;   // of the indices of waiting_: has a holder been found able?
+  Numbers left;   // of a family, by the index in parents_: not known to be able
 
   explicit Solve(GoingOn& g) : facts(g) {
     for (Pairs* const p : {&g.families_, &g.parents_, &g.waiting_, &g.held_}) p->sort();

@@ -11,11 +11,11 @@ WEFT_IMPL std::uint32_t next_process_id() noexcept {
   return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
 }
 
-WEFT_IMPL Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept
+[[gnu::noinline]] WEFT_IMPL Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept
     : run(r), executor(e), parent(p) {
   run.add_group(*this);
 }
-WEFT_IMPL Group::~Group() {
+[[gnu::noinline]] WEFT_IMPL Group::~Group() {
   run.remove_group(*this);
   drop_failures();
 }
@@ -35,7 +35,7 @@ WEFT_IMPL void Group::add(ProcessBase& p) {
   lock_.unlock();
 }
 
-WEFT_IMPL void Group::unlink(ProcessBase& p) noexcept {
+[[gnu::noinline]] WEFT_IMPL void Group::unlink(ProcessBase& p) noexcept {
   lock_.lock();
   if (p.sibling_prev)
     p.sibling_prev->sibling_next = p.sibling_next;
@@ -45,7 +45,8 @@ WEFT_IMPL void Group::unlink(ProcessBase& p) noexcept {
   lock_.unlock();
 }
 
-WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) noexcept {
+[[gnu::noinline]] WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left,
+                                                 Ending how) noexcept {
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
@@ -73,7 +74,7 @@ WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left, End
   }
 }
 
-WEFT_IMPL Status Group::begin_wait(core::Node& n) noexcept {
+[[gnu::noinline]] WEFT_IMPL Status Group::begin_wait(core::Node& n) noexcept {
   lock_.lock();
   const bool done = live_ == 0;
   if (!done) {
@@ -92,7 +93,7 @@ WEFT_IMPL bool Group::end_wait(core::Node& n) noexcept {
   return waits;
 }
 
-WEFT_IMPL bool Group::done() noexcept {
+[[gnu::noinline]] WEFT_IMPL bool Group::done() noexcept {
   lock_.lock();
   const bool d = live_ == 0;
   lock_.unlock();
@@ -123,7 +124,8 @@ WEFT_IMPL ProcessBase* Group::owner() const noexcept {
   return g->parent;
 }
 
-WEFT_IMPL void Group::fail(std::uint32_t order, std::exception_ptr failure) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::fail(std::uint32_t order,
+                                                        std::exception_ptr failure) {
   auto* const f = new Failure{order, std::move(failure), nullptr};
   lock_.lock();
   f->before = std::exchange(failures_, f);
@@ -138,21 +140,22 @@ WEFT_IMPL void Group::fail(std::uint32_t order, std::exception_ptr failure) {
   }
 }
 
-WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures(Group* then) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures(
+    Group* then) {
   std::size_t n = 0;
   for (Group* g = this; g; g = g == this ? then : nullptr)
     for (const Failure* f = g->failures_; f; f = f->before) ++n;
   std::vector<std::exception_ptr> r(n);
   n = 0;
   for (Group* g = this; g; g = g == this ? then : nullptr) {
-    std::vector<Pairs::Pair> all;  // of the group: the order of the process, what it left
-    std::vector<std::uint32_t> order;
+    Pairs all;  // of the group: the order of the process, what it left
+    Numbers order;
     for (const Failure* f = g->failures_; f; f = f->before) {
-      order.push_back(static_cast<std::uint32_t>(all.size()));
-      all.push_back({f->order, Pairs::number(f)});
+      order.push_back(all.size());
+      all.add(f->order, Pairs::number(f));
     }
     sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
-                           const auto& f = *static_cast<const std::vector<Pairs::Pair>*>(x);
+                           const auto& f = *static_cast<const Pairs*>(x);
                            return f[a].key != f[b].key ? f[a].key < f[b].key : a > b;
                          },
                          &all});
@@ -163,11 +166,11 @@ WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures(Group* then) {
   return r;
 }
 
-WEFT_IMPL void Group::drop_failures() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::drop_failures() noexcept {
   while (failures_) delete std::exchange(failures_, failures_->before);
 }
 
-WEFT_IMPL void Group::cancel() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::cancel() noexcept {
   CancelLine& line = cancel_line;
   if (line.at_work) {
     if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);
@@ -188,7 +191,7 @@ WEFT_IMPL void Group::cancel(ProcessBase& p) noexcept {
   ask(p);
 }
 
-WEFT_IMPL void Group::ask(ProcessBase& p) noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::ask(ProcessBase& p) noexcept {
   Executor* e = p.executor();
   if (e->here())
     e->withdraw(p);
@@ -196,7 +199,7 @@ WEFT_IMPL void Group::ask(ProcessBase& p) noexcept {
     e->nudge();
 }
 
-WEFT_IMPL void Group::pass_on() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::pass_on() noexcept {
   if (std::exchange(passed_on_, true)) return;
   cancel();
   if (also) also->cancel();
@@ -222,7 +225,7 @@ WEFT_IMPL void Group::serve_cancellations(Executor& e) noexcept {
   lock_.unlock();
 }
 
-WEFT_IMPL std::uint32_t Group::started(const char* function) noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL std::uint32_t Group::started(const char* function) noexcept {
   lock_.lock();
   const Names::Name* const n = names_.find(function ? function : "");
   const std::uint32_t r = n ? n->n : 0;
@@ -230,7 +233,7 @@ WEFT_IMPL std::uint32_t Group::started(const char* function) noexcept {
   return r;
 }
 
-WEFT_IMPL void Group::cancel_children() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::cancel_children() noexcept {
   lock_.lock();
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
@@ -239,7 +242,7 @@ WEFT_IMPL void Group::cancel_children() noexcept {
   lock_.unlock();
 }
 
-WEFT_IMPL void Group::ask_block() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::ask_block() noexcept {
   run.groups_mutex_.lock();
   lock_.lock();
   const bool open = block_ == Block::open;
@@ -252,7 +255,7 @@ WEFT_IMPL void Group::ask_block() noexcept {
   lock_.unlock();
 }
 
-WEFT_IMPL void Group::hand_over(Group& successor) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Group::hand_over(Group& successor) {
   Failure* in_order = nullptr;
   while (Failure* const f = failures_) {
     failures_ = f->before;
@@ -298,17 +301,17 @@ WEFT_IMPL void Run::remove_group(Group& g) noexcept {
   if (g.next_) g.next_->prev_ = g.prev_;
 }
 
-WEFT_IMPL void Run::cancel_everybody() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::cancel_everybody() noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->cancel();
 }
 
-WEFT_IMPL void Run::serve_cancellations(Executor& e) noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::serve_cancellations(Executor& e) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
 }
 
-WEFT_IMPL bool Run::meet_blocks(ProcessBase& owner) noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL bool Run::meet_blocks(ProcessBase& owner) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) {
     if (g->parent != &owner) continue;
@@ -331,7 +334,7 @@ WEFT_IMPL void Run::withdraw_block(ProcessBase& owner) noexcept {
   owner.cancel().take_back(Identity::Cancel::block);
 }
 
-WEFT_IMPL void Run::find_watch() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::find_watch() noexcept {
   while_all_sleep([this] {
     bool found = false;
     each_process([&](ProcessBase& p) {

@@ -9,13 +9,13 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_IMPL std::string path_while_still(const ProcessBase& process) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text path_while_still(const ProcessBase& process) {
   constexpr int kPathLevels = 64;
-  std::string r;
+  Text r;
   int level = 0;
   for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
     if (++level > kPathLevels) return joined({"…/", r});
-    std::string step;
+    Text step;
     if (p->group && p->group->name) put(step, {p->group->name, "/"});
     put(step, {p->function ? p->function : "process"});
     if (p->group && p->group->started(p->function) > 1) put(step, {"[", digits(p->index), "]"});
@@ -25,8 +25,8 @@ WEFT_IMPL std::string path_while_still(const ProcessBase& process) {
   return r;
 }
 
-WEFT_IMPL std::string path_of(const ProcessBase& process) {
-  std::string r;
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text path_of(const ProcessBase& process) {
+  Text r;
   const auto walk = [&] { r = path_while_still(process); };
   if (process.group)
     process.group->run.still(walk);
@@ -36,17 +36,17 @@ WEFT_IMPL std::string path_of(const ProcessBase& process) {
 }
 
 // FILE:LINE, without the folders.
-inline std::string at_line(const char* file, std::uint32_t line) {
+[[gnu::noinline, gnu::cold]] inline Text at_line(const char* file, std::uint32_t line) {
   const char* const slash = std::strrchr(file, '/');
   return joined({slash ? slash + 1 : file, ":", digits(line)});
 }
 
-WEFT_IMPL std::string name_of(const core::SyncObject& c) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text name_of(const core::SyncObject& c) {
   const char* const name = c.name ? c.name : "?";
   return c.line == 0 ? joined({"'", name, "'"}) : at_line(name, c.line);
 }
 
-WEFT_IMPL std::string where(const ProcessBase& p) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text where(const ProcessBase& p) {
   ProcessBase& it = const_cast<ProcessBase&>(p);  // of which nothing is changed
   const FunctionInfo* const about = it.stands_in();
   return about && about->file ? at_line(about->file, it.stands_on()) : "?";

@@ -4,19 +4,20 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_IMPL Outsiders& Outsiders::all() {
+[[gnu::noinline]] WEFT_IMPL Outsiders& Outsiders::all() {
   static Outsiders o;
   return o;
 }
 
-WEFT_IMPL void Outsiders::join(Run& r) {
+[[gnu::noinline]] WEFT_IMPL void Outsiders::join(Run& r) {
   const std::lock_guard g(mutex_);
   r.next_run = std::exchange(runs_, &r);
+  r.look_by(look_);
   for (unsigned i = 0; i < tokens_; ++i) r.enter_outside();
   for (unsigned i = 0; i < strangers_; ++i) r.enter_outside(false);
 }
 
-WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
+[[gnu::noinline]] WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
   std::unique_lock g(mutex_);
   Run** at = &runs_;
   while (*at && *at != &r) at = &(*at)->next_run;
@@ -35,6 +36,12 @@ WEFT_IMPL std::vector<Run*> Outsiders::pin() {
 WEFT_IMPL void Outsiders::unpin() noexcept {
   const std::lock_guard g(mutex_);
   if (--pins_ == 0) unpinned_.notify_all();
+}
+
+WEFT_IMPL void Outsiders::look_by(Run::Look f) noexcept {
+  const std::lock_guard g(mutex_);
+  look_ = f;
+  for (Run* r = runs_; r; r = r->next_run) r->look_by(f);
 }
 
 WEFT_IMPL void Outsiders::enter(bool due, bool link) noexcept {

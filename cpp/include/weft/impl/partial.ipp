@@ -97,7 +97,7 @@ class Partial {
   }
   // `everybody`: also those that may go on.
   Found report(bool everybody) {
-    std::vector<std::uint32_t> told, others;
+    Numbers told, others;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
       const One& one = all_[i];
       if ((one.able && !everybody) || (one.places.n == 0 && !one.nowhere && !one.timed)) continue;
@@ -184,18 +184,22 @@ class Partial {
       p.places_.push_back({Pairs::number(&at), what});
       ++one.places.n;
     }
-    void channel(const core::SyncObject& c, bool writing) override {
+    [[gnu::noinline, gnu::cold]] void channel(const core::SyncObject& c, bool writing) override {
       add(c, writing ? Partial::channel + writes : Partial::channel);
     }
-    void ended(const core::SyncObject& c, std::uint32_t) override {
+    [[gnu::noinline, gnu::cold]] void ended(const core::SyncObject& c, std::uint32_t) override {
       if (!first) return;
       p.silent_.push_back({Pairs::number(&c), 0});
       ++one.silent.n;
     }
-    void barrier(const core::SyncObject& b) override { add(b, Partial::barrier); }
-    void nowhere() override { one.nowhere = true; }
-    void timed() override { one.timed = true; }
-    void end(const core::SyncObject& e) override { add(e, Partial::end); }
+    [[gnu::noinline, gnu::cold]] void barrier(const core::SyncObject& b) override {
+      add(b, Partial::barrier);
+    }
+    [[gnu::noinline, gnu::cold]] void nowhere() override { one.nowhere = true; }
+    [[gnu::noinline, gnu::cold]] void timed() override { one.timed = true; }
+    [[gnu::noinline, gnu::cold]] void end(const core::SyncObject& e) override {
+      add(e, Partial::end);
+    }
   };
   struct Holding final : Ends {
     Partial& p;
@@ -238,7 +242,7 @@ class Partial {
     one.able = waiting.n == 0 && !one.nowhere;
     one.moved = one.able && !one.timed;
   }
-  void by_path(std::vector<std::uint32_t>& those) {
+  void by_path(Numbers& those) {
     for (const std::uint32_t i : those)
       if (paths_[i].empty()) paths_[i] = path_of(*all_[i].process);
     sort_numbers(those, {[](const void* x, std::uint32_t a, std::uint32_t b) {

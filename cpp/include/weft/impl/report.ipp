@@ -15,7 +15,7 @@ struct Report::Collect final : WaitVisitor {
   enum How : std::uint8_t { to_read, to_write, to_sync, for_end };
   static constexpr std::uintptr_t kHow = 3;
   static_assert(alignof(core::SyncObject) > kHow);
-  using Ids = std::vector<std::uint32_t>;
+  using Ids = Numbers;
   Report& r;
   const Pairs& all;  // the ids of all processes, and the processes
   std::uint32_t self = 0;
@@ -27,22 +27,22 @@ struct Report::Collect final : WaitVisitor {
     const Blocked* const b = r.find(id);
     return b ? b->node : r.running();
   }
-  void at(const core::SyncObject& c, How how) {
-    r.find(self)->places.push_back(name_of(c));
+  [[gnu::noinline, gnu::cold]] void at(const core::SyncObject& c, How how) {
+    add(r.find(self)->places, name_of(c));
     waits.add(Pairs::number(&c) | how, self);
   }
-  void channel(const core::SyncObject& c, bool writing) override {
+  [[gnu::noinline, gnu::cold]] void channel(const core::SyncObject& c, bool writing) override {
     at(c, writing ? to_write : to_read);
   }
-  void barrier(const core::SyncObject& c) override { at(c, to_sync); }
-  void end(const core::SyncObject& c) override { at(c, for_end); }
-  void ended(const core::SyncObject& c, std::uint32_t guard) override {
+  [[gnu::noinline, gnu::cold]] void barrier(const core::SyncObject& c) override { at(c, to_sync); }
+  [[gnu::noinline, gnu::cold]] void end(const core::SyncObject& c) override { at(c, for_end); }
+  [[gnu::noinline, gnu::cold]] void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
-    b.places.push_back(joined({name_of(c), " (ended)"}));
-    b.silent.push_back(joined({digits(guard), " ", name_of(c)}));
+    add(b.places, joined({name_of(c), " (ended)"}));
+    add(b.silent, joined({digits(guard), " ", name_of(c)}));
   }
 
-  void edges() {
+  [[gnu::noinline, gnu::cold]] void edges() {
     waits.sort();
     for (std::uint32_t i = 0; i < waits.size();) {
       const std::uintptr_t key = waits[i].key & ~kHow;
@@ -57,10 +57,11 @@ struct Report::Collect final : WaitVisitor {
         if (next < here.size() && here[next].value == all[n].key)
           ++next;
         else
-          others.push_back(static_cast<std::uint32_t>(all[n].key));
+          others.push_back(all[n].key);
       }
       wait(place, here, others);
-      others.assign(1, place.last_writer);
+      others.clear();
+      others.push_back(place.last_writer);
       wait(place, waits.of(key | for_end), others);
     }
   }
@@ -73,12 +74,13 @@ struct Report::Collect final : WaitVisitor {
     if (report_hooks.holders) report_hooks.holders(place, writing, others);
     if (others.empty()) {
       for (const Pairs::Pair& p : waits.of(key | (writing ? to_read : to_write)))
-        others.push_back(static_cast<std::uint32_t>(p.value));
+        others.push_back(p.value);
       others.push_back(writing ? place.last_reader : place.last_writer);
     }
     wait(place, those, others);
   }
-  void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others) {
+  [[gnu::noinline, gnu::cold]] void wait(const core::SyncObject& place,
+                                         std::span<const Pairs::Pair> those, const Ids& others) {
     if (those.empty()) return;
     bool any = false;
     for (const std::uint32_t other : others) {
@@ -91,7 +93,7 @@ struct Report::Collect final : WaitVisitor {
       if (any)
         r.edges_.add(b.node, r.nodes_);
       else
-        b.unknown.push_back(name_of(place));
+        add(b.unknown, name_of(place));
     }
     r.nodes_ += any;
   }
@@ -101,15 +103,15 @@ WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
   std::size_t low = 0, high = blocked.size();
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
-    if (blocked[middle].first < id)
+    if (blocked[middle].id < id)
       low = middle + 1;
     else
       high = middle;
   }
-  return low < blocked.size() && blocked[low].first == id ? &blocked[low].second : nullptr;
+  return low < blocked.size() && blocked[low].id == id ? &blocked[low].blocked : nullptr;
 }
 
-WEFT_IMPL Report Report::of(Run& run) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
   Pairs all;  // nothing can run, so they stay; paths take their groups' locks
@@ -120,7 +122,7 @@ WEFT_IMPL Report Report::of(Run& run) {
   };
   std::uint32_t n = 0;
   for (std::uint32_t i = 0; i < all.size(); ++i) n += process(i).op != nullptr;
-  r.blocked = std::vector<std::pair<std::uint32_t, Blocked>>(n);
+  r.blocked.make(n);
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const ProcessBase& p = process(i);
     if (!p.op) continue;
@@ -151,19 +153,19 @@ WEFT_IMPL Report Report::of(Run& run) {
   return r;
 }
 
-WEFT_IMPL std::vector<std::string> Report::knot_paths() const {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL std::vector<std::string> Report::knot_paths() const {
   std::vector<std::string> r;
-  for (const std::uint32_t id : knot) r.push_back(of(id).path);
+  for (const std::uint32_t id : knot) add(r, of(id).path);
   return r;
 }
 
-inline std::string and_more(std::size_t n) { return joined({"\n  … and ", digits(n), " more"}); }
+inline Text and_more(std::size_t n) { return joined({"\n  … and ", digits(n), " more"}); }
 
-WEFT_IMPL std::string Report::text() const {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text Report::text() const {
   std::size_t n = 0;
-  for (const auto& x : blocked) n += !x.second.for_children;
-  std::string s = joined({"deadlock: ", digits(n), n == 1 ? " process is" : " processes are",
-                          " blocked and nothing outside can wake any"});
+  for (const auto& x : blocked) n += !x.blocked.for_children;
+  Text s = joined({"deadlock: ", digits(n), n == 1 ? " process is" : " processes are",
+                   " blocked and nothing outside can wake any"});
   std::size_t shown = 0;
   for (const std::uint32_t id : order) {
     const Blocked& b = of(id);
@@ -184,8 +186,8 @@ WEFT_IMPL std::string Report::text() const {
 
 // It may be that the program took the end of one channel for the end of a process: say how it says
 // so.
-WEFT_IMPL std::string Report::ended() const {
-  std::string s;
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text Report::ended() const {
+  Text s;
   std::size_t n = 0;
   for (const std::uint32_t id : order)
     for (const std::string& guard : of(id).silent)
@@ -196,7 +198,7 @@ WEFT_IMPL std::string Report::ended() const {
   return s;
 }
 
-WEFT_IMPL void Report::sort_by_path() {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Report::sort_by_path() {
   sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
                          const auto& r = *static_cast<const Report*>(x);
                          const int c = r.of(a).path.compare(r.of(b).path);
@@ -206,19 +208,18 @@ WEFT_IMPL void Report::sort_by_path() {
   for (std::uint32_t n = 0; n < order.size(); ++n) find(order[n])->node = n;
 }
 
-WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text Report::waiting(std::uint32_t id) const {
   const Blocked& b = of(id);
-  std::vector<std::uint32_t> others;  // in the order of `order`
+  Numbers others;  // in the order of `order`
   for (const Pairs::Pair& e : edges_.of(b.node)) {
     if (e.value <= running())
-      others.push_back(static_cast<std::uint32_t>(e.value));
+      others.push_back(e.value);
     else
-      for (const Pairs::Pair& f : edges_.of(e.value))
-        others.push_back(static_cast<std::uint32_t>(f.value));
+      for (const Pairs::Pair& f : edges_.of(e.value)) others.push_back(f.value);
   }
   sort_unique(others);
   const char* const between = b.for_children ? " and " : " or ";
-  std::string s = joined({b.path, " waits for "});
+  Text s = joined({b.path, " waits for "});
   std::size_t shown = 0;
   for (const std::uint32_t n : others) {
     if (shown++) put(s, {between});
@@ -235,20 +236,20 @@ WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
   return s;
 }
 
-WEFT_IMPL std::string Report::line(const Blocked& b) {
-  std::string s = joined({b.path, ": ", b.verb});
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Text Report::line(const Blocked& b) {
+  Text s = joined({b.path, ": ", b.verb});
   for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i)
     put(s, {i ? ", " : " ", b.places[i]});
   put(s, {b.places.size() > kNames ? ", …" : "", " at ", b.at});
   return s;
 }
 
-WEFT_IMPL bool Run::anybody_blocked() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL bool Run::anybody_blocked() noexcept {
   bool any = false;
   each_process([&](ProcessBase& p) { any = any || (p.op && p.op->visit); });
   return any;
 }
-WEFT_IMPL void Run::describe() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::describe() noexcept {
   const Report r = Report::of(*this);
   report_ = r.text();
   knot_ = r.knot_paths();

@@ -5,14 +5,14 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
-WEFT_IMPL Run::~Run() { dismiss(); }
+[[gnu::noinline]] WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
+[[gnu::noinline]] WEFT_IMPL Run::~Run() { dismiss(); }
 
 WEFT_IMPL std::uint32_t Run::deactivated() noexcept {
   return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
 }
 
-WEFT_IMPL void Run::gone() noexcept {
+[[gnu::noinline]] WEFT_IMPL void Run::gone() noexcept {
   if (deactivated()) find_watch();
 }
 
@@ -42,7 +42,7 @@ WEFT_IMPL std::uint32_t Run::conclude() noexcept {
 WEFT_IMPL bool Run::stood_still(std::uint32_t number) noexcept {
   if (!is_standstill(number)) return false;
   if (const auto ask = asks_links()) return ask(), false;
-  if (const std::unique_ptr<Standstill> found = look_at_standstill(*this)) found->tell();
+  if (const std::unique_ptr<Standstill> found = look_at_standstill.load()(*this)) found->tell();
   return false;
 }
 
@@ -120,7 +120,7 @@ WEFT_IMPL void Run::disarm(TimerNode& t) noexcept {
   set_earliest();
 }
 
-WEFT_IMPL void Run::fire_due() noexcept {
+[[gnu::noinline]] WEFT_IMPL void Run::fire_due() noexcept {
   core::Wakes wakes;
   {
     const std::lock_guard g(mutex_);
@@ -143,7 +143,7 @@ WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
   return RunsAt::group;
 }
 
-WEFT_IMPL void Run::dismiss() noexcept {
+[[gnu::noinline]] WEFT_IMPL void Run::dismiss() noexcept {
   for (Part** const first : {&own_executors_, &parts_})
     while (Part* const p = *first) {
       *first = p->next_part;
@@ -153,7 +153,7 @@ WEFT_IMPL void Run::dismiss() noexcept {
   last_part_ = &parts_;
 }
 
-WEFT_IMPL void Run::thread_done() noexcept {
+[[gnu::noinline]] WEFT_IMPL void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   Thread** me = &threads_;
   while (*me && (*me)->thread.get_id() != std::this_thread::get_id()) me = &(*me)->next;
@@ -171,7 +171,7 @@ WEFT_IMPL std::size_t Run::threads_kept() noexcept {
   return n;
 }
 
-WEFT_IMPL void Run::join_threads() noexcept {
+[[gnu::noinline]] WEFT_IMPL void Run::join_threads() noexcept {
   for (;;) {
     Thread* t;
     {
@@ -205,7 +205,7 @@ class Concluding {
   void* const state_;
 };
 
-WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
+[[gnu::noinline]] WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
   const Concluding hold;
   core::Wakes wakes;
   bool dead = false, again = false;

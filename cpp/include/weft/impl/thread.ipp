@@ -19,7 +19,7 @@ struct ThreadProcess::Lone final : Activity {
   bool stood_still(std::uint32_t) noexcept override { return stands_alone(process); }
 };
 
-WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
+[[gnu::noinline]] WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
   struct TimersOutsideRuns {  // for the timers of threads that are in no run; concludes nothing
     Run run;
@@ -30,7 +30,7 @@ WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
   return guest.process;
 }
 
-WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
+[[gnu::noinline]] WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
   waits_in(&kind);
   if (cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) {
     waits_in(nullptr);
@@ -59,7 +59,8 @@ WEFT_IMPL void ThreadProcess::nudge() noexcept {
     parking_.signal(Parking::nudged);
 }
 
-WEFT_IMPL void ThreadProcess::Hosting::waits(const OpKind& op, void* place) noexcept {
+[[gnu::noinline]] WEFT_IMPL void ThreadProcess::Hosting::waits(const OpKind& op,
+                                                               void* place) noexcept {
   self_.place = place;
   self_.op = &op;
   if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();

@@ -5,31 +5,27 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 WEFT_IMPL void TimerHeap::add(TimerNode& t) {
+  pop_ = &take_first;
   t.order = next_order_++;
-  heap_.push_back(&t);
-  up(heap_.size() - 1);
+  *static_cast<TimerNode**>(more(1, sizeof(TimerNode*))) = &t;
+  up(size() - 1);
 }
 
 WEFT_IMPL void TimerHeap::remove(TimerNode& t) noexcept {
   if (t.at == TimerNode::unset) return;
   const std::size_t i = t.at;
   t.at = TimerNode::unset;
-  TimerNode* last = heap_.back();
-  heap_.pop_back();
+  TimerNode* last = heap()[size() - 1];
+  pop_back();
   if (last == &t) return;
   put(i, last);
   up(i);
   down(last->at);
 }
 
-WEFT_IMPL void TimerHeap::drop_dead() noexcept {
-  // LOCKED may become WAITING again
-  while (!heap_.empty() && heap_[0]->choice->word() > core::LOCKED) pop();
-}
-
-WEFT_IMPL TimerNode* TimerHeap::pop() noexcept {
-  TimerNode* t = heap_[0];
-  remove(*t);
+WEFT_IMPL TimerNode* TimerHeap::take_first(TimerHeap& h) noexcept {
+  TimerNode* t = h.heap()[0];
+  h.remove(*t);
   return t;
 }
 
@@ -38,14 +34,14 @@ WEFT_IMPL bool TimerHeap::before(const TimerNode* a, const TimerNode* b) noexcep
 }
 
 WEFT_IMPL void TimerHeap::put(std::size_t i, TimerNode* t) noexcept {
-  heap_[i] = t;
+  heap()[i] = t;
   t->at = static_cast<std::uint32_t>(i);
 }
 
 WEFT_IMPL void TimerHeap::up(std::size_t i) noexcept {
-  TimerNode* t = heap_[i];
+  TimerNode* t = heap()[i];
   for (; i > 0; i = (i - 1) / 2) {
-    TimerNode* parent = heap_[(i - 1) / 2];
+    TimerNode* parent = heap()[(i - 1) / 2];
     if (!before(t, parent)) break;
     put(i, parent);
   }
@@ -53,14 +49,14 @@ WEFT_IMPL void TimerHeap::up(std::size_t i) noexcept {
 }
 
 WEFT_IMPL void TimerHeap::down(std::size_t i) noexcept {
-  TimerNode* t = heap_[i];
-  const std::size_t n = heap_.size();
+  TimerNode* t = heap()[i];
+  const std::size_t n = size();
   for (;;) {
     std::size_t child = 2 * i + 1;
     if (child >= n) break;
-    if (child + 1 < n && before(heap_[child + 1], heap_[child])) ++child;
-    if (!before(heap_[child], t)) break;
-    put(i, heap_[child]);
+    if (child + 1 < n && before(heap()[child + 1], heap()[child])) ++child;
+    if (!before(heap()[child], t)) break;
+    put(i, heap()[child]);
     i = child;
   }
   put(i, t);

@@ -9,7 +9,6 @@
 // are stuck.
 #pragma once
 #include <cstdint>
-#include <vector>
 
 #include "numbers.hpp"
 
@@ -38,8 +37,8 @@ class GoingOn {
   // families_: of each process; parents_: of each family; waiting_: at each channel; held_: by each
   // process
   Pairs families_, parents_, waiting_, held_;
-  std::vector<Id> at_barriers_;
-  std::vector<Id> able_;  // who is; after solve() all of them, ascending
+  Numbers at_barriers_;
+  Numbers able_;  // who is; after solve() all of them, ascending
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -6,7 +6,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "numbers.hpp"
 
@@ -16,9 +15,8 @@ namespace weft::inline WEFT_ABI::runtime {
 // `counted` count for a knot's size; among knots of one size the one with the lowest node is taken.
 // `out`: a node that is in no knot, nor what leads to it. Returns the knot's counted nodes,
 // ascending.
-[[gnu::cold]] inline std::vector<std::uint32_t> smallest_knot(const Pairs& to, std::uint32_t n,
-                                                              std::uint32_t counted,
-                                                              std::uint32_t out) {
+[[gnu::cold]] inline Numbers smallest_knot(const Pairs& to, std::uint32_t n, std::uint32_t counted,
+                                           std::uint32_t out) {
   constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Node {
     std::uint32_t number = kNone, low = 0;
@@ -27,7 +25,7 @@ namespace weft::inline WEFT_ABI::runtime {
     bool leaves = false;         // an edge leaves its component
   };
   const std::unique_ptr<Node[]> nodes(new Node[n]);
-  std::vector<std::uint32_t> stack, path, best, members;  // path: from the root
+  Numbers stack, path, best, members;  // path: from the root
   std::uint32_t next = 0;
   for (std::uint32_t root = 0; root < counted; ++root) {
     if (nodes[root].number != kNone) continue;

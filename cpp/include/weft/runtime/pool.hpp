@@ -43,7 +43,7 @@ class Pool {
  public:
   static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;  // bytes
 
-  static void* allocate(std::size_t n) {
+  [[gnu::noinline]] static void* allocate(std::size_t n) {
     if (n > kLargest) return ::operator new(n);
     Class& c = of(n);
     c.lock.lock();
@@ -55,7 +55,7 @@ class Pool {
     return cut(c, n);
   }
 
-  static void release(void* p, std::size_t n) noexcept {
+  [[gnu::noinline]] static void release(void* p, std::size_t n) noexcept {
     if (n > kLargest) return ::operator delete(p);
     Class& c = of(n);
     Block* b = ::new (p) Block;

@@ -14,6 +14,7 @@
 #include "../core/waiter.hpp"
 #include "numbers.hpp"
 #include "process.hpp"
+#include "text.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -23,7 +24,7 @@ class Run;
 struct ReportHooks {
   // bring file and line of every process up to date; nothing of the run changes until end()
   void (*begin)(Run&) = nullptr;
-  void (*holders)(const core::SyncObject&, bool readers, std::vector<std::uint32_t>& add) = nullptr;
+  void (*holders)(const core::SyncObject&, bool readers, Numbers& add) = nullptr;
   void (*end)(Run&) = nullptr;
   void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
   // how a program makes a retirement an outcome
@@ -33,7 +34,7 @@ inline ReportHooks report_hooks;
 
 struct Report {
   struct Blocked {
-    std::string path, verb, at;
+    Text path, verb, at;
     // it waits for its group: no operation of its own, but part of the graph
     bool for_children = false;
     std::vector<std::string> places;
@@ -47,22 +48,42 @@ struct Report {
   static constexpr std::size_t kLines = 40;  // of processes, in a text
   static constexpr std::size_t kNames = 8;   // in a line
 
-  std::vector<std::pair<std::uint32_t, Blocked>> blocked;  // by id, ascending
+  struct One {
+    std::uint32_t id;
+    Blocked blocked;
+  };
+  // As many as are asked for, once and for all.
+  class List {
+   public:
+    List() = default;
+    List(List&& o) noexcept : at_(std::exchange(o.at_, nullptr)), n_(o.n_) {}
+    [[gnu::cold, gnu::noinline]] ~List() { delete[] at_; }
+    void make(std::uint32_t n) { at_ = new One[n_ = n]; }
+    std::uint32_t size() const noexcept { return n_; }
+    One& operator[](std::size_t i) const noexcept { return at_[i]; }
+    One* begin() const noexcept { return at_; }
+    One* end() const noexcept { return at_ + n_; }
+
+   private:
+    One* at_ = nullptr;
+    std::uint32_t n_ = 0;
+  };
+  List blocked;  // by id, ascending
   // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
-  std::vector<std::uint32_t> order;
-  std::vector<std::uint32_t> knot;  // in that order
+  Numbers order;
+  Numbers knot;  // in that order
 
   // Only while nothing can run. Its time and memory grow with the number of processes and of
   // records, not with their product.
   static Report of(Run& run);
   std::vector<std::string> knot_paths() const;
-  std::string text() const;
+  Text text() const;
 
  private:
   struct Collect;
-  std::string ended() const;
-  std::string waiting(std::uint32_t id) const;
-  static std::string line(const Blocked& b);
+  Text ended() const;
+  Text waiting(std::uint32_t id) const;
+  static Text line(const Blocked& b);
   void sort_by_path();
   Blocked* find(std::uint32_t id) noexcept;  // null: it is not blocked
   const Blocked& of(std::uint32_t id) const noexcept {

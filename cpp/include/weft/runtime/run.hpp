@@ -92,8 +92,14 @@ class Run final : public Activity {
     virtual void tell() noexcept = 0;
   };
   // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null
-  // function: standstills are not told.
-  std::unique_ptr<Standstill> (*look_at_standstill)(Run&) noexcept = nullptr;
+  // function: standstills are not told. It may come while the run goes on (look_by()).
+  using Look = std::unique_ptr<Standstill> (*)(Run&) noexcept;
+  std::atomic<Look> look_at_standstill{nullptr};
+  // By this one, if there is none yet.
+  void look_by(Look f) noexcept {
+    Look none = nullptr;
+    look_at_standstill.compare_exchange_strong(none, f);
+  }
   WEFT_IMPL bool stood_still(std::uint32_t number) noexcept override;
   WEFT_IMPL std::int64_t waits_before() const noexcept override;
   static constexpr std::int64_t kSoon = 50'000'000;  // ns; where links are asked

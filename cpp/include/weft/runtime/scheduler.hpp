@@ -19,12 +19,13 @@ class Scheduler final : public Executor {
   Run& run;
 
   // `host`: the thread process on which it runs, whose cancellation is served too; may be null.
-  explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept : run(r), host_(host) {
+  [[gnu::noinline]] explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept
+      : run(r), host_(host) {
     parking_.activity = &r;
   }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
-  ~Scheduler() {
+  [[gnu::noinline]] ~Scheduler() {
     while (homed_) delete std::exchange(homed_, homed_->next);
   }
 
@@ -56,7 +57,7 @@ class Scheduler final : public Executor {
     return queue_.empty();
   }
   // Work from elsewhere: cancellations, wake-ups from other threads, timers.
-  void look_around() noexcept {
+  [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
     take_inbox();
     if (run.timers_due()) run.fire_due();
@@ -241,21 +242,21 @@ class Scheduler final : public Executor {
     return false;
   }
 
-  void serve() noexcept {
+  [[gnu::noinline, gnu::cold]] void serve() noexcept {
     run.serve_cancellations(*this);
     if (host_ && host_->op && host_->cancel().load(std::memory_order_acquire))
       host_->op->withdraw(*host_);
   }
 
   // A stack (many threads push), turned round so that the order of arrival is kept.
-  void post_remote(core::Waker* w) noexcept {
+  [[gnu::noinline]] void post_remote(core::Waker* w) noexcept {
     const Posting::Now now(posting_);
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do w->next = head;
     while (!inbox_.compare_exchange_weak(head, w, std::memory_order_seq_cst));
     parking_.signal(Parking::woken);
   }
-  bool take_inbox() noexcept {
+  [[gnu::noinline]] bool take_inbox() noexcept {
     if (!inbox_.load(std::memory_order_seq_cst)) return false;
     core::Waker* w = inbox_.exchange(nullptr, std::memory_order_acquire);
     core::Waker* in_order = nullptr;

@@ -36,14 +36,14 @@ class ThreadProcess : public ProcessBase, public Executor {
   // For the time of a scope this thread is that process.
   class Scope {
    public:
-    explicit Scope(ThreadProcess& p) noexcept
+    [[gnu::noinline]] explicit Scope(ThreadProcess& p) noexcept
         : outer_(std::exchange(current, &p)),
           outer_context_(std::exchange(this_context, &p.context)) {
       BriefWait::one_more();
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    ~Scope() {
+    [[gnu::noinline]] ~Scope() {
       BriefWait::one_less();
       current = outer_;
       this_context = outer_context_;
@@ -69,13 +69,13 @@ class ThreadProcess : public ProcessBase, public Executor {
   // be nudged.
   class Hosting {
    public:
-    Hosting(ThreadProcess& self, Executor& e) noexcept
+    [[gnu::noinline]] Hosting(ThreadProcess& self, Executor& e) noexcept
         : self_(self),
           executor_(e),
           outer_(self.hosting_.exchange(&e, std::memory_order_seq_cst)) {}
     Hosting(const Hosting&) = delete;
     Hosting& operator=(const Hosting&) = delete;
-    ~Hosting() {
+    [[gnu::noinline]] ~Hosting() {
       self_.op = nullptr;
       self_.hosting_.store(outer_, std::memory_order_seq_cst);
       self_.nudging_.wait_until_none();  // who still found the executor here, which goes after us

@@ -6,7 +6,7 @@
 #pragma once
 #include <atomic>
 
-#include "../runtime/outside.hpp"
+#include "../outside.hpp"
 #include "end.hpp"
 #include "held.hpp"
 #include "select.hpp"
