@@ -6,6 +6,7 @@
 #pragma once
 #include <weft/weft.hpp>
 #include <weft/wire/end.hpp>
+#include <weft/wire/far_barrier.hpp>
 #include <weft/wire/held.hpp>
 #include <weft/wire/joint.hpp>
 
@@ -100,6 +101,8 @@ class Far {
         channels_.try_emplace(static_cast<int>(c), options_of(n.channels[c]));
       buffers_ = buffers_ || n.channels[c].capacity > 0;
     }
+    if (me == 0)
+      for (const unsigned b : n.barriers) barriers_.emplace_back(b);
     weft::ChannelOptions one = weft::buffer(1);
     one.overflow = weft::Overflow::drop_oldest;
     weft::Channel<int> tick(one);
@@ -108,6 +111,11 @@ class Far {
     take(n);
   }
 
+  // Barriers are all in program 0. Null: in this one.
+  const std::vector<weft::Barrier>& barriers() const { return barriers_; }
+  const w::FarBarrier* far_barrier(std::size_t b) const {
+    return me_ == 0 ? nullptr : &far_barriers_[b];
+  }
   bool is_away(int pid) const { return placed_.host_of(pid) != me_; }
   R reader(const Proc& p, std::size_t i) { return taken(readers_, name(p, i)); }
   W writer(const Proc& p, std::size_t i) { return taken(writers_, name(p, i)); }
@@ -264,6 +272,8 @@ class Far {
       commands_to_.emplace(at, commands.writer());
       towards(at).give(commands.reader(), "commands");
       dropped_.emplace(at, dropped.reader());
+      for (std::size_t b = 0; b < barriers_.size(); ++b)
+        towards(at).give(barriers_[b], "barrier." + std::to_string(b));
       towards(at).give(dropped.writer(), "dropped");
     }
     for (const Proc& p : n.processes()) {
@@ -295,7 +305,8 @@ class Far {
     });
     for (int home = 0; home < placed_.programs(); ++home)
       for (int at = 0; at < placed_.programs(); ++at) {
-        if (home == me_ || home == at || (me_ != 0 && at != me_)) continue;
+        if (home == me_ || home == at || (me_ != 0 && at != me_) || !placed_.meet(home, at))
+          continue;
         auto end = towards(home).writer_end<int>(tick_of(home, at));
         if (at == me_)
           ticks_.push_back(*end.there());
@@ -305,6 +316,8 @@ class Far {
     if (me_ == 0) return;
     commands_ = towards(0).reader<Text>("commands");
     dropped_to_ = towards(0).writer<Text>("dropped");
+    for (std::size_t b = 0; b < n.barriers.size(); ++b)
+      far_barriers_.push_back(towards(0).barrier("barrier." + std::to_string(b)));
     for (const Proc& p : n.processes())
       if (!is_away(p.id))
         tells_.emplace(p.id, towards(0).writer<Text>("done." + std::to_string(p.id)));
@@ -317,6 +330,8 @@ class Far {
   const std::int64_t start_ = weft::prim::now();
   bool buffers_ = false;
   std::map<int, weft::Channel<V>> channels_;  // whose home is here
+  std::vector<weft::Barrier> barriers_;       // of program 0
+  std::vector<w::FarBarrier> far_barriers_;   // of the others
   std::vector<weft::Reader<int>> kept_;
   const std::vector<int> controls_;
   std::mutex lock_;  // readers_, writers_: the ends of processes that have not been started

@@ -11,6 +11,7 @@
 
 #include "abroad.hpp"
 #include "far.hpp"
+#include "lines.hpp"
 
 namespace twin {
 
@@ -25,10 +26,11 @@ template <class L>
 int host_of_network(const std::string& text, const Spread& s) {
   std::istringstream in(text);
   const Network net(in);
-  const Placed placed(net, s.programs, static_cast<unsigned>(std::stoul(s.seed)));
+  const Placed placed(net, s.programs, static_cast<unsigned>(std::stoul(s.seed)), kIntroduces<L>);
   const auto space = w::Space::make("program " + std::to_string(s.me));
   Standing standing(space);
-  L link(space, w::inherited());
+  L over(space, w::inherited());
+  w::Joint& link = over;
   std::vector<w::Joint*> links{&link};
   Far far(net, placed, s.me, standing, links);
   std::thread asked(
@@ -49,7 +51,7 @@ template <class L>
 int network_over_hosts(const std::string& text, const Spread& s) {
   std::istringstream in(text);
   const Network net(in);
-  const Placed placed(net, s.programs, static_cast<unsigned>(std::stoul(s.seed)));
+  const Placed placed(net, s.programs, static_cast<unsigned>(std::stoul(s.seed)), kIntroduces<L>);
   const auto space = w::Space::make("program 0");
   Standing standing(space);
   std::vector<int> controls;
@@ -67,7 +69,8 @@ int network_over_hosts(const std::string& text, const Spread& s) {
                                  "--control", std::to_string(ends[1]), "--network", text}));
     ::close(ends[1]);
     controls.push_back(ends[0]);
-    links.push_back(&others.back()->link());
+    w::Joint& link = others.back()->link();
+    links.push_back(&link);
   }
   {
     Far far(net, placed, 0, standing, links, controls);
@@ -88,12 +91,15 @@ int network_over_hosts(const std::string& text, const Spread& s) {
 // std::invalid_argument: there is no such link.
 inline int spread_network(const std::string& text, const Spread& s) {
   if (s.programs < 2 || s.programs > 3) throw std::invalid_argument("--hosts: 2 or 3 programs");
+  OverLossyLine::seed = std::stoull(s.seed) << 8 | static_cast<unsigned>(s.me) << 4;
   const auto play = [&]<class L>() {
     return s.me ? host_of_network<L>(text, s) : network_over_hosts<L>(text, s);
   };
   if (s.link == "shm") return play.template operator()<w::ShmLink>();
   if (s.link == "stream") return play.template operator()<w::StreamLink>();
-  throw std::invalid_argument("--link: shm or stream, not '" + s.link + "'");
+  if (s.link == "serial") return play.template operator()<OverLine>();
+  if (s.link == "lossy") return play.template operator()<OverLossyLine>();
+  throw std::invalid_argument("--link: shm, stream, serial or lossy, not '" + s.link + "'");
 }
 
 }  // namespace twin

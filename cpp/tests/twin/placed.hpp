@@ -1,11 +1,16 @@
 // Where the processes and the channels of a network are, if several programs play it.
 //
 // Program 0 plays main, reads the network and tells the others. A process at its top is somebody's
-// in turn, a channel's home as well; with another seed all are one further. Two kinds stay in 0:
+// in turn, a channel's home as well; with another seed all are one further. Three kinds stay in 0,
+// where all barriers are:
 //
-//   who uses a barrier                 it meets within one address space (WIRE.md 15, rule 8); a channel of one with a barrier among its
-//                                      guards has its home there too (rule 5.7: barriers beside remote guards are not built)
+//   who has a barrier among its        its channels have their homes there too: in a choice that spans a barrier is bad use (WIRE.md
+//   guards                             4.10)
+//   who enrols or resigns parties      elsewhere that waits for an answer (WIRE.md 4.9), and can be cancelled; the rules know neither
 //   who cancels, or awaits another     that is for who has the object (rule 7.11)
+//
+// Over a link that makes no sessions between two others (lines.hpp) a channel of which program 0 is
+// neither the home nor one of the two programs that use it has its home there.
 //
 // And these are in no network for several programs (`--without`):
 //
@@ -18,34 +23,40 @@ namespace twin {
 
 class Placed {
  public:
-  Placed(const Network& n, unsigned programs, unsigned seed)
-      : programs_(static_cast<int>(programs)) {
+  Placed(const Network& n, unsigned programs, unsigned seed, bool introduces)
+      : programs_(static_cast<int>(programs)), introduces_(introduces) {
     const auto in_turn = [&](unsigned i) { return static_cast<int>(i % programs); };
     for (std::size_t c = 0; c < n.channels.size(); ++c)
       homes_.push_back(in_turn(static_cast<unsigned>(c) + seed));
     for (const Proc& p : n.processes()) {
       Found found;
       look(*p.body, found);
-      const bool stays = p.id == 0 || found.barrier || found.another;
+      const bool stays = p.id == 0 || found.beside || found.parties || found.another;
       where_[p.id] = stays ? 0 : in_turn(static_cast<unsigned>(p.id) + seed / programs);
       if (found.beside)
         for (const End& e : p.ends) homes_[static_cast<std::size_t>(e.channel)] = 0;
     }
+    for (const Proc& p : n.processes())
+      for (const End& e : p.ends)
+        if (!meet(home_of(e.channel), host_of(p.id)))
+          homes_[static_cast<std::size_t>(e.channel)] = 0;
   }
+  // Have these two a session, or will they have one?
+  bool meet(int a, int b) const { return introduces_ || a == b || a == 0 || b == 0; }
   int programs() const { return programs_; }
   int host_of(int process) const { return where_.at(process); }
   int home_of(int channel) const { return homes_[static_cast<std::size_t>(channel)]; }
 
  private:
   struct Found {
-    bool barrier = false, beside = false, another = false;
+    bool parties = false, beside = false, another = false;
   };
   static void look(const Body& b, Found& found) {
     for (const Statement& s : b.statements) {
-      if (s.word == "sync" || s.word == "enrol" || s.word == "resign") found.barrier = true;
+      if (s.word == "enrol" || s.word == "resign") found.parties = true;
       if (s.word == "cancel" || s.word == "ended") found.another = true;
       for (const Guard& g : s.guards) {
-        if (g.kind == "barrier") found.barrier = found.beside = true;
+        if (g.kind == "barrier") found.beside = true;
         if (g.kind == "ended") found.another = true;
       }
       if (s.inner) look(*s.inner, found);
@@ -53,6 +64,7 @@ class Placed {
     }
   }
   const int programs_;
+  const bool introduces_;
   std::vector<int> homes_;    // by channel
   std::map<int, int> where_;  // by process
 };

@@ -72,7 +72,10 @@ class Play {
  public:
   Play(const Network& n, K& kind, unsigned cores = 0)
       : net_(n), kind_(kind), pool_(cores ? std::optional<weft::Cores>(cores) : std::nullopt) {
-    for (unsigned b : n.barriers) barriers_.emplace_back(b);
+    if constexpr (K::kSpread)
+      barriers_ = kind.barriers();
+    else
+      for (unsigned b : n.barriers) barriers_.emplace_back(b);
     if (n.handles)
       for (const int pid : n.ids()) handles_.try_emplace(pid);
   }
@@ -429,7 +432,15 @@ class Play {
           if (taken.kind == "ended") out += ", " + me->how(taken.at);
           if (!value) out += "]";
         } else if (kind == "sync") {
-          co_await me->barriers_[static_cast<std::size_t>(s->args[0])].sync();
+          const auto b = static_cast<std::size_t>(s->args[0]);
+          bool met = false;
+          if constexpr (K::kSpread) {
+            if (const auto* far = me->kind_.far_barrier(b)) {
+              co_await far->sync();
+              met = true;
+            }
+          }
+          if (!met) co_await me->barriers_[b].sync();
         } else if (kind == "enrol") {
           me->barriers_[static_cast<std::size_t>(s->args[0])].enrol();
         } else if (kind == "resign") {

@@ -1,0 +1,143 @@
+// Links over a serial line, for networks in several programs (WIRE.md 12.6): a line that carries
+// all, and one on which each packet may be lost, doubled, spoilt, or overtaken by those behind it
+// (13).
+//
+// Neither passes descriptors, so nobody is introduced by them (7.5): placed.hpp says what follows.
+#pragma once
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <algorithm>
+#include <thread>
+
+#include <weft/wire/serial.hpp>
+
+#include "../random.hpp"
+
+namespace twin {
+
+namespace w = weft::wire;
+
+// A peer that has gone is noticed by the end of its line, whatever else keeps the machine busy.
+inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
+
+class OverLine {
+ public:
+  OverLine(const std::shared_ptr<w::Space>& space, int socket) : link_(space, socket, kLine) {}
+  operator w::Joint&() { return link_; }
+
+ private:
+  w::SerialLink link_;
+};
+
+// Between the link's side and the line: what it says is cut into packets at the zero bytes, and has
+// an accident now and then. What comes is passed on as it is: the other side has done the same.
+class Accidents {
+ public:
+  // `line` is taken over. inner(): the link's side, which the link takes over.
+  Accidents(int line, std::uint64_t seed) : line_(line), dice_(seed) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw std::runtime_error("no descriptor is left");
+    inner_ = ends[0], mine_ = ends[1];
+    thread_ = std::thread([this] { serve(); });
+  }
+  Accidents(const Accidents&) = delete;
+  Accidents& operator=(const Accidents&) = delete;
+  ~Accidents() {
+    thread_.join();  // the link has closed its side
+    ::close(mine_), ::close(line_);
+  }
+  int inner() const noexcept { return inner_; }
+
+ private:
+  static constexpr int kPatience = 5;  // ms that one is held back if nothing follows it
+
+  void serve() {
+    w::Buffer room(4096);
+    bool hears = true;
+    for (;;) {
+      pollfd fds[] = {{mine_, POLLIN, 0}, {hears ? line_ : -1, POLLIN, 0}};
+      const int n = ::poll(fds, 2, behind_.empty() ? -1 : kPatience);
+      if (n < 0) continue;
+      if (n == 0) send(std::exchange(behind_, {}));
+      if (fds[0].revents) {
+        const ssize_t got = ::read(mine_, room.data(), room.size());
+        if (got <= 0) break;
+        said(w::Bytes(room).first(static_cast<std::size_t>(got)));
+      }
+      if (hears && fds[1].revents) {
+        const ssize_t got = ::read(line_, room.data(), room.size());
+        hears = got > 0;
+        if (hears)
+          pass(mine_, w::Bytes(room).first(static_cast<std::size_t>(got)));
+        else
+          ::shutdown(mine_, SHUT_WR);
+      }
+    }
+    send(std::exchange(behind_, {}));
+    ::shutdown(line_, SHUT_RDWR);
+  }
+  void said(w::Bytes bytes) {
+    for (const std::byte b : bytes) {
+      packet_.push_back(b);
+      if (b == std::byte{0}) goes(std::exchange(packet_, {}));
+    }
+  }
+  void goes(w::Buffer packet) {
+    switch (dice_.below(16)) {
+      case 0:
+      case 1: return;  // lost
+      case 2: send(packet); break;
+      case 3: {
+        const int at = dice_.below(static_cast<int>(packet.size()));
+        packet[static_cast<std::size_t>(at)] ^= std::byte{4};
+        break;
+      }
+      case 4:
+      case 5:  // the next one overtakes it
+        if (!is_start(packet)) std::swap(packet, behind_);
+        break;
+      default: break;
+    }
+    send(packet);
+  }
+  // On a line nothing is overtaken, and one that says START late has started anew (12.6).
+  static bool is_start(const w::Buffer& packet) {
+    const auto magic = std::as_bytes(std::span("WEFTLINE", 8));
+    return std::search(packet.begin(), packet.end(), magic.begin(), magic.end()) != packet.end();
+  }
+  void send(const w::Buffer& packet) { pass(line_, packet); }
+  static void pass(int to, w::Bytes bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;  // it has gone, as will be read
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+  }
+
+  const int line_;
+  weft::test::Random dice_;  // the thread's, as is what follows
+  int inner_ = -1, mine_ = -1;
+  w::Buffer packet_, behind_;
+  std::thread thread_;
+};
+
+class OverLossyLine {
+ public:
+  static inline std::uint64_t seed = 0;  // of this program's lines
+  OverLossyLine(const std::shared_ptr<w::Space>& space, int socket)
+      : accidents_(socket, seed++), link_(space, accidents_.inner(), kLine) {}
+  operator w::Joint&() { return link_; }
+
+ private:
+  Accidents accidents_;
+  w::SerialLink link_;
+};
+
+// Does it make sessions between two others?
+template <class L>
+inline constexpr bool kIntroduces = std::is_base_of_v<w::Joint, L>;
+
+}  // namespace twin
