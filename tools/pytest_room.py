@@ -25,6 +25,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,10 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
 
 def main(arguments: list[str]) -> int:
     given = os.environ.pop(LANE, None)  # not for what the tests start
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Started in the background by a shell (`./run test &`): what the tests start would inherit
+        # that, and those that send it SIGINT would wait for ever.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if given:
         shared, kept = map(Path, json.loads(given))
         lane = run_lane(arguments, shared, kept)

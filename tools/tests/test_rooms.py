@@ -417,6 +417,28 @@ def test_pytest_room_in_lanes_runs_each_test_once(tmp_path: Path) -> None:
     assert pytest_room(tmp_path, "2") == ("0 passed, 1 failed", 1)
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_pytest_room_in_the_background_of_a_shell(tmp_path: Path, lanes: int) -> None:
+    """What a test starts has Ctrl-C as ever, though the shell had it ignored."""
+    (tmp_path / "test_it.py").write_text(
+        "import signal, subprocess\n"
+        "def test_a_child():\n"
+        "    child = subprocess.Popen(['tail', '-f', '/dev/null'])\n"
+        "    child.send_signal(signal.SIGINT)\n"
+        "    try: assert child.wait(60) == -signal.SIGINT\n"
+        "    finally: child.kill()\n"
+    )
+    room = [sys.executable, str(ROOT / "tools/pytest_room.py"), "-p", "no:cacheprovider"]
+    result = subprocess.run(
+        [*room, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "WEFT_LANES": str(lanes)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert last_line(result.stdout) == "1 passed, 0 failed"
+
+
 def test_pytest_room_when_a_lane_dies(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import os\ndef test_it(): os._exit(0)\n")
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
