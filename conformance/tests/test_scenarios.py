@@ -46,7 +46,7 @@ NO_SCENARIO = {
     **{
         f"13.{n}": "guests of a loop; python/tests/test_asyncio_*.py have them" for n in range(1, 8)
     },
-    **{f"14.{n}": "observation; python/tests/test_observe.py has it" for n in range(1, 8)},
+    **{f"14.{n}": "observation; python/tests/test_observe.py has it" for n in range(1, 9)},
     **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
     **{
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"

@@ -62,8 +62,8 @@ TEXT = [
         "f",
         "extended read: a value handed over takes no slot",
         "rendezvous.hpp",
-        "return S == Side::in || !ring->room() ?",
-        "return S == Side::in ?",
+        "return side == Side::in || !ring->room() ?",
+        "return side == Side::in ?",
         "two extended readers and a computed",
     ),
     Text(

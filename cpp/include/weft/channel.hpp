@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "channel_options.hpp"
 #include "core/one2one.hpp"
 #include "core/select.hpp"
 #include "core/stored.hpp"
@@ -23,31 +24,6 @@
 #include "runtime/thread.hpp"
 
 namespace weft::inline WEFT_ABI {
-
-// How many ends each side may have open at a time (rule 1.8).
-// bit 0: one writer, bit 1: one reader
-enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };
-
-struct ChannelOptions {
-  std::uint32_t capacity = 0;  // values; 0: rendezvous
-  Overflow overflow = Overflow::block;
-  std::uint8_t immunity = 0;   // poison below this strength is ignored
-  const char* name = nullptr;  // copied
-  ChannelKind kind = ChannelKind::any2any;
-
-  // The same with a name: weft::buffer(16).called("orders").
-  ChannelOptions called(const char* n) const {
-    ChannelOptions o = *this;
-    o.name = n;
-    return o;
-  }
-};
-inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
-  return {capacity, overflow, 0, nullptr, ChannelKind::any2any};
-}
-inline ChannelOptions named(const char* name) {
-  return {0, Overflow::block, 0, name, ChannelKind::any2any};
-}
 
 template <class T, class P>
 class Reader;
@@ -605,22 +581,6 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   template <class U>
   static constexpr bool writable = std::is_convertible_v<U&&, T>;
 };
-
-namespace detail {
-// Where something is made: as a default argument, where that call stands.
-class Here {
- public:
-  static constexpr Here now(const char* file = __builtin_FILE(),
-                            std::uint32_t line = __builtin_LINE()) noexcept {
-    return Here(file, line);
-  }
-  const char* const file;
-  const std::uint32_t line;
-
- private:
-  constexpr Here(const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
-};
-}  // namespace detail
 
 // A handle to a channel: it makes ends, but has none itself. Copies refer to the same channel.
 template <class T, class P = Shared>
