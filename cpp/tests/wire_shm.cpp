@@ -101,6 +101,45 @@ int memory(std::size_t size, int seals) {
   return fd;
 }
 
+TEST_CASE(
+    "wire 12.4: who looks before it parks, looks as long as steady answers took, and no longer") {
+  using P = w::Patience;
+  P p;
+  CHECK(p.now() == P::kLongest);
+  p.in_vain();
+  CHECK(p.now() == P::kLongest / 2);
+  p.came(3'000);
+  CHECK(p.now() == P::kLongest);
+  // Answers of 50 us: they are slept for, until they are known to be steady.
+  for (std::uint32_t i = 2; i < P::kSteady; ++i) {
+    p.in_vain();
+    p.slept(50'000);
+    CHECK(p.now() <= P::kLongest);
+  }
+  p.in_vain();
+  p.slept(50'000);
+  CHECK(p.now() == 50'000);
+  p.came(45'000);
+  CHECK(p.now() == 67'500);
+  p.came(79'000);
+  CHECK(p.now() == P::kAnswer);
+  // A quick one, and the usual time again.
+  p.came(2'000);
+  CHECK(p.now() == P::kLongest);
+  // Answers that take longer are slept for, and soon at once.
+  for (int i = 0; i < 12; ++i) {
+    p.in_vain();
+    p.slept(P::kAnswer + 1);
+  }
+  CHECK(p.now() == P::kLeast);
+  p.in_vain();
+  p.slept(50'000);
+  CHECK(p.now() == P::kLeast);  // one alone is not steady
+  bool tried = false;
+  for (std::uint32_t i = 0; i < P::kRetry; ++i) tried = tried || p.now() == P::kLongest;
+  CHECK(tried);
+}
+
 TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody takes its pages away") {
   w::Descriptor fd;
   const w::Segment s = w::Segment::make(3 * kPage, w::Segment::Peers::write, fd);

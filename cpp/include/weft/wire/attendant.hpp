@@ -32,6 +32,7 @@
 #include "../runtime/thread.hpp"
 #include "lazily.hpp"
 #include "life.hpp"
+#include "patience.hpp"
 #include "ring.hpp"
 #include "space.hpp"
 
@@ -172,7 +173,6 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  static constexpr std::int64_t kLongest = 20'000, kLeast = 500;  // ns of spinning
   // of one look, before the lives of the peers are looked at again
   static constexpr int kRounds = 16;
   // times in a row that who looks wakes others, and is not woken by what it takes in
@@ -303,40 +303,51 @@ class Attendant {
     return other;
   }
 
-  // How long it has paid to spin where a thread waits: for each place by itself. Each failure
-  // halves it, a success restores it; now and then the whole time is tried, since who parks cannot
-  // tell a peer's time from that of the wake-up.
-  struct Patience {
+  // What it has been worth to spin where a thread waits: for each place by itself.
+  struct Here {
     const void* place = nullptr;
-    std::int64_t ns = kLongest;
-    std::uint32_t waits = 0;
-    std::int64_t now() noexcept { return ++waits % kRetry == 0 ? kLongest : ns; }
-    void learn(bool worth) noexcept { ns = worth ? kLongest : std::max(kLeast, ns / 2); }
+    Patience patience{};
+    std::int64_t began = 0;  // of the wait that goes on; 0: it did not spin
   };
-  static constexpr std::uint32_t kRetry = 32;
-  static Patience& patience_here() noexcept {
-    static thread_local std::array<Patience, 16> all;
+  static Here& patience_here() noexcept {
+    static thread_local std::array<Here, 16> all;
     const runtime::ThreadProcess* const p = runtime::ThreadProcess::current_or_null();
     const void* const place = p ? p->place : nullptr;
-    Patience& here = all[(reinterpret_cast<std::uintptr_t>(place) >> 4) % all.size()];
-    if (here.place != place) here = {place, kLongest, 0};
+    Here& here = all[(reinterpret_cast<std::uintptr_t>(place) >> 4) % all.size()];
+    if (here.place != place) here = {place};
     return here;
+  }
+  // Has each peer that does not sleep a CPU, and we too? Else who spins takes it from one of them.
+  bool room_for_all() const noexcept {
+    static const std::int32_t cpus = runtime::usable_cpus();
+    std::int32_t awake = 1;
+    for (const Attended* l : links_)
+      if (l->open && l->outlet.direction().bell.who.load(std::memory_order_relaxed) != Bell::parked)
+        ++awake;
+    return awake <= cpus;
   }
 
   // For as long as it pays, while a peer runs elsewhere; or lets those that do not run.
   template <class Came>
   void spin(const Came& came) noexcept {
     if (came()) return;
+    Here& here = patience_here();
+    here.began = 0;
     if (!peers_elsewhere()) return give_way(came);
-    Patience& p = patience_here();
-    const std::int64_t end = prim::now() + p.now();
+    std::int64_t most = here.patience.now();
+    if (most > Patience::kLongest && !room_for_all()) most = Patience::kLongest;
+    const std::int64_t began = here.began = prim::now();
+    const std::int64_t end = began + most;
     do {
       for (int i = 0; i < 16 && !came(); ++i) {
         prim::relax();
         if (anything()) take_all();
       }
     } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
-    p.learn(came());
+    if (came())
+      here.patience.came(prim::now() - began);
+    else
+      here.patience.in_vain();
   }
 
   // Where we have one CPU a peer that looks too is about to run, and we run again when it looks for
@@ -423,6 +434,8 @@ class Attendant {
       if (!runtime::Parking::woke_another()) break;
       ++in_vain;
     }
+    if (Here& here = patience_here(); here.began != 0 && came())
+      here.patience.slept(prim::now() - here.began);
     came() ? pay_owed() : pay();
     stand_by();
     looks_.unlock();
