@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import os
 import signal
+import sysconfig
 from typing import Any
 
 import away_native
@@ -475,6 +476,10 @@ def test_it_is_killed_from_outside(crashing: Any) -> None:  # rule 16.8
     assert seen == ([1], "PeerDied")
 
 
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="a standstill is told there: test_processes_deadlock.py",
+)
 def test_a_deadlock_names_it(host: Any) -> None:  # rules 10.1, 16.8
     a, never, out = Channel("a"), Channel("never"), Channel("out")
     silent = never.writer()
