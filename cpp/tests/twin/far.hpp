@@ -4,6 +4,8 @@
 // What an operation at a far end has done is under way when it returns (WIRE.md 6.4, 15), and the
 // history says that it is so: so a record waits for an answer to what is sent behind it, a *tick*.
 #pragma once
+#include <sstream>
+
 #include <weft/weft.hpp>
 #include <weft/wire/end.hpp>
 #include <weft/wire/far_barrier.hpp>
