@@ -56,6 +56,14 @@ Process collect(weft::Reader<int, P> r, std::vector<int>& into, int count) {
   for (int i = 0; i < count; ++i) into.push_back(co_await r.read());
 }
 
+inline Process nothing() { co_return; }
+inline Process reads(weft::Reader<int> r) { co_await r.read(); }
+inline Process naps(weft::Span s) { co_await weft::sleep(s); }
+inline ProcessOf<int> later(weft::Span s, int value) {
+  co_await weft::sleep(s);
+  co_return value;
+}
+
 // The text of the exception that f throws; "" if none.
 template <class F>
 std::string thrown(F&& f) {

@@ -9,7 +9,6 @@ ProcessOf<int> value(int v, int yields = 0) {
   for (int i = 0; i < yields; ++i) co_await weft::yield();
   co_return v;
 }
-Process nothing() { co_return; }
 Process fail(const char* text, int yields = 0) {
   for (int i = 0; i < yields; ++i) co_await weft::yield();
   throw std::runtime_error(text);

@@ -18,7 +18,6 @@ ProcessOf<int> cancelled() {
   co_return 1;
 }
 ProcessOf<int> seven() { co_return 7; }
-Process nothing() { co_return; }
 Process source(weft::Writer<int> out, int n) {
   for (int i = 0; i < n; ++i) co_await out.write(i);
 }

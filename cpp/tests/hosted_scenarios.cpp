@@ -21,9 +21,7 @@ ProcessOf<std::string> fails(std::string message, weft::Span s) {
   co_await weft::sleep(s);
   throw std::runtime_error(message);
 }
-Process reads(weft::Reader<int> r) { co_await r.read(); }
 Process holds(weft::Writer<int>, weft::Span s) { co_await weft::sleep(s); }
-Process naps(weft::Span s) { co_await weft::sleep(s); }
 ProcessOf<std::pair<std::string, std::int64_t>> watches(weft::Watch<std::string> w) {
   co_await w.ended();
   const auto end = w.get();

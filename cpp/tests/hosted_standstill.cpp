@@ -44,7 +44,6 @@ class Told {
   std::atomic<int> count_{0};
 };
 
-Process reads(weft::Reader<int> r) { co_await r.read(); }
 Process holds(weft::Reader<int> r, weft::Writer<int> w) {
   co_await r.read();
   co_await w.write(1);

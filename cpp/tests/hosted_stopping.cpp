@@ -6,16 +6,6 @@
 
 using namespace test;
 
-namespace {
-
-ProcessOf<int> later(weft::Span s, int value) {
-  co_await weft::sleep(s);
-  co_return value;
-}
-Process naps(weft::Span s) { co_await weft::sleep(s); }
-
-}  // namespace
-
 TEST_CASE_TEMPLATE("rule 7.12: what waits within a Timeout throws TimedOut, and nothing is lost", P,
                    POLICIES) {
   weft::Channel<std::string, P> c, d;

@@ -7,15 +7,10 @@ using weft::Ending;
 
 namespace {
 
-ProcessOf<int> later(weft::Span s, int value) {
-  co_await weft::sleep(s);
-  co_return value;
-}
 ProcessOf<int> fails(weft::Span s) {
   co_await weft::sleep(s);
   throw std::runtime_error("mine");
 }
-Process naps(weft::Span s) { co_await weft::sleep(s); }
 
 }  // namespace
 

@@ -18,9 +18,9 @@ namespace {
 using Ints = std::vector<int>;
 using Stage = sk::Stage<int, int>;
 
-struct Random {
+struct Dice {
   std::mt19937 gen;
-  explicit Random(unsigned seed) : gen(seed) {}
+  explicit Dice(unsigned seed) : gen(seed) {}
   int below(int n) { return static_cast<int>(gen() % static_cast<unsigned>(n)); }
   Ints items(int most) {
     Ints r(static_cast<std::size_t>(below(most + 1)));
@@ -46,7 +46,7 @@ struct OnCores : sk::OnExecutor {
 };
 enum class Where { here, threads, cores };
 
-Program program(Random& r, int depth, Where where) {
+Program program(Dice& r, int depth, Where where) {
   const auto crew = [&](unsigned n, const Program& p, sk::Order o) {
     return where == Where::threads ? Stage(sk::farm(sk::workers(n, sk::OnThreads()), p.stage, o))
            : where == Where::cores ? Stage(sk::farm(sk::workers(n, OnCores()), p.stage, o))
@@ -102,7 +102,7 @@ auto crew(unsigned n) {
 TEST_CASE("skeletons: random programs of stages mean what their functions mean") {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
-    Random r(seed);
+    Dice r(seed);
     const Where where = seed % 6 == 0 ? Where::threads : seed % 3 == 0 ? Where::cores : Where::here;
     const Program p = program(r, where == Where::threads ? 2 : 3, where);
     const Ints items = r.items(30);
@@ -120,7 +120,7 @@ TEST_CASE("skeletons: random programs of stages mean what their functions mean")
 TEST_CASE_TEMPLATE("skeletons: map, reduce, map_reduce mean what loops mean", Start, STARTS) {
   for (unsigned seed = 1; seed <= 8; ++seed) {
     CAPTURE(seed);
-    Random r(seed);
+    Dice r(seed);
     const Ints items = r.items(40);
     const auto n = static_cast<unsigned>(1 + r.below(5));
     const auto square = [](int x) { return long{x} * x; };
@@ -140,7 +140,7 @@ TEST_CASE_TEMPLATE("skeletons: map, reduce, map_reduce mean what loops mean", St
 TEST_CASE_TEMPLATE("skeletons: divide and conquer sorts", Start, STARTS) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
-    Random r(seed);
+    Dice r(seed);
     const Ints items = r.items(200);
     Ints expected = items;
     std::sort(expected.begin(), expected.end());

@@ -7,6 +7,7 @@
 #include "weft/wire/barrier.hpp"
 #include "wire_lossy.hpp"
 
+namespace wire_barrier {
 namespace {
 using namespace weft;
 using weft::test::give;
@@ -352,3 +353,4 @@ TEST_CASE("wire 4.9, 13: barriers over links that lose, double, disorder and spo
 }
 
 }  // namespace
+}  // namespace wire_barrier

@@ -7,6 +7,7 @@
 
 #include "wire_world.hpp"
 
+namespace wire_credits {
 namespace {
 using namespace weft;
 using weft::test::Op;
@@ -610,3 +611,4 @@ TEST_CASE(
 }
 
 }  // namespace
+}  // namespace wire_credits

@@ -6,6 +6,7 @@
 #include "weft/wire/end.hpp"
 #include "wire_world.hpp"
 
+namespace wire_ends {
 namespace {
 using namespace weft;
 using weft::test::Op;
@@ -649,3 +650,4 @@ TEST_CASE(
   }
 }
 }  // namespace
+}  // namespace wire_ends

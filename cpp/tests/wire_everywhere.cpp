@@ -6,6 +6,7 @@
 #include "weft/wire/rounds.hpp"
 #include "wire_world.hpp"
 
+namespace wire_everywhere {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
@@ -324,3 +325,4 @@ TEST_CASE("wire 14.2: what a peer may not say in a round") {
 }
 
 }  // namespace
+}  // namespace wire_everywhere

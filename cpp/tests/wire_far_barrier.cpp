@@ -10,6 +10,7 @@
 #include "weft/wire/shm.hpp"
 #include "wire_world.hpp"
 
+namespace wire_far_barrier {
 namespace {
 using namespace weft;
 using namespace std::chrono_literals;
@@ -525,3 +526,4 @@ TEST_CASE_TEMPLATE("wire 4.4, 4.11: a home that is lost is PeerDied at its barri
 }
 
 }  // namespace
+}  // namespace wire_far_barrier

@@ -8,6 +8,7 @@
 #include "weft/wire/space.hpp"
 #include "weft/wire/value.hpp"
 
+namespace wire_frames {
 namespace {
 using namespace weft::wire;
 namespace wd = weft::wire::detail;
@@ -247,3 +248,4 @@ TEST_CASE("wire 14.2: what is no value of the type is refused") {
   CHECK_FALSE(RoomOf<std::string>().load({8, {}, false}, by.carrier));
 }
 }  // namespace
+}  // namespace wire_frames

@@ -11,6 +11,7 @@
 #include "weft/wire/stream.hpp"
 #include "wire_world.hpp"
 
+namespace wire_held {
 namespace {
 using namespace weft;
 using weft::test::Op;
@@ -398,3 +399,4 @@ TEST_CASE(
 }
 
 }  // namespace
+}  // namespace wire_held

@@ -10,6 +10,7 @@
 #include "weft/wire/program.hpp"
 #include "weft/wire/shm.hpp"
 
+namespace wire_introduced {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
@@ -236,3 +237,4 @@ TEST_CASE(
   CHECK(descriptors() == before);
 }
 }  // namespace
+}  // namespace wire_introduced

@@ -8,6 +8,7 @@
 #include "weft/wire/stream.hpp"
 #include "wire_world.hpp"
 
+namespace wire_later {
 namespace {
 using namespace weft;
 using weft::test::Op;
@@ -243,3 +244,4 @@ TEST_CASE(
 }
 
 }  // namespace
+}  // namespace wire_later

@@ -13,6 +13,7 @@
 #include "weft/wire/serial.hpp"
 #include "weft/wire/shm.hpp"
 
+namespace wire_links {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
@@ -397,3 +398,4 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   CHECK(link.wait().find("its socket") == 0);
 }
 }  // namespace
+}  // namespace wire_links

@@ -4,6 +4,7 @@
 
 #include "wire_lossy.hpp"
 
+namespace wire_lossy {
 namespace {
 using namespace weft;
 using weft::test::run_network;
@@ -154,3 +155,4 @@ TEST_CASE(
   for (std::uint64_t seed = 100; seed < 160; ++seed) CHECK(run_network(seed, true) == "");
 }
 }  // namespace
+}  // namespace wire_lossy

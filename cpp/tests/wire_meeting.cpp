@@ -10,6 +10,7 @@
 #include "weft/wire/meeting.hpp"
 #include "weft/wire/program.hpp"
 
+namespace wire_meeting {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
@@ -306,3 +307,4 @@ TEST_CASE("wire 7.2, 12.3: what is met by name is checked by type, and both are 
   comes.join();
 }
 }  // namespace
+}  // namespace wire_meeting

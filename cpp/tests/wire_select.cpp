@@ -8,6 +8,7 @@
 #include "weft/wire/joint.hpp"
 #include "weft/wire/stream.hpp"
 
+namespace wire_select {
 namespace {
 using namespace weft;
 using namespace std::chrono_literals;
@@ -209,3 +210,4 @@ TEST_CASE(
 }
 
 }  // namespace
+}  // namespace wire_select

@@ -6,6 +6,7 @@
 
 #include "wire_world.hpp"
 
+namespace wire_session {
 namespace {
 using namespace weft;
 using weft::test::Op;
@@ -644,3 +645,4 @@ TEST_CASE(
   CHECK(over > 50);
 }
 }  // namespace
+}  // namespace wire_session

@@ -21,6 +21,7 @@ extern "C" int sched_yield() noexcept {
   return static_cast<int>(::syscall(SYS_sched_yield));
 }
 
+namespace wire_shm {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
@@ -616,3 +617,4 @@ TEST_CASE(
   for (std::thread& t : threads) t.join();
 }
 }  // namespace
+}  // namespace wire_shm

@@ -6,6 +6,7 @@
 #include "weft/weft.hpp"
 #include "wire_choice.hpp"
 
+namespace wire_spans {
 namespace {
 using namespace weft;
 using weft::test::Op;
@@ -653,3 +654,4 @@ TEST_CASE("wire 14.2: what only a hostile peer says of a choice ends its session
 }
 
 }  // namespace
+}  // namespace wire_spans

@@ -6,6 +6,7 @@
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
 
+namespace wire_spans_stream {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
@@ -133,3 +134,4 @@ TEST_CASE("wire 5: a select of local ends alone, and a guard that there is not, 
 }
 
 }  // namespace
+}  // namespace wire_spans_stream
