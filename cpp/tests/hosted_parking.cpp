@@ -140,6 +140,7 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
   CHECK(!p.signalled());
 }
 
+namespace {
 // A sleeper whose time is up just when another thread is about to signal it: that one saw it
 // asleep and has counted it, and it counts itself.
 struct Meeting final : weft::runtime::Activity {
@@ -169,6 +170,7 @@ struct Meeting final : weft::runtime::Activity {
   }
   std::int64_t wake_time() noexcept override { return weft::prim::now(); }
 };
+}  // namespace
 
 TEST_CASE(
     "rules 8.6, 10.1: who signals a sleeper that has woken by itself counts it once, and is done "
