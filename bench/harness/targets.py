@@ -105,7 +105,8 @@ class Bench:
         least = min(c.per for c in self.candidates)
         changed = tuple(dataclasses.replace(c, per=per) for c in self.candidates)
         timeout = self.timeout * max(1.0, per / least)
-        return dataclasses.replace(self, candidates=changed, timeout=timeout)
+        title = f"{self.title} (of work {per}, in place of {least})"
+        return dataclasses.replace(self, title=title, candidates=changed, timeout=timeout)
 
 
 STRICTEST = "strictest"  # the milestone that asks for the least value any milestone asks for

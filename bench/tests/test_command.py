@@ -75,7 +75,9 @@ class Whole(Folder):
     def test_another_amount_is_kept_beside_the_usual_one(self):
         self.two(a="import sys; print('ns', sys.argv[2])")
         usual = self.last_json(self.run_bench("x", "--json")[1])
-        more = self.last_json(self.run_bench("x", "--per", "1024", "--json")[1])
+        _, out, _ = self.run_bench("x", "--per", "1024", "--json")
+        more = self.last_json(out)
+        self.assertIn("of work 1024, in place of 5", " ".join(out.split()))
         self.assertEqual(more["ns"]["a"], 1024.0)
         self.assertEqual(more["command"], "./run bench x --json --per 1024")
         for name, result in (("x.json", usual), ("x.per-1024.json", more)):
