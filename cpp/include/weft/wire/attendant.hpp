@@ -249,9 +249,8 @@ class Attendant {
     // A peer that never stops does not keep a thread from what it has to do: the rest is the bells'
     // thread's, and may take its time if nobody waits for it.
     for (Attended* l : links_)
-      if (l->busy() &&
-          (l->waits_for_room.load(std::memory_order_relaxed) ||
-           l->inlet.hurries() || !put_off(l->left)))
+      if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) || l->inlet.hurries() ||
+                        !put_off(l->left)))
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
           wake(*k.wake);
   }
