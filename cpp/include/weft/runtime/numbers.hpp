@@ -78,7 +78,10 @@ class Numbers : public Elements {
   }
   // New ones are 0.
   [[gnu::cold, gnu::noinline]] void resize(std::size_t n) {
-    if (n > size_) std::memset(more(n - size_, sizeof(Number)), 0, (n - size_) * sizeof(Number));
+    if (n > size_) {
+      const std::size_t fresh = n - size_;
+      std::memset(more(fresh, sizeof(Number)), 0, fresh * sizeof(Number));
+    }
     size_ = static_cast<std::uint32_t>(n);
   }
 };
