@@ -283,6 +283,7 @@ void two_runs() {
   std::thread two([&, in = pong.reader(), out = ping.writer(), token = Outside(Outside::link)] {
     run(plays(in, out, false, times));
   });
+  while (times == 0) std::this_thread::yield();  // until then one may wait for the other to begin
   bool waits = false;
   for (int i = 0; i < 600 || times < 1000; ++i)
     for (const w::InProgram& x : s.rounds.everywhere(std::chrono::seconds(60)).programs)
