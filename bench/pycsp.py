@@ -81,8 +81,11 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             Experiment(
                 name, title, "workers", "ms", "jobs.py", 2,
                 sizes([1, 2, 3, 4, 10] if full else [1, 2, 4]),
-                # a picture of --full takes over a second, and there are sixty of them a sample
-                {kind: [name, "{x}", "2" if full else samples, str(size[1] if full else size[0])] for kind in KINDS},
+                # a picture of --full takes over a second, and a point is the least of six then
+                {
+                    kind: [name, "{x}", "2" if full else samples, str(size[1] if full else size[0])]
+                    for kind in KINDS
+                },
                 1e-6,
             )
             for name, title, size in (

@@ -16,20 +16,13 @@ from typing import Any
 
 import away
 import pytest
-from test_processes import TIMEOUT, children, program
+from test_processes import TIMEOUT, nobody_is_left, program  # noqa: F401
 
 import weft
 import weft.coroutines as co
 import weft.processes as pr
 import weft.threads as th
 from weft.processes import BadUse, Channel, Group, Hosts, Parallel, ProcessDied, run
-
-
-@pytest.fixture(autouse=True)
-def nobody_is_left() -> Iterator[None]:
-    before = children()
-    yield
-    assert children() <= before
 
 
 @pytest.fixture(scope="module")

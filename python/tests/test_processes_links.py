@@ -8,13 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import away
 import pytest
-from test_processes import children
+from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
 import weft.coroutines as co
 import weft.threads as th
@@ -26,13 +25,6 @@ linux = pytest.mark.skipif(
     sys.platform != "linux" or not getattr(sys, "_is_gil_enabled", lambda: True)(),
     reason="links in shared memory are for Linux, and for interpreters with a GIL",
 )
-
-
-@pytest.fixture(autouse=True)
-def nobody_is_left() -> Iterator[None]:
-    before = children()
-    yield
-    assert children() <= before
 
 
 @pytest.fixture(params=["memory", "sockets"])

@@ -15,7 +15,7 @@ from typing import Any
 
 import away_spread as there
 import pytest
-from test_processes import children
+from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
 import weft.threads as th
 from weft import Deadlock, _spread
@@ -25,13 +25,6 @@ from weft.processes import Channel, Hosts, Parallel, run, statistics
 BOUND = 280.0  # s: no test waits longer for what it waits for
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
-
-
-@pytest.fixture(autouse=True)
-def nobody_is_left() -> Iterator[None]:
-    before = children()
-    yield
-    assert children() <= before
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 // Links over a serial line, for networks in several programs (WIRE.md 12.6): a line that carries
-// all, and one on which each packet may be lost, doubled, spoilt, or overtaken by those behind it
+// all, and one on which three packets in eight are lost, doubled, spoilt, or overtaken by the next
 // (13).
 //
 // Neither passes descriptors, so nobody is introduced by them (7.5): placed.hpp says what follows.

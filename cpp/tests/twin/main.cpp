@@ -4,8 +4,9 @@
 //   twin [--local | --cores N | --hosts N --link shm|stream|serial|lossy] [--seed N] < network
 //
 //   --local   the channels are weft::Local      --cores   on a multi-core executor
-//   --hosts   2 or 3 programs, the first of which starts the others; joined by shared memory, sockets, or lines that lose nothing or
-//             a fifth of what they carry (hosts.hpp, lines.hpp). Time is real.
+//   --hosts   2 or 3 programs, the first of which starts the others; joined by shared memory, by
+//             sockets, by lines that carry all, or by lines that lose, double, spoil or hold back
+//             three packets in eight (hosts.hpp, lines.hpp). Time is real.
 //
 // On several cores a process may close only the ends that it alone was given: one end in two
 // processes is two of ours, and the other process may be using its own at this moment. So networks

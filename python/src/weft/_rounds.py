@@ -70,7 +70,8 @@ class Space(NamedTuple):
     incarnation: int
     waits: bool  #: all its runs wait for others, and nothing else of it does anything
     sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
-    #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open ends of that channel.
+    #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open
+    #: ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
     far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, name, open ends here
     held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end

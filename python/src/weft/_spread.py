@@ -1,8 +1,10 @@
 """Partial deadlock over several OS processes: a knot whose processes are in different ones, beside
 others that run (rules 14.3, 14.7, WIRE.md 10.9).
 
-    deadlocks() ─► found() ─► three rounds, by _rounds.py: MOMENT ─► Round: who is stuck ─► in all three, and nothing moved ─► named
-    watching:     an executor falls idle, here or there ─► fell_idle() ─► the thread of Looks ─► the same ─► the check is told
+    deadlocks() ─► found() ─► three rounds, by _rounds.py: MOMENT ─► Round: who is stuck
+        ─► in all three, and nothing moved ─► named
+    watching: an executor falls idle, here or there ─► fell_idle() ─► the thread of _Looks
+        ─► the same ─► the check is told
 
 Invariants
 - A Moment is one moment of its OS process (python/native/network.cpp, _moment()). Those of a round
@@ -366,7 +368,7 @@ class _Looks:
             self._idle.wait()
             self._idle.clear()
             for seconds in _rounds.AGAIN:
-                time.sleep(seconds)
+                time.sleep(seconds)  # what is under way arrives: until then nobody is found stuck
                 if not _deadlocks.begun_here() or not _rounds.members():
                     break
                 since = time.monotonic()

@@ -94,7 +94,7 @@ WEFT_IMPL bool Run::is_standstill(std::uint32_t number) noexcept {
 }
 
 WEFT_IMPL void Run::awoken() noexcept {
-  if (look_at_standstill && closed_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+  if (closed_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
     const std::lock_guard g(door_);
   }
 }

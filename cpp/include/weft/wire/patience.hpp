@@ -1,8 +1,9 @@
 // How long it pays to spin before a thread sleeps, where a peer on another CPU may answer
 // (attendant.hpp). Times are ns.
 //
-//   now() ──it came meanwhile──► came() ──► kLongest; of answers that are steady half as much again as they took
-//     └──► in_vain() ──► half ──slept, then it came: slept()──► of answers that are steady: as long as they took
+//   now() ──it came meanwhile──► came() ──► kLongest; of steady answers half as much again as
+//     │                                     they took
+//     └──► in_vain() ──► half ──slept, then it came: slept()──► of steady answers as long as they took
 //
 // So who waits for a peer that computes for 50 µs each time spins for that long, and is not woken
 // by the system; who waits for longer sleeps, after kLeast. Now and then kLongest is tried all the
