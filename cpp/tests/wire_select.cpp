@@ -1,9 +1,13 @@
 // FarSelect with what is here beside far ends: timers, skips, ends of processes; and ends()
-// (WIRE.md 5.9, rules 5.2, 5.6, 5.7).
+// (WIRE.md 5.9, rules 5.2, 5.6, 5.7). And the list that it keeps its ends in.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <thread>
+#include <vector>
 
+#include "random.hpp"
 #include "weft/weft.hpp"
 #include "weft/wire/joint.hpp"
 #include "weft/wire/stream.hpp"
@@ -61,6 +65,54 @@ TEST_CASE(
   w::FarSelect off;
   off.on(weft::skip().when(false)).in(p.r).on(weft::at(0));
   CHECK(off() == 2);
+}
+
+TEST_CASE("wire: few values lie in their list, more elsewhere; all are there, moved or not") {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    weft::test::Random dice(seed);
+    auto few = std::make_unique<w::Few<std::unique_ptr<int>, 4>>();
+    std::vector<int> as;
+    for (int step = 0; step < 60; ++step) {
+      switch (dice.below(8)) {
+        case 0:
+          few->clear();
+          as.clear();
+          break;
+        case 1: few = std::make_unique<w::Few<std::unique_ptr<int>, 4>>(std::move(*few)); break;
+        default:
+          as.push_back(step);
+          CHECK(*few->push_back(std::make_unique<int>(step)) == step);
+          CHECK(*few->back() == step);
+      }
+      REQUIRE(few->size() == as.size());
+      REQUIRE(few->empty() == as.empty());
+      REQUIRE(std::equal(few->begin(), few->end(), as.begin(),
+                         [](const std::unique_ptr<int>& a, int b) { return *a == b; }));
+    }
+  }
+}
+
+TEST_CASE("wire 4.5: a choice of more ends than lie in the select") {
+  const Outside outside;
+  Pair p;
+  for (int wanted = 0; wanted < 12; ++wanted) {
+    std::vector<Channel<int>> all(12);
+    std::vector<Writer<int>> writers;
+    w::FarSelect s;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string name = std::to_string(wanted) + "." + std::to_string(i);
+      writers.push_back(all[i].writer());
+      p.h->give(all[i].reader(), name);
+      s.in(p.f->reader<int>(name));
+    }
+    std::thread t([to = writers[static_cast<std::size_t>(wanted)], wanted, token = Outside()] {
+      to(wanted);
+    });
+    CHECK(s() == wanted);
+    CHECK(s.value<int>() == wanted);
+    t.join();
+  }
 }
 
 TEST_CASE(

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "random.hpp"
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
 #include "weft/wire/shm.hpp"
@@ -599,6 +600,62 @@ TEST_CASE(
   int status = 0;
   REQUIRE(::waitpid(other, &status, 0) == other);
   CHECK(status == 0);
+}
+
+TEST_CASE(
+    "wire 12.4: a ring's writer looks where its reader is once it seems full, and loses nothing") {
+  constexpr std::uint32_t size = 64;
+  w::Direction d;
+  std::array<std::byte, size> bytes{};
+  w::Outlet out;
+  w::Inlet in;
+  out.open(d, bytes.data(), size);
+  in.open(d, bytes.data(), size);
+  weft::test::Random dice(1);
+  std::uint32_t written = 0, read = 0;
+  while (read < 10'000) {
+    std::array<std::byte, size + 9> some{};
+    const auto n = static_cast<std::size_t>(dice.below(size + 9));
+    for (std::size_t i = 0; i < n; ++i) some[i] = static_cast<std::byte>(written + i);
+    const std::size_t went = out.put(w::Bytes(some).first(n));
+    CHECK(went == std::min<std::size_t>(n, size - (written - read)));
+    written += static_cast<std::uint32_t>(went);
+    CHECK((d.starved.load() != 0) == (n > 0 && went == 0));
+    bool room = false;
+    const std::size_t came =
+        in.take(std::span(some).first(static_cast<std::size_t>(dice.below(size))), room);
+    for (std::size_t i = 0; i < came; ++i) CHECK(some[i] == static_cast<std::byte>(read + i));
+    read += static_cast<std::uint32_t>(came);
+    if (came > 0) CHECK(room == (n > 0 && went == 0));
+    if (came == 0) d.starved.store(0);
+  }
+}
+
+TEST_CASE("wire 12.4: somebody waits until what was urgent has been taken, and no longer") {
+  w::Direction d;
+  d.tail = d.head = d.urgent = 0;
+  std::array<std::byte, 64> bytes{}, some{};
+  w::Outlet out;
+  w::Inlet in;
+  out.open(d, bytes.data(), 64);
+  in.open(d, bytes.data(), 64);
+  const auto take = [&](std::size_t n) {
+    bool room = false;
+    CHECK(in.take(std::span(some).first(n), room) == n);
+  };
+  for (int round = 0; round < 100; ++round) {
+    out.put(w::Bytes(some).first(8));
+    CHECK(!in.hurries());
+    out.hurry(16);
+    out.put(w::Bytes(some).first(16));
+    out.put(w::Bytes(some).first(8));
+    CHECK(in.hurries());
+    take(16);
+    CHECK(in.hurries());
+    take(8);
+    CHECK(!in.hurries());
+    take(8);
+  }
 }
 
 TEST_CASE(
