@@ -142,6 +142,15 @@ def test_what_cannot_be_sent_fails_its_call_alone(either: cf.Executor) -> None:
     assert futures[3].result() == 16
 
 
+@pytest.mark.parametrize("kind", POOLS)
+def test_so_does_the_first_call_of_all(kind: Any) -> None:
+    with kind(1) as e:
+        futures = [e.submit(away.power, away.Unsendable()), e.submit(away.power, 4)]
+        assert futures[0].exception() is not None
+        assert not isinstance(futures[0].exception(), BrokenProcessPool)
+        assert futures[1].result() == 16
+
+
 def test_a_call_that_exits_fails_with_that(either: cf.Executor) -> None:
     assert isinstance(either.submit(away.exits).exception(), SystemExit)
     assert either.submit(away.power, 5).result() == 25

@@ -176,6 +176,9 @@ def test_an_initializer_that_fails_fails_every_call() -> None:
         ({"n": 1, "memory_limit": 8e9}, "memory_limit"),
         ({"n": 1, "affinity": "all"}, "spread"),
         ({"n": 1, "affinity": [[10_000]]}, "not CPUs"),
+        ({"n": 1, "affinity": [0]}, r"a set of CPUs for each host.* not 0 for one"),
+        ({"n": 1, "affinity": [["0"]]}, "a set of CPUs for each host"),
+        ({"n": 1, "initializer": 3}, "initializer must be a function, not 3"),
         ({"n": 1, "preload": "os"}, "list"),
         ({"n": 1, "initializer": away.remember, "initargs": (away.Unsendable(),)}, "not me"),
     ],
@@ -183,6 +186,14 @@ def test_an_initializer_that_fails_fails_every_call() -> None:
 def test_bad_settings_say_what_is_wrong(keywords: dict[str, Any], said: str) -> None:
     with pytest.raises(BadUse, match=said):
         Hosts(**keywords)
+
+
+def test_a_limit_that_leaves_no_memory_at_all_says_so() -> None:
+    with (
+        Hosts(1, memory_limit=1_000_000) as hosts,
+        pytest.raises(BadUse, match=r"memory_limit=1000000: .* MB of address space before"),
+    ):
+        run(away.who.on(hosts)())
 
 
 def test_bad_places_say_what_is_wrong(two: Hosts) -> None:

@@ -181,6 +181,25 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
         result.retire()
 
 
+def _limit_memory(most: int) -> None:
+    """
+    Raises:
+        BadUse: the interpreter has more already, so that nothing at all could run.
+    """
+    import resource
+    from pathlib import Path  # late: it takes milliseconds of each start
+
+    now = 0
+    with contextlib.suppress(OSError), Path("/proc/self/statm").open(encoding="ascii") as statm:
+        now = int(statm.read().split()[0]) * resource.getpagesize()
+    if most <= now:
+        raise BadUse(
+            f"memory_limit={most}: an OS process has {now >> 20} MB of address space before any code of "
+            "the program runs in it, and the limit counts all of that: give it more"
+        )
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
 def _set_up(prepared: dict[str, Any]) -> None:
     """Applies the host's settings, before any code of the program runs in it."""
     if prepared["nice"]:
@@ -188,9 +207,7 @@ def _set_up(prepared: dict[str, Any]) -> None:
     if prepared["affinity"] is not None:
         os.sched_setaffinity(0, prepared["affinity"])
     if prepared["memory_limit"] is not None:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (prepared["memory_limit"], prepared["memory_limit"]))
+        _limit_memory(prepared["memory_limit"])
     if prepared["backend"] is not None:
         import weft
 

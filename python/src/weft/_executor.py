@@ -196,6 +196,7 @@ def _compute(tasks: Any, results: Any) -> None:
             function = functions[packed] = _pickling.load_function(packed)
         return function(*args, **keywords)
 
+    results.write([])  # it is here: from now on a call that cannot be sent is told at its own write
     for batch in tasks:
         in_order(batch, call, lambda done: _send(results, done))
         del batch
@@ -279,6 +280,7 @@ class _Feeder:
     def _pump(self, tasks: Any, results: Any) -> None:
         limit = self.state.max_tasks
         with contextlib.suppress(ChannelEnd):
+            results.read()  # the process is there, and `tasks` has its other end there
             while limit is None or self.fed < limit:
                 most = self.size if limit is None else min(self.size, limit - self.fed)
                 self.batch = self.state.take(lambda _, most=most: most)  # type: ignore[misc]

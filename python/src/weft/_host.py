@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import os
 import pickle
 import signal
@@ -436,11 +437,16 @@ def cpus(given: Iterable[int] | None) -> frozenset[int] | None:
     """The given CPUs as a set.
 
     Raises:
-        BadUse: this process may not use one of them.
+        BadUse: they are no set of numbers, or this process may not use one of them.
     """
     if given is None:
         return None
-    wanted = frozenset(given)
+    try:
+        wanted = frozenset(operator.index(cpu) for cpu in given)
+    except TypeError:
+        raise BadUse(
+            f"affinity: a set of CPUs for each host, as [{{0}}, {{1}}], or 'spread'; not {given!r} for one"
+        ) from None
     mine = cpus_of_this_process()
     if not wanted or not wanted <= mine:
         raise BadUse(

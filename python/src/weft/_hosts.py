@@ -141,6 +141,8 @@ class Hosts(Elsewhere):
         whole("Hosts: restarts", restarts, 0)
         whole("Hosts: nice", nice, None)
         seconds("Hosts: backoff", backoff)
+        if initializer is not None and not callable(initializer):
+            raise BadUse(f"Hosts: initializer must be a function, not {initializer!r}")
         if start not in _host.WAYS:
             raise BadUse(f"Hosts: start must be one of {', '.join(_host.WAYS)}, not {start!r}")
         if start == "fork" and max_tasks is not None:
