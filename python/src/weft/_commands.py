@@ -260,7 +260,24 @@ class _Commands(click.Group):
 
 
 class _Main(_Commands):
-    """`weft`; `weft host` is short for `weft net host`. `weft up` needs what `weft net` needs."""
+    """`weft`; `weft host` is short for `weft net host`. `weft up` needs what `weft net` needs: to
+    list the two must not need it."""
+
+    OF_NET = {
+        "host": "Be a host: run processes here for programs elsewhere.",
+        "up": "Start hosts on many machines, and run a program there.",
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.OF_NET])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {
+            name: command.get_short_help_str(formatter.width - 10)
+            for name, command in self.commands.items()
+        }
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted({**own, **self.OF_NET}.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "host":
@@ -284,7 +301,8 @@ class _Main(_Commands):
 def weft_command(ctx: click.Context, version: bool) -> None:
     """Weft: processes and channels that run everywhere.
 
-    A program is written once, with `import weft`; which backend runs it (coroutines, threads or greenlets) is said here.
+    A program is written once, with `import weft`; which backend runs it (coroutines, threads, greenlets or
+    processes) is said here.
     """
     if version:
         import weft
@@ -307,7 +325,7 @@ def weft_command(ctx: click.Context, version: bool) -> None:
     "--on",
     "backend",
     metavar="BACKEND",
-    help="coroutines, threads or greenlets (default: $WEFT_BACKEND, or else coroutines).",
+    help="coroutines, threads, greenlets or processes (default: $WEFT_BACKEND, or else coroutines).",
 )
 @click.option(
     "--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace)."
