@@ -267,8 +267,7 @@ SCENARIO(
 
 SCENARIO(
     "wire: an input that is off, beside others at its home: who waits there is not met, also by "
-    "one "
-    "that tries them all (wire 5.11)",
+    "one that tries them all (wire 5.11)",
     0) {
   runtime::FreshPool fresh;
   Channel<int> c, d, f;

@@ -435,8 +435,7 @@ void in_a_line(bool deaf, bool dies) {
 
 SCENARIO(
     "wire: rounds: three programs in a line, one asks at any step: a deadlock is told everywhere "
-    "if "
-    "there is one (wire 10.3, 10.6)",
+    "if there is one (wire 10.3, 10.6)",
     0) {
   in_a_line(false, false);
 }
@@ -490,8 +489,7 @@ SCENARIO(
 // place of `b`.
 SCENARIO(
     "wire: rounds: somebody may come by a meeting point: nothing is told before that is closed, "
-    "nor "
-    "while a session opens (wire 10.3, 10.6)",
+    "nor while a session opens (wire 10.3, 10.6)",
     0) {
   Programs n(3);
   Program &a = n.all[0], &b = n.all[1], &c = n.all[2];

@@ -96,10 +96,8 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
   if (!delegated && barrier)
     refused =
         "a barrier of another OS process is chosen beside channels that it has made too, and "
-        "beside "
-        "no guard that is off: make the channels there, or wait for the barrier in a process of "
-        "its "
-        "own";
+        "beside no guard that is off: make the channels there, or wait for the barrier in a "
+        "process of its own";
   else if (!delegated)
     span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
   asks_back_ = barrier && looks;
@@ -185,8 +183,7 @@ int Choice::check_far(const char* verb) {
     bad_use(
         "%s: guard %u is a barrier of this OS process, and another guard is at a channel that "
         "another OS process has made: make both in one, or wait for the barrier in a process of "
-        "its "
-        "own",
+        "its own",
         verb, i);
     return -1;
   }

@@ -9,8 +9,8 @@
 //
 // Invariants (the GIL)
 //  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be
-//    withdrawn any more has a place for its
-//  value. 2 Who is not over is in `abroads`, and is not destroyed: see LetGo.
+//    withdrawn any more has a place for its value.
+//  2 One that is not over is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
 #include <algorithm>
 

@@ -212,8 +212,7 @@ int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const s
   if (reinterpret_cast<BarrierObject*>(value)->far) {
     bad_use(
         "%s: its argument '%s' is a barrier that another OS process has made: a component takes "
-        "one "
-        "that was made here",
+        "one that was made here",
         who.c_str(), p.name);
     return -1;
   }

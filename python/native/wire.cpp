@@ -113,8 +113,7 @@ PyObject* far_stats(PyObject* o, PyObject*) {
   const std::string& home = side_of(c).peer->session.theirs().name;
   return bad_use(
       "statistics of channel %s: it was made by another program (%s), which alone knows its "
-      "values: "
-      "ask there, or count by weft.observe.measuring(), which sees all OS processes",
+      "values: ask there, or count by weft.observe.measuring(), which sees all OS processes",
       channel_name(c).c_str(), home.empty() ? "which has not said its name" : home.c_str());
 }
 PyMethodDef far_methods[] = {{"stats", gated<far_stats>, METH_NOARGS, nullptr}, {}};
@@ -444,9 +443,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (is_far(e->channel) && supervised)
     return bad_use(
         "channel %s was made by another OS process, and a supervisor keeps only ends of channels "
-        "that its own program made: supervise "
-        "where "
-        "the channel is made",
+        "that its own program made: supervise where the channel is made",
         channel_name(e->channel).c_str());
   if (is_far(e->channel)) {
     const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;

@@ -530,9 +530,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
                                                                                                  P>
   write(U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
     static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to the "
-                  "channel's type, or it can "
-                  "only be moved (then say write(std::move(value)))");
+                  "weft: this value cannot be written to this channel: it does not convert to "
+                  "the channel's type, or it can only be moved (then say write(std::move(value)))");
     return {place_, T(std::forward<U>(value))};
   }
   // The same by value: a reference to a number would force it into memory.
@@ -542,9 +541,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
                                                                                                  P>
   write(U value) const requires detail::kNumber<U> {
     static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to the "
-                  "channel's type, or it can "
-                  "only be moved (then say write(std::move(value)))");
+                  "weft: this value cannot be written to this channel: it does not convert to "
+                  "the channel's type, or it can only be moved (then say write(std::move(value)))");
     return {place_, T(std::move(value))};
   }
 
@@ -552,9 +550,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   template <class U = T>
   void operator()(U&& v) const {
     static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to the "
-                  "channel's type, or it can "
-                  "only be moved (then say w(std::move(value)))");
+                  "weft: this value cannot be written to this channel: it does not convert to "
+                  "the channel's type, or it can only be moved (then say w(std::move(value)))");
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     T value(std::forward<U>(v));
     Engine* c = checked("write");

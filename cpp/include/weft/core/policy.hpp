@@ -173,8 +173,7 @@ struct Local {
         [[unlikely]]
       prim::fatal(
           "an end of a local channel went on another scheduler or thread than the process that "
-          "waits at it (rule 11.2); "
-          "make the channel weft::Shared");
+          "waits at it (rule 11.2); make the channel weft::Shared");
 #endif
     core::current_run_queue->push(w);
   }
