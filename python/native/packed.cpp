@@ -7,8 +7,8 @@
 //   table in a slot (slot.hpp)
 //
 // A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each
-// at a multiple of 64. Who gets the value gets the buffers where they are, to write to as well:
-// nobody else has them.
+// at a multiple of 64. A plain array has the head of plain.hpp in place of the pickle. Who gets the
+// value gets the buffers where they are, to write to as well: nobody else has them.
 //
 // A *place* is a slot that is made before its value: a buffer in it is filled there, and the table
 // is written before it when it is sent.
@@ -21,6 +21,7 @@
 
 #include "cells.hpp"
 #include "moved.hpp"
+#include "plain.hpp"
 #include "shared.hpp"
 #include "weft/wire/cbor.hpp"
 
@@ -230,10 +231,18 @@ PyObject* apart(PyObject* list, PyObject* buffer) {
 }
 PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
-// The bytes of a pickle; `list`: the buffers beside it. Null with an exception.
+// The bytes of a pickle, or the head of an array (plain.hpp); `list`: the buffers beside it. Null
+// with an exception.
 PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
   list = nullptr;
-  PyObject* bytes = nullptr;
+  if (PyObject* const plain = plain_pickle(value)) return plain;
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* bytes = array_head(value, kApart);
+  if (bytes) {
+    list = PyList_New(1);
+    if (list) PyList_SET_ITEM(list, 0, Py_NewRef(value));
+    return list ? bytes : (Py_DECREF(bytes), nullptr);
+  }
   if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ||
       PyFloat_CheckExact(value)) {
     PyObject* const args[] = {value, protocol};
@@ -251,7 +260,7 @@ PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
 }
 
-// The pickle and its buffers, as what is to be sent. Steals both.
+// These bytes and buffers, as what is to be sent. Steals both.
 PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   Parts parts;
   const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
@@ -286,12 +295,18 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   std::size_t at = n < size / 8 ? aligned(8 * (n + 1)) : size;
   PyObject* const buffers = PyList_New(0);
   PyObject *bytes = nullptr, *value = nullptr;
+  wire::Bytes head;
   bool good = buffers && n > 0 && at < size;
   for (std::uint64_t i = 0; good && i < n; ++i) {
     std::uint64_t length;
     std::memcpy(&length, data + 8 * (i + 1), 8);
     good = at <= size && length <= size - at;
     if (!good) break;
+    if (i == 0 && n == 2 && is_array_head({data + at, length})) {
+      head = {data + at, length};
+      at += aligned(length);
+      continue;
+    }
     PyObject* const p = part(at, length);
     if (i == 0)
       bytes = p;
@@ -300,7 +315,9 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
     good = good && p;
     at += aligned(length);
   }
-  if (good) {
+  if (good && !head.empty()) {
+    value = array_of(head, PyList_GET_ITEM(buffers, 0));
+  } else if (good) {
     PyObject* const args[] = {bytes, buffers};
     value = PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
   } else if (!PyErr_Occurred()) {
@@ -570,7 +587,8 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
                      static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
                      [&](std::size_t at, std::size_t size) { return part_of(p->bytes, at, size); });
     } else if (p->what == Carries::pickle) {
-      r = PyObject_CallOneArg(pickle_loads, p->bytes);
+      r = plain_value(p->bytes);
+      if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
       r = PyObject_CallFunctionObjArgs(codec_of(p->what).loads, p->bytes, at, nullptr);
@@ -599,7 +617,7 @@ int init_packed(PyObject* m) {
   PartType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   PartType.tp_dealloc = part_dealloc;
   PartType.tp_as_buffer = &buffer;
-  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0) return -1;
+  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0 || init_plain() < 0) return -1;
   if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
       !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
     return -1;

@@ -3,6 +3,7 @@ they import no more than this."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -77,6 +78,24 @@ def write_all(out: Any, values: list[Any]) -> None:
 @process
 def fail(error: BaseException) -> None:
     raise error
+
+
+@process
+def ends_with_another(meeting: str, writes: bool, said: str) -> None:
+    """This OS process does not end before another one is at its end too."""
+
+    class Meets:
+        def flush(self) -> None:
+            with Path(meeting).open("wb" if writes else "rb"):  # of a FIFO: waits for the other
+                Path(said).write_text("met", encoding="utf-8")
+
+    sys.stdout = Meets()  # type: ignore[assignment]  # which is flushed at the end
+
+
+@process
+def collector() -> tuple[bool, bool]:
+    """Does the garbage collector run, and has it left something out for good?"""
+    return gc.isenabled(), gc.get_freeze_count() > 0
 
 
 @process

@@ -146,6 +146,19 @@ def test_settings_reach_the_host() -> None:
     }
 
 
+def test_they_end_at_the_same_time(tmp_path: Path) -> None:
+    meeting, said = tmp_path / "meeting", [tmp_path / "0", tmp_path / "1"]
+    os.mkfifo(meeting)
+    with Hosts(2) as hosts:
+        for i in (0, 1):
+            run(away.ends_with_another.on(hosts[i])(str(meeting), i == 0, str(said[i])))
+    assert [file.read_text(encoding="utf-8") for file in said] == ["met", "met"]
+
+
+def test_a_fresh_interpreter_collects_garbage_but_not_what_it_began_with(two: Hosts) -> None:
+    assert run(away.collector.on(two)()) == (True, True)
+
+
 def test_after_max_tasks_calls_a_fresh_one() -> None:
     with Hosts(1, max_tasks=2) as hosts:
         pids = [run(away.who.on(hosts)()) for _ in range(5)]

@@ -27,7 +27,7 @@ from test_picture import hello
 from test_processes import nobody_is_left, program  # noqa: F401
 
 import weft.threads as th
-from weft import _observers, _picture, _rounds, _seen, _trace
+from weft import _observers, _picture, _rounds, _seen, _there, _trace
 from weft.observe import Hog, measure, measuring, tracing, watchdog
 from weft.processes import Channel, Hosts, Parallel, ProcessDied, Supervisor, process, run
 
@@ -204,7 +204,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
 
 def test_two_at_a_time_and_a_long_one(two: Hosts, tmp_path: Path) -> None:
     """Rule 14.7: more than a piece, for each of two observers."""
-    n = 3 * _seen.BLOCK
+    n = 3 * _there.BLOCK
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     with tracing(files[0]), measuring() as m, tracing(files[1]):
         pipeline(two, n, Channel("a"), Channel("b"))
@@ -227,7 +227,7 @@ def test_of_a_host_that_is_killed_the_trace_has_what_it_had_sent(tmp_path: Path)
     """Rule 14.7: and it says which was lost."""
     file = tmp_path / "t.jsonl"
     a, b = Channel("asked"), Channel("said")
-    n = _seen.BLOCK
+    n = _there.BLOCK
 
     @th.process
     def asks(out: Any, inp: Any) -> None:
@@ -572,7 +572,7 @@ def test_hosts_that_are_killed_at_random_while_they_are_observed(tmp_path: Path)
     chance = random.Random(seed)
     for k in range(KILLS):
         file, a, b = tmp_path / f"{k}.jsonl", Channel("a"), Channel("b")
-        victim, at = chance.randrange(2), chance.randrange(2 * _seen.BLOCK)
+        victim, at = chance.randrange(2), chance.randrange(2 * _there.BLOCK)
         got: list[int] = []
 
         @th.process

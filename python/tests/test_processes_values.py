@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import away
 import pytest
 
 import weft.threads as th
+from weft import _host
 from weft.processes import Channel, Parallel, PeerDied, ProcessDied, run, statistics
 
 numpy = pytest.importorskip("numpy")
@@ -53,6 +56,15 @@ def test_bytes_of_any_length_both_ways(size: int) -> None:
     assert echoed(values) == values
 
 
+def test_ints_of_any_size_bools_and_none_are_what_was_written() -> None:  # rule 1.1
+    edges = [0, 1 << 8, 1 << 16, 1 << 31, 1 << 32, 1 << 63, 1 << 64, 1 << 200]
+    values = [sign * edge + near for edge in edges for sign in (1, -1) for near in (-1, 0, 1)]
+    values += [None, True, False, b"", "", 0.0, (), signal.SIGINT]
+    got = echoed(values)
+    assert got == values
+    assert [type(g) for g in got] == [type(v) for v in values]
+
+
 def test_values_of_many_kinds_with_arrays_in_them() -> None:
     whole = numpy.arange(100_000.0)
     values = [
@@ -75,6 +87,46 @@ def test_values_of_many_kinds_with_arrays_in_them() -> None:
     assert (got[4]["a"] == whole).all() and got[4]["a"] is got[4]["again"]
     assert (got[5][1][1] == whole + 1).all() and got[5][2] == values[5][2]
     assert got[6] == values[6] and got[9] == values[9]
+
+
+class Marked(numpy.ndarray):  # type: ignore[misc, unused-ignore]
+    """An array that is not exactly one."""
+
+
+def arrays_of_many_types() -> list[Any]:
+    plain = numpy.arange(40_000)
+    values = [plain.astype(kind) for kind in "?bBhHiIlLqQefdgFDG"]
+    values += [plain.astype(kind) for kind in (">i4", ">f8", "M8[s]", "m8[ns]", "S8", "U8")]
+    values += [plain.reshape(shape) for shape in ((200, 200), (1, 40_000, 1), (2,) * 6 + (625,))]
+    values.append(numpy.zeros(40_000, [("a", "i4"), ("b", ">f8")]))
+    values.append(numpy.zeros(40_000, numpy.dtype("f8", metadata={"unit": "m"})))
+    values.append(numpy.asfortranarray(plain.reshape(200, 200)))
+    values.append(plain.reshape(200, 200)[:, ::2])
+    values.append(plain.view(Marked))
+    values.append(numpy.ma.array(plain, mask=plain % 2))
+    values.append(plain.copy())
+    values[-1].flags.writeable = False
+    return values
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["in slots", "over a socket"])
+def test_arrays_of_any_type_are_as_pickle_would_make_them(
+    shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shared:
+        monkeypatch.setattr(_host, "_over_memory", lambda ours: None)
+    values = arrays_of_many_types()
+    for got, sent in zip(echoed(values), values, strict=True):
+        buffers: list[Any] = []
+        data = pickle.dumps(sent, 5, buffer_callback=buffers.append)
+        made = pickle.loads(data, buffers=[memoryview(bytearray(b)) for b in buffers])
+        assert type(got) is type(made) and got.shape == made.shape
+        assert got.dtype == made.dtype and got.dtype.byteorder == made.dtype.byteorder
+        assert got.dtype.metadata == made.dtype.metadata
+        for flag in ("C_CONTIGUOUS", "F_CONTIGUOUS", "ALIGNED"):
+            assert got.flags[flag] == made.flags[flag]
+        assert got.flags.writeable == sent.flags.writeable
+        assert (got == sent).all()
 
 
 def test_who_gets_an_array_may_write_to_it_and_who_sent_it_sees_nothing() -> None:  # rule 9.1

@@ -27,7 +27,6 @@ Invariants
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import threading
 import types
@@ -424,8 +423,7 @@ _naming = _leaving.Naming(_log, guards=False)
 
 
 def _from_environment() -> None:
-    """Other OS processes do it too: they have this environment."""
+    """At the start, if WEFT_DEBUG asks for it (_shared.py)."""
     global _present
-    if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):
-        _present = _begun(Debug(None))
-        _observers.add(_naming.event)
+    _present = _begun(Debug(None))
+    _observers.add(_naming.event)

@@ -384,9 +384,9 @@ class Host:
             return
         self._child.kill()
 
-    def close(self) -> None:
-        """Lets go of it, and waits until it has ended. Does nothing in the child of a fork, where
-        it belongs to the parent.
+    def let_go(self) -> None:
+        """It ends once what runs there is over; close() waits for that. Does nothing in the child of
+        a fork, where it belongs to the parent.
         """
         if os.getpid() != self._maker:
             return
@@ -402,6 +402,12 @@ class Host:
                 self._jobs.retire()
         elif self._link is not None:
             self._link.close("the host could not be joined")
+
+    def close(self) -> None:
+        """Lets go of it, and waits until it has ended. Does nothing in the child of a fork."""
+        if os.getpid() != self._maker:
+            return
+        self.let_go()
         self._child.wait()
         with self._lock:
             self._said.close()

@@ -227,6 +227,8 @@ class Hosts(Elsewhere):
             hosts = [p.host for p in self._places if p.host is not None]
             for place in self._places:
                 place.host = None
+        for host in hosts:  # first all of them: they end at the same time
+            host.let_go()
         for host in hosts:
             host.close()
 

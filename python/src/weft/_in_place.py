@@ -36,8 +36,11 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
         import numpy
     except ImportError:
         raise BadUse("empty makes an array of numpy's: pip install numpy") from None
-    each = (shape,) if isinstance(shape, SupportsIndex) else shape
-    lengths = tuple(operator.index(n) for n in each)
+    lengths: tuple[int, ...]
+    try:  # to ask whether it is a SupportsIndex takes longer than all the rest
+        lengths = (operator.index(shape),)  # type: ignore[arg-type]
+    except TypeError:
+        lengths = tuple(map(operator.index, shape))  # type: ignore[arg-type]
     kind = numpy.dtype(dtype)
     size = math.prod(lengths) * kind.itemsize
     if kind.hasobject or size < SMALL or min(lengths) < 0:

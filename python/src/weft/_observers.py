@@ -116,7 +116,7 @@ Key = tuple[int, int]  # of an observation: the OS process that began it, and a 
 class Everywhere(Protocol):
     """An observation that sees other OS processes too."""
 
-    kind: str  #: what is to run there: see _seen.KINDS
+    kind: str  #: what is to run there: see _there.KINDS
 
     def _for_others(self) -> Any:
         """What that needs to know."""

@@ -220,15 +220,20 @@ def _hear(ring: socket.socket) -> None:
     while True:
         with _known:
             _all.difference_update([heard for heard in _all if not heard.descriptors()])
-            of = {fd: heard for heard in _all for fd in heard.descriptors()}
+            each = [(heard, heard.descriptors()) for heard in _all]
+            of = {fd: (heard, those) for heard, those in each for fd in those}
         poll = select.poll()  # select() knows no descriptor above 1,023
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
-        for fd, _ in poll.poll():  # one that was closed meanwhile is in no list the next time
-            if fd == ring.fileno():
-                ring.recv(4096)
-            else:
-                _take_here(of[fd])
+        changed = False
+        while not changed:  # of one that was closed meanwhile this is seen at its next event
+            for fd, _ in poll.poll():
+                if fd == ring.fileno():
+                    changed = bool(ring.recv(4096))
+                    continue
+                heard, those = of[fd]
+                _take_here(heard)
+                changed = changed or heard.descriptors() != those
 
 
 def _take_here(heard: Heard) -> None:

@@ -18,12 +18,10 @@ import functools
 import os
 from typing import Any, NamedTuple
 
-from weft import _arrays, _debug, _strangers
+from weft import _arrays, _strangers
 from weft._deadlocks import Action, watching_deadlocks
 from weft._extension import native as _native
 from weft._functions import is_coroutine, yields
-from weft._trace import tracing
-from weft._watchdog import watchdog as watch_schedulers
 from weft.errors import BadUse, Cancelled
 
 __all__ = [
@@ -189,10 +187,14 @@ def run(
     stop_at_run(first, *others)
     with contextlib.ExitStack() as observers:
         if watchdog is not None:
+            from weft._watchdog import watchdog as watch_schedulers
+
             observers.enter_context(watch_schedulers(watchdog))
         if partial is not None:
             observers.enter_context(watching_deadlocks(partial))
         if trace is not None:
+            from weft._trace import tracing
+
             observers.enter_context(tracing(trace))
         if host == "asyncio":
             import asyncio
@@ -276,4 +278,7 @@ _native._set_stats(ChannelStats)
 _native._set_watch(_strangers.watch)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
-_debug._from_environment()
+if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):  # other OS processes have it too
+    from weft import _debug
+
+    _debug._from_environment()

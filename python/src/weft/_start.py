@@ -172,7 +172,15 @@ def _other_numbers() -> None:
 # --- by a server ----------------------------------------------------------------------------------
 
 # What each OS process would import at once, and what most import later.
-_PRELOADED = ("weft._child", "weft._start", "weft._measure", "inspect", "logging", "traceback")
+_PRELOADED = (
+    "weft._child",
+    "weft._start",
+    "weft._there",
+    "weft._measure",
+    "inspect",
+    "logging",
+    "traceback",
+)
 
 _servers: dict[Any, Any] = {}
 _serving = threading.Lock()
@@ -299,6 +307,10 @@ def freeze_support() -> None:
 
 # --- any ------------------------------------------------------------------------------------------
 
+# What Weft and the interpreter have made by then stays as long as the child does: the garbage
+# collector goes through it neither meanwhile nor later, above all not at the end.
+_FRESH = "import gc; gc.disable(); from weft._child import main; gc.freeze(); gc.enable(); "
+
 
 def _options() -> list[str]:
     """The options of this interpreter."""
@@ -364,8 +376,7 @@ def begin(
         return _frozen(handed, errors, shared, environment)
     if way == "forkserver":
         return _served(handed, errors, shared, preload, environment)
-    command = [sys.executable, *_options()]
-    command += ["-c", f"from weft._child import main; main{(*handed, shared)}"]
+    command = [sys.executable, *_options(), "-c", _FRESH + f"main{(*handed, shared)}"]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     process = subprocess.Popen(
         command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import sysconfig
+import sys
 import threading
 import time
 
@@ -21,7 +21,7 @@ __all__ = ["watch"]
 
 # Without a GIL what a thread drops, and another one made, goes when that one runs Python code again;
 # and that may sleep until an end goes that is in it. A collection lets all of it go.
-_GOES_LATER = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+_GOES_LATER = "t" in sys.abiflags
 
 
 def _one() -> threading.Thread | None:
