@@ -168,6 +168,7 @@ class Agent:
         folder: Path = HERE,
         before: Sequence[str] = (),
     ) -> None:
+        self.url = url
         command = [*before, sys.executable, "-m", "weft.cli", "host", "--join", url]
         command += ["--keys", str(keys), "--name", name, "--json", *more]
         if "--allow" not in more:
@@ -206,6 +207,28 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
         if one.process.poll() is None:
             one.process.terminate()
         one.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """A host of this name, of two OS processes, for all tests that leave it as it was: to start one
+    takes longer than most of them."""
+    folder = tmp_path_factory.mktemp("gpu1") / "server"
+    net.make_keys(folder, by=keys)
+    with _net_server.Server(folder, "127.0.0.1:0") as started:
+        agent = Agent(started.url, keys, "gpu1", "--hosts", "2")
+        try:
+            yield agent
+        finally:
+            agent.process.terminate()
+            agent.process.communicate()
+
+
+@pytest.fixture
+def caller(gpu1: Agent, keys: Path) -> Iterator[net.Network]:
+    """A member of its network."""
+    with net.join(gpu1.url, keys=keys, name="caller") as joined:
+        yield joined
 
 
 # --- what programs in Python and in C++ are tested by alike ----------------------------------------

@@ -43,20 +43,18 @@ def gone(pid: int) -> bool:
 # --- what comes back ------------------------------------------------------------------------------
 
 
-def test_results_come_back(agent, network):  # wire 17.9, 17.10
-    there = agent("gpu1", "--hosts", "2")
-    host = network.host("gpu1")
+def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
+    host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2, more=4)) == 7
     assert th.run(parts.add(b"a", b"b", more=b"c").on(host)) == b"abc"
     assert th.run(parts.add.on("gpu1")([1, (2,)], [{"k": None}], more=[])) == [1, [2], {"k": None}]
     pids = th.run(*(parts.pid.on(host)() for _ in range(4)))
-    assert set(pids) <= set(there.said["pids"]) and os.getpid() not in pids
-    assert repr(host) == f"<host 'gpu1' of {network!r}>"
+    assert set(pids) <= set(gpu1.said["pids"]) and os.getpid() not in pids
+    assert repr(host) == f"<host 'gpu1' of {caller!r}>"
 
 
-def test_ends_go_over(agent, network):  # wire 17.10
+def test_ends_go_over(gpu1, caller):  # wire 17.10
     """The caller is the home; also of ends that lie in lists and dicts."""
-    agent()
 
     @th.process
     def drives(out: Any, back: Any) -> list[int]:
@@ -84,9 +82,8 @@ def test_ends_go_over(agent, network):  # wire 17.10
     assert th.run(parts.sums.on("gpu1")(ends), [writes(c.writer()) for c in channels])[0] == 30
 
 
-def test_a_trace_says_that_it_was_there_and_no_more(agent, network, tmp_path):  # rule 14.7
+def test_a_trace_says_that_it_was_there_and_no_more(gpu1, caller, tmp_path):  # rule 14.7
     """What runs on another machine is not seen, and the trace and `weft trace` say so."""
-    agent()
     file = tmp_path / "t.jsonl"
     values, back = th.Channel("values"), th.Channel("back")
 
@@ -116,8 +113,7 @@ def test_a_trace_says_that_it_was_there_and_no_more(agent, network, tmp_path):  
     assert "host gpu1 ran processes: what they did there is not in this trace" in said.stdout
 
 
-def test_in_coroutines(agent, network):
-    agent()
+def test_in_coroutines(gpu1, caller):
 
     @co.process
     async def writes(out: Any) -> None:
@@ -146,8 +142,7 @@ def test_in_coroutines(agent, network):
         ("system", UnicodeDecodeError, ("utf-8", b"x", 0, 1, "no")),
     ],
 )
-def test_exceptions_come_back(agent, network, how, kind, args):  # wire 17.11
-    agent()
+def test_exceptions_come_back(gpu1, caller, how, kind, args):  # wire 17.11
     with pytest.raises(kind) as raised:
         th.run(parts.fails.on("gpu1")(how))
     assert type(raised.value) is kind and raised.value.args == args
@@ -155,8 +150,7 @@ def test_exceptions_come_back(agent, network, how, kind, args):  # wire 17.11
     assert "in another OS process:\nTraceback" in text and "in fails\n" in text
 
 
-def test_poison_comes_over(agent, network):  # wire 17.11
-    agent()
+def test_poison_comes_over(gpu1, caller):  # wire 17.11
     c = th.Channel()
     w = c.writer()
 
@@ -196,8 +190,7 @@ def test_a_failure_makes_exceptions_only(module, kind, args):  # wire 17.11
 # --- what goes over -------------------------------------------------------------------------------
 
 
-def test_plain_values_only(agent, network):  # wire 17.10
-    agent()
+def test_plain_values_only(gpu1, caller):  # wire 17.10
     with pytest.raises(BadUse, match=r"a Point cannot go to a program on another"):
         th.run(parts.x_of.on("gpu1")(Point(3, 4)))
     with pytest.raises(BadUse, match=r"a Point cannot go to a program on another"):
@@ -331,18 +324,17 @@ def test_names_of_hosts_without_a_network(server, keys):
         th.run(parts.add.on(host)(1, 2))
 
 
-def test_a_pass_of_another_agent(agent, network):  # wire 17.9
+def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
     """Is refused with `again`; then a ticket is taken."""
-    agent()
-    host = network.host("gpu1")
+    host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2)) == 3
-    meeting = network._meeting
+    meeting = caller._meeting
     entry, _ = meeting._passes["gpu1"]
     said = {"host": "x", "trust": False, "name": "host=gpu1", "run": "far_parts:add"}
     for wrong in ("0" * 32, "", None, 7, "ü"):
         with pytest.raises(_net_link.Again, match="this pass is another agent's"):
             _net_loop.call(
-                network._loop,
+                caller._loop,
                 _net_link.reach(
                     meeting._client_tls,
                     entry["address"],
@@ -424,9 +416,8 @@ def test_an_agent_that_is_stopped(agent, network):
     keep.retire()
 
 
-def test_what_the_caller_cancels(agent, network):  # wire 17.10
+def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
     """It is cancelled there: its `finally` runs, and its ends retire."""
-    agent()
     numbers, said = th.Channel("numbers"), th.Channel("said")
     listens = said.reader()
 

@@ -33,13 +33,12 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
         yield joined
 
 
-def test_calls_and_their_results(agent, network):  # wire 17.14
-    there = agent("gpu1", "--hosts", "2")
-    with Executor(on=network.hosts()) as pool:
+def test_calls_and_their_results(gpu1, caller):  # wire 17.14
+    with Executor(on=caller.hosts()) as pool:
         assert pool.submit(parts.plus, 1, b=2).result() == 3
         assert list(pool.map(parts.plus, range(500), range(500))) == [2 * i for i in range(500)]
         pids = set(pool.map(parts.where, range(200)))
-        assert pids <= set(there.said["pids"])
+        assert pids <= set(gpu1.said["pids"])
     with Executor(1, on="gpu1") as pool:  # by its name; in one OS process
         assert len(set(pool.map(parts.where, range(50)))) == 1
 
@@ -73,8 +72,7 @@ def test_over_two_hosts(agent, network, server, keys):
     assert sorted(pids) == sorted(p for a in agents for p in a.said["pids"])
 
 
-def test_failures_come_back(agent, network):  # wire 17.11, 17.14
-    agent("gpu1", "--hosts", "1")
+def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
     with Executor(on="gpu1") as pool:
         wrong = pool.submit(parts.fails, "odd").exception()
         assert type(wrong) is parts.Odd and wrong.args == ("odd", 3)
@@ -100,8 +98,7 @@ def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
             assert pool.submit(parts.plus, 1, 2).result() == 3
 
 
-def test_what_nobody_finds(agent, network):
-    agent("gpu1", "--hosts", "1")
+def test_what_nobody_finds(gpu1, caller):
     with Executor(on="gpu1") as pool:
         for function in (lambda: 3, Point(1, 2).__class__.__str__, len):
             with pytest.raises(BadUse, match="cannot run on another machine"):
@@ -110,10 +107,9 @@ def test_what_nobody_finds(agent, network):
             pool.submit(parts.doubles_awaited, 1, 2).result()
 
 
-def test_what_cannot_go(agent, network):  # wire 17.6, 17.14
+def test_what_cannot_go(gpu1, caller):  # wire 17.6, 17.14
     """Of several calls that go together the one whose argument, or result, cannot go fails
     alone."""
-    agent("gpu1", "--hosts", "1")
     values: list[Any] = [*range(300), Point(1, 2), *range(300)]
     with Executor(on="gpu1") as pool:
         got = [pool.submit(parts.plus, v, 1) for v in values]
@@ -138,9 +134,8 @@ def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
         assert network.names() == []
 
 
-def test_two_functions_at_once(agent, network):
+def test_two_functions_at_once(gpu1, caller):
     """Calls of several functions, mixed: each goes to its own."""
-    agent("gpu1", "--hosts", "2")
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -246,8 +241,7 @@ def test_a_program_that_ends_without_shutdown(agent, server, keys):
     assert said.stderr == ""
 
 
-def test_shut_down(agent, network):
-    agent("gpu1", "--hosts", "1")
+def test_shut_down(gpu1, caller):
     pool = Executor(on="gpu1")
     first = pool.submit(parts.where, 0)
     first.result()
@@ -271,8 +265,7 @@ def test_a_network_that_was_left(agent, server, keys):
     pool.shutdown()
 
 
-def test_submitted_by_many_threads(agent, network):
-    agent("gpu1", "--hosts", "2")
+def test_submitted_by_many_threads(gpu1, caller):
     got: list[int] = []
     with Executor(on="gpu1") as pool:
 

@@ -23,8 +23,7 @@ def network(server, keys):
         yield joined
 
 
-def test_arguments_and_results(agent, network):  # wire 17.10, 17.15
-    agent()
+def test_arguments_and_results(gpu1, caller):  # wire 17.10, 17.15
     came = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
     assert came == Place("a", (4, 2)) and type(came) is Place
     array = th.run(parts.add.on("gpu1")(np.arange(4), np.float64(0.5)))
@@ -55,9 +54,8 @@ def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.1
         del _net_values._accepted["points.Late"]
 
 
-def test_an_executor(agent, network):  # wire 17.14, 17.15
+def test_an_executor(gpu1, caller):  # wire 17.14, 17.15
     """Calls that are refused fail, and the others have their results."""
-    agent("gpu1", "--hosts", "1")
     with Executor(on="gpu1") as pool:
         places = [Place(str(i), (i, i)) for i in range(20)]
         moved = list(pool.map(parts.moved._weft_body, places, range(20)))
@@ -84,9 +82,8 @@ class _Evil:
 
 
 @pytest.mark.parametrize("said", ["arguments", "failure"])
-def test_a_pickle_among_plain_values_is_no_pickle(agent, network, tmp_path, monkeypatch, said):
+def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, said):
     """wire 17.10: bytes that stand where a pickle would, between programs that do not trust."""
-    agent()
     evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
     if said == "arguments":
         monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)

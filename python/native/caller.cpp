@@ -8,6 +8,7 @@
 
 #include "asyncio.hpp"
 #include "door.hpp"
+#include "feed.hpp"
 #include "interrupt.hpp"
 #include "observe.hpp"
 #include "weft/runtime/limit.hpp"
@@ -95,6 +96,15 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
 
 }  // namespace
 
+// This thread sends what it has said to another program; `kind`: of the operation that it waits for
+// then.
+static void send_said(const runtime::OpKind* kind) noexcept {
+  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+  t.waits_in(kind);  // handlers of signals find it in an operation
+  if (Feed::send_owed()) t.nudge();
+  t.waits_in(nullptr);
+}
+
 void init_caller() noexcept { runtime::ThreadProcess::stands_alone = &stands_alone; }
 
 Caller::Caller(const char* verb) noexcept {
@@ -137,6 +147,8 @@ Caller::Caller(const char* verb) noexcept {
 
 Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (s != Status::pending) return s;
+  if (Feed::owes()) [[unlikely]]
+    send_said(&kind);
   if (observing()) [[unlikely]]
     observe_park(*process_, kind);
   if (thread_) {
@@ -167,6 +179,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
 
 bool Caller::sleeps_here() const noexcept { return thread_ && !home_here(*thread_); }
 void Caller::settle() noexcept {
+  if (Feed::owes()) [[unlikely]]
+    send_said(nullptr);
   if (!wire::Lazily::owes()) [[likely]]
     return;
   PyThreadState* const state = give_up_lock();  // the attendant's locks come before it

@@ -60,6 +60,7 @@ class Choice {
   // to live until then.
   bool with_partner() const noexcept;
 
+  bool any_far() const noexcept { return far_; }
   // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
   int look_again() noexcept { return select_->look_again(); }  // a foreign one was told

@@ -2,14 +2,16 @@
 #include "feed.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include "door.hpp"
+#include "observe.hpp"
 
 namespace weft::py {
 
 using wire::Space;
 
-std::atomic<std::uint32_t> Feed::rings_{0};
+std::atomic<std::uint32_t> Feed::rings_{0}, Feed::unheard_{0};
 
 Feed::Feed(const std::shared_ptr<Space>& space) : Joint(space) {
   if (::pipe(bell_) != 0) weft::detail::bad_use("no descriptor is left for a link");
@@ -22,17 +24,19 @@ Feed::Feed(const std::shared_ptr<Space>& space) : Joint(space) {
 Feed::~Feed() {
   bye("the space has let go of the session");
   end();
+  if (rung_.load()) unheard_.fetch_sub(1);
   for (const int fd : bell_) ::close(fd);
 }
 
 void Feed::ring() noexcept {
   rings_.fetch_add(1);
-  rung_.store(true);
+  if (!rung_.exchange(true)) unheard_.fetch_add(1);
   const char one = 1;
   if (::write(bell_[1], &one, 1) < 0) return;  // it is full: that rings too
 }
 void Feed::hush() noexcept {
   if (!rung_.exchange(false)) return;
+  unheard_.fetch_sub(1);
   char all[64];
   if (::read(bell_[0], all, sizeof all) < 0) return;  // somebody has heard it already
 }
@@ -41,7 +45,13 @@ void Feed::flush() noexcept {
   const bool ends = over() && !std::exchange(said_over_, true);
   if (told_.load() && !ends) return;
   told_.store(true);
-  if (feeder_.load() != std::this_thread::get_id()) ring();
+  if (feeder_.load() == std::this_thread::get_id()) return;
+  if (!owed_ && !ends && direct && direct->may && says_and_waits && unheard_.load() == 0) {
+    owed_ = this;
+    return;
+  }
+  if (owed_) std::exchange(owed_, nullptr)->ring();  // it was said before
+  ring();
 }
 
 bool Feed::input(wire::Bytes in) {
@@ -71,6 +81,82 @@ wire::Bytes Feed::next(std::size_t most) noexcept {
   const wire::Bytes out = peer_->session.output();
   if (out.empty() && !over()) told_.store(false);
   return out.first(std::min(most, out.size()));
+}
+
+PyObject* Feed::piece(std::size_t most) noexcept {
+  const Space::Step step(*peer_->space);
+  const wire::Bytes out = next(most);
+  if (out.empty()) return nullptr;
+  constexpr std::size_t kHead = 4;
+  PyObject* const made =
+      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + out.size()));
+  if (!made) return nullptr;
+  char* const at = PyBytes_AS_STRING(made);
+  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(out.size() >> (8 * i) & 0xFF);
+  std::memcpy(at + kHead, out.data(), out.size());
+  went(out.size());
+  return made;
+}
+
+// --- who waits sends by itself -------------------------------------------------------------------
+
+Feed::Direct::~Direct() {
+  for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
+}
+
+bool Feed::send_owed() noexcept {
+  Feed* const f = std::exchange(owed_, nullptr);
+  const std::shared_ptr<Feed> kept = f->me.lock();  // TLS lets others run meanwhile
+  const std::shared_ptr<Direct> by = f->direct;
+  if (kept && by) return f->send_now(*by);
+  f->ring();
+  return false;
+}
+
+bool Feed::send_now(Direct& by) noexcept {
+  constexpr std::size_t kMost = 16'000;  // bytes: a record of TLS
+  PyObject* const mine = PyObject_CallOneArg(by.acquire, Py_False);
+  if (mine != Py_True) {  // the loop is at it
+    Py_XDECREF(mine);
+    PyErr_Clear();
+    ring();
+    return false;
+  }
+  Py_DECREF(mine);
+  bool raised = false;
+  const bool small = peer_->session.output().size() <= kMost;
+  if (PyObject* const said = small && by.may ? piece(kMost) : nullptr) {
+    PyObject* const r = PyObject_CallOneArg(by.encrypt, said);
+    // Of a signal's handler: what was said is encrypted all the same.
+    raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
+    if (raised) keep_interrupt_for(nullptr, take_exception());
+    PyErr_Clear();
+    Py_XDECREF(r);
+    Py_DECREF(said);
+    if (PyObject* const data = PyObject_CallNoArgs(by.encrypted)) {
+      const Py_ssize_t size = PyBytes_GET_SIZE(data);
+      const auto took = static_cast<Py_ssize_t>(::send(by.fd, PyBytes_AS_STRING(data),
+                                                       static_cast<std::size_t>(size),
+                                                       MSG_DONTWAIT | MSG_NOSIGNAL));
+      if (took < size) {  // the loop's transport says what is wrong, if that is it
+        by.may = false;
+        by.rest = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + std::max<Py_ssize_t>(took, 0),
+                                            size - std::max<Py_ssize_t>(took, 0));
+      }
+      Py_DECREF(data);
+    }
+  }
+  // Was that all?
+  bool more = by.rest != nullptr;
+  {
+    const Space::Step step(*peer_->space);
+    more = !next(1).empty() || over() || more;
+  }
+  PyErr_Clear();
+  Py_XDECREF(PyObject_CallNoArgs(by.release));
+  PyErr_Clear();
+  if (more) ring();
+  return raised;
 }
 
 namespace {
@@ -122,19 +208,45 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);
   if (!f || (most == static_cast<std::size_t>(-1) && PyErr_Occurred())) return nullptr;
-  const Space::Step step(*f->peer()->space);
-  const wire::Bytes out = f->next(most);
-  if (out.empty() && f->over()) Py_RETURN_NONE;
-  if (out.empty()) return PyBytes_FromStringAndSize(nullptr, 0);
-  constexpr std::size_t kHead = 4;
-  PyObject* const piece =
-      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + out.size()));
-  if (!piece) return nullptr;
-  char* const at = PyBytes_AS_STRING(piece);
-  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(out.size() >> (8 * i) & 0xFF);
-  std::memcpy(at + kHead, out.data(), out.size());
-  f->went(out.size());
-  return piece;
+  PyObject* const piece = f->piece(most);
+  if (piece || PyErr_Occurred()) return piece;
+  if (f->over()) Py_RETURN_NONE;
+  return PyBytes_FromStringAndSize(nullptr, 0);
+}
+// direct(fd, acquire, release, encrypt, encrypted): from now on who waits sends by itself (Direct).
+// direct(): not any more. With the lock.
+PyObject* feed_direct(PyObject* o, PyObject* args) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  if (PyTuple_GET_SIZE(args) == 0) {
+    f->direct = nullptr;
+    Py_RETURN_NONE;
+  }
+  auto d = std::make_shared<Feed::Direct>();
+  PyObject *acquire, *release, *encrypt, *encrypted;
+  if (!PyArg_ParseTuple(args, "iOOOO", &d->fd, &acquire, &release, &encrypt, &encrypted))
+    return nullptr;
+  d->acquire = Py_NewRef(acquire);
+  d->release = Py_NewRef(release);
+  d->encrypt = Py_NewRef(encrypt);
+  d->encrypted = Py_NewRef(encrypted);
+  f->direct = std::move(d);
+  Py_RETURN_NONE;
+}
+// may(whether): the loop's transport keeps nothing. With the lock.
+PyObject* feed_may(PyObject* o, PyObject* whether) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
+  Py_RETURN_NONE;
+}
+// rest(): what the socket did not take of what was sent directly; None: nothing. With the lock.
+PyObject* feed_rest(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  PyObject* const rest = f->direct ? std::exchange(f->direct->rest, nullptr) : nullptr;
+  if (rest) return rest;
+  Py_RETURN_NONE;
 }
 // hush(): the bell has been heard, though nothing can go now.
 PyObject* feed_hush(PyObject* o, PyObject*) {
@@ -162,6 +274,9 @@ PyMethodDef methods[] = {{"fileno", gated<feed_fileno>, METH_NOARGS, nullptr},
                          {"input", gated<feed_input>, METH_O, nullptr},
                          {"output", gated<feed_output>, METH_O, nullptr},
                          {"hush", gated<feed_hush>, METH_NOARGS, nullptr},
+                         {"direct", gated<feed_direct>, METH_VARARGS, nullptr},
+                         {"may", gated<feed_may>, METH_O, nullptr},
+                         {"rest", gated<feed_rest>, METH_NOARGS, nullptr},
                          {"lost", gated<feed_lost>, METH_O, nullptr},
                          {}};
 PyGetSetDef getset[] = {{"over", gated<feed_over>, nullptr, nullptr, nullptr}, {}};
@@ -171,6 +286,7 @@ PyGetSetDef getset[] = {{"over", gated<feed_over>, nullptr, nullptr, nullptr}, {
 PyObject* new_feed(std::shared_ptr<Feed> feed) noexcept {
   auto* const f = reinterpret_cast<FeedObject*>(FeedType.tp_alloc(&FeedType, 0));
   if (!f) return nullptr;
+  feed->me = feed;
   f->feed = new auto(std::move(feed));
   f->generation = generation;
   return reinterpret_cast<PyObject*>(f);

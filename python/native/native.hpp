@@ -455,6 +455,10 @@ PyObject* iternext_by(sendfunc send, PyObject* self);
 PyObject* send_by(sendfunc send, PyObject* self);
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 
+// This thread begins what another program answers, and waits for it next: what it says goes then
+// (feed.hpp).
+inline constinit thread_local bool says_and_waits = false;
+
 // Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others
 // run.
 class Caller {
@@ -481,13 +485,20 @@ class Caller {
   template <class F>
   Status begin_lazily(F&& begins) const noexcept {
     if (!sleeps_here()) return begins();
-    Status s;
-    {
+    const auto lazily = [&] {
       const wire::Lazily soon;
-      s = begins();
-    }
-    if (s != Status::pending) settle();
-    return s;
+      return begins();
+    };
+    return begin_saying(lazily, Status::pending);
+  }
+  template <class F, class R>
+  R begin_saying(F&& begins, R waits) const {
+    if (!sleeps_here()) return begins();
+    says_and_waits = true;
+    const R r = begins();
+    says_and_waits = false;
+    if (r != waits) settle();
+    return r;
   }
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.

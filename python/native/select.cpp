@@ -110,7 +110,10 @@ SelectMemory* memory_of(ProcessObject* p) {
 template <class W>
 int begin_choice(Choice& c, W& way, bool remember) {
   SelectMemory* const memory = remember ? memory_of(way.object()) : nullptr;
-  return c.begin(way.process(), way.run(), memory, W::is_task);
+  const auto begins = [&] { return c.begin(way.process(), way.run(), memory, W::is_task); };
+  if constexpr (std::is_same_v<W, InCaller>)
+    if (c.any_far()) return way.begin_far(begins, static_cast<int>(Choice::parked));
+  return begins();
 }
 
 template <class W>

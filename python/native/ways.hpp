@@ -170,6 +170,12 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
+  // The same of a choice; `parked`: it is waited for next.
+  template <class F>
+  int begin_far(F&& begins, int parked) const {
+    return caller_.begin_saying(begins, parked);
+  }
+
   bool wait(const runtime::OpKind& kind) const noexcept {
     caller_.wait(Status::pending, kind);
     return true;

@@ -25,7 +25,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from weft import _net_calls, _net_link, _net_names, _net_steps
+from weft import _net_calls, _net_link, _net_named, _net_steps
 from weft._hosts import Hosts
 from weft.errors import BadUse, ProcessDied
 
@@ -55,7 +55,7 @@ class Agent:
     def __init__(
         self, network: Any, name: str, allow: Sequence[str], hosts: int | None, **limits: Any
     ) -> None:
-        self.name = _net_names.checked(name)
+        self.name = _net_named.checked(name)
         for run in allow:
             _net_calls.parted_run(run)
         if not allow:
@@ -75,7 +75,7 @@ class Agent:
         try:
             self._server = network._call(self._listen())
             network._call(
-                network._meeting.offer(_net_names.HOST + self.name, None, False, False, self)
+                network._meeting.offer(_net_named.HOST + self.name, None, False, False, self)
             )
         except BaseException:
             self._end_hosts()

@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-from weft import _host, _net_calls, _net_link, _net_loop, _net_names, _observers
+from weft import _host, _net_calls, _net_link, _net_loop, _net_named, _observers
 from weft._extension import native as _native
 from weft._hosts import Elsewhere, whole
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
@@ -173,7 +173,7 @@ class FarHost(_Far):
 
     def __init__(self, network: Any, name: str, patience: float) -> None:
         super().__init__(network, patience)
-        self.name = _net_names.checked(name)
+        self.name = _net_named.checked(name)
 
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         return self.name, self._session(self.name, asked)
@@ -206,7 +206,7 @@ class FarHosts(_Far):
         whole("hosts: how many", n, 1)
         self._lock = threading.Lock()
         self._looked = 0.0
-        self._there: list[_net_names.Host] = []
+        self._there: list[_net_named.Host] = []
         self._lost: set[str] = set()  # homes of agents
         self._running: dict[str, int] = {}  # calls, by the agents' homes
         until = time.monotonic() + patience
@@ -218,7 +218,7 @@ class FarHosts(_Far):
                 )
             _native.sleep(0.1)
 
-    def _look(self, fresh: bool) -> list[_net_names.Host]:
+    def _look(self, fresh: bool) -> list[_net_named.Host]:
         """Those that are there, as far as is known."""
         with self._lock:
             known = [h for h in self._there if h.home not in self._lost]
@@ -258,7 +258,7 @@ class FarHosts(_Far):
                     )
                     self._running[host.home] = self._running.get(host.home, 0) + 1
                 try:
-                    session = self._session(host.name, asked, _net_names.SOON)
+                    session = self._session(host.name, asked, _net_named.SOON)
                     if session._said["home"] != host.home:  # another agent has the name by now
                         with self._lock:
                             self._running[session._said["home"]] = (
@@ -266,7 +266,7 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
-                except _net_names.NotYet:  # it may have gone since the list was made
+                except _net_named.NotYet:  # it may have gone since the list was made
                     self._over(host.name, host.home, died=False)
                     if time.monotonic() > until:
                         raise

@@ -2,6 +2,7 @@
 before the session begins (WIRE.md 17.1, 17.2).
 
     the native link ──its bell──► _Out.pump() ──► TLS (_net_tls.py) ──► the other machine
+                    ──who waits sends (native/feed.hpp)──► TLS ───────►
                     ◄─────────────carry() ◄────── TLS ◄─────────────────
 
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
@@ -183,20 +184,22 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
     """Until the link has closed; then the other side is told that this was all. What is said passes
     in the loop's callback: a task's wake-up more is a tenth of a round trip."""
     loop = asyncio.get_running_loop()
+    room = _net_tls.rooms.raw  # nobody else's within this callback
 
     def pass_on() -> None:
         if stops.done():
             return
         try:
-            data = link.recv(LARGEST)
+            n = link.recv_into(room[PIECE.size :])
         except BlockingIOError:
             return
         except OSError:  # closed with something unread
-            data = b""
-        if data:
-            there.write(PIECE.pack(len(data)) + data)
-        if not data or there.transport.get_write_buffer_size():
-            stops.set_result(bool(data))
+            n = 0
+        if n:
+            PIECE.pack_into(room, 0, n)
+            there.write(bytes(room[: PIECE.size + n]))
+        if not n or there.transport.get_write_buffer_size():
+            stops.set_result(n > 0)
 
     with contextlib.suppress(OSError):
         try:
@@ -225,18 +228,25 @@ class _Out:
         self.all_said: asyncio.Future[None] = self._loop.create_future()
         there.room_again = self.pump
         self._loop.add_reader(feed.fileno(), self.pump)
+        there.direct(feed)
 
     def pump(self) -> None:
         """As much as the connection takes."""
         feed, there = self._feed, self._there
-        while not there.full:
-            piece = feed.output(AT_ONCE)
-            if not piece:
-                if piece is None:
-                    self.give_up()
-                return
-            there.write(piece)
-        feed.hush()
+        piece, some = b"not asked", False
+        with _net_tls.lock:  # before the bell is heard
+            there.put_rest()
+            while not there.full and (piece := feed.output(AT_ONCE)):
+                there.put(piece)
+                some = True
+            if piece:
+                feed.hush()
+        if some:
+            there.was_put()
+        if piece is None:
+            self.give_up()
+        if not piece:
+            return
         if self._ends is None and feed.over:
             self._ends = self._loop.call_later(SAID_LAST, self.give_up)
 
@@ -249,6 +259,7 @@ class _Out:
         if self.all_said.done():
             return
         self.all_said.set_result(None)
+        self._there.direct(None)
         self._loop.remove_reader(self._feed.fileno())
         self._there.room_again = None
         if self._ends is not None:

@@ -19,13 +19,13 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
 import secrets
 import ssl
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft import _net_keys, _net_link, _net_loop, _net_relay, _net_steps
+from weft._net_named import HOST, Host, Named, NotYet
 from weft.errors import BadUse, ChannelEnd
 
 try:
@@ -37,19 +37,17 @@ try:
 except ImportError as error:
     raise ImportError("names need nats-py: pip install 'weft[net]'") from error
 
-__all__ = ["HOST", "Host", "Meeting", "Named"]
+__all__ = ["Meeting"]
 
 BUCKET = "weft_names"
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 MEETING = 30.0  # seconds for which a ticket is good once it is out
 SERVER = 10.0  # seconds for the server to answer
-SOON = 3.0  # seconds for a host of a pool to have a ticket: then another one is asked
 REACH = 3.0  # seconds for an address to answer, where there is the relay
 BEYOND = 300.0  # seconds for which one that did not answer is not tried again
 BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
 SIDES = ("reader", "writer")
-HOST = "host="  # so begin the names of hosts, and of no channel
 
 # asyncio logs this at the end of each connection that began without TLS, as the client's do;
 # nothing is wrong then.
@@ -60,33 +58,6 @@ logging.getLogger("asyncio").addFilter(
 
 # What the server, or its absence, makes the client raise.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
-
-
-class NotYet(BadUse):
-    """What may be there in a moment: a host, its ticket, the server."""
-
-
-class Named(NamedTuple):
-    """A name, as `Network.names` lists it."""
-
-    name: str  #:
-    host: str  #: what its home's program calls itself
-    address: str  #: where that listens; "": it is reached by the relay only
-    readers: bool  #: whether it gives reader ends
-    writers: bool  #: whether it gives writer ends
-    relayed: int = 0  #: how many of its home's sessions go by the relay, as of some seconds ago
-
-
-class Host(NamedTuple):
-    """A host that is there (WIRE.md 17.9)."""
-
-    name: str
-    address: str  #: of its agent
-    allow: list[str]  #: what it runs
-    hosts: int  #: how many OS processes it has
-    trust: bool
-    home: str  #: of the agent: another one has another
-    relayed: int  #: how many of its sessions go by the relay
 
 
 class _Offer:
@@ -121,19 +92,6 @@ class _Offer:
         """Whether it is good. It never is again."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
-
-
-def checked(name: Any) -> str:
-    """
-    Raises:
-        BadUse: that is no name.
-    """
-    good = isinstance(name, str) and len(name) <= 60
-    if not good or not re.fullmatch(r"[A-Za-z0-9_-]+([/.][A-Za-z0-9_-]+)*", name):
-        raise BadUse(
-            f"a name is 1 to 60 letters, digits, - and _, in parts with / or . between, as 'lab/results'; not {name!r}"
-        )
-    return str(name)
 
 
 class Meeting:

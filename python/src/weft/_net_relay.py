@@ -292,8 +292,14 @@ class Way(Tls):
             return
         super().write(data)
         self._pump()
+
+    def put(self, data: Any) -> None:
+        super().put(data)
         if not self.full and len(self._out) > HIGH:
             self._is_full(True)
+
+    def was_put(self) -> None:
+        self._pump()
 
     def sent(self, size: int) -> None:
         """The relay has sent so many bytes."""

@@ -9,7 +9,8 @@
 asyncio's own way does the same with more copies of each byte, and more calls for each message.
 
 Invariants
-- All of it is the loop's thread's.
+- All of it is the loop's thread's, but that a thread that waits for an answer may send what it has
+  said itself (direct()). So who uses TLS, or the socket, has `lock`, which is one for all.
 - What TLS has decrypted lies in one room of the thread's, which whoever reads has done with when he
   returns.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import contextlib
+import os
 import ssl
 import threading
 from collections.abc import Awaitable, Callable
@@ -26,7 +28,7 @@ from typing import Any
 
 from weft._net_incoming import Incoming
 
-__all__ = ["Came", "Streams", "Tls", "connect", "listen"]
+__all__ = ["Came", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -41,7 +43,17 @@ class _Rooms(threading.local):
         self.plain = memoryview(bytearray(ROOM))
 
 
-_rooms = _Rooms()
+rooms = _Rooms()
+lock = threading.Lock()  # never held while anything is waited for
+
+
+def _forget() -> None:
+    """In the child of a fork: another thread may have had it."""
+    global lock
+    lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 class Tls(asyncio.Transport, abc.ABC):
@@ -77,7 +89,10 @@ class Tls(asyncio.Transport, abc.ABC):
 
     @abc.abstractmethod
     def _say(self) -> None:
-        """Sends what TLS has for the other side."""
+        """Sends what TLS has for the other side. With the lock."""
+
+    def direct(self, feed: Any) -> None:
+        """From now on threads may send for that session; None: not any more."""
 
     async def streams(self, patience: float) -> Streams:
         """Once both sides have shown their certificates.
@@ -106,19 +121,21 @@ class Tls(asyncio.Transport, abc.ABC):
             return
         more = True
         while more and not self._holds and not self._closing and not self._ended:
-            n, more, error = self._decrypted()
+            with lock:
+                n, more, error = self._decrypted()
             if n:
-                self._reader.feed_data(_rooms.plain[:n])
+                self._reader.feed_data(rooms.plain[:n])
             if error is not None:
                 self._fail(error)
             elif not more and self._all_said:
                 self._end_of_file()
         if self._goes_out.pending:
-            self._say()
+            with lock:
+                self._say()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
         """How many bytes lie in the room now; whether there may be more; what was wrong."""
-        room, tls = _rooms.plain, self._tls
+        room, tls = rooms.plain, self._tls
         n = 0
         try:
             while n < ROOM:
@@ -150,7 +167,8 @@ class Tls(asyncio.Transport, abc.ABC):
             self._fail(error)
             return False
         finally:
-            self._say()
+            with lock:
+                self._say()
         self._shakes = False
         self.shown = self._tls.getpeercert(binary_form=True)
         self._shaken.set()
@@ -164,7 +182,9 @@ class Tls(asyncio.Transport, abc.ABC):
         self._error = error
         if self._told:
             self._reader.set_exception(error)
-        self._say()
+        self.direct(None)
+        with lock:
+            self._say()
         self._shaken.set()
         self._closing = True
 
@@ -185,10 +205,21 @@ class Tls(asyncio.Transport, abc.ABC):
     # --- what goes ------------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
+        with lock:
+            self.put(data)
+
+    def put(self, data: Any) -> None:
+        """Writes, for who has the lock."""
         if self._over or self._closing or not data:
             return
         self._tls.write(data)
         self._say()
+
+    def put_rest(self) -> None:
+        """What a thread has not got rid of; for who has the lock."""
+
+    def was_put(self) -> None:
+        """Who has put something has given the lock back."""
 
     def _is_full(self, full: bool) -> None:
         self.full = full
@@ -213,6 +244,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
 
     def __init__(self, tls: ssl.SSLContext, came: Came | None, limit: int, patience: float) -> None:
         self._raw: asyncio.Transport | None = None
+        self._feed: Any = None  # for which threads send
         super().__init__(tls, came is not None, came, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
@@ -234,17 +266,18 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self.abort()
 
     def get_buffer(self, _: int) -> memoryview:
-        return _rooms.raw
+        return rooms.raw
 
     def buffer_updated(self, n: int) -> None:
         if not self._closing:
-            self._heard(_rooms.raw[:n])
+            self._heard(rooms.raw[:n])
 
     def eof_received(self) -> bool:
         self._end_of_file()
         return False  # the connection closes, once what was written has gone
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.direct(None)  # its socket is closed next
         self._over = self._closing = True
         self._gives_up.cancel()
         self._raw = None
@@ -283,13 +316,43 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
 
     def _say(self) -> None:
         data = self._goes_out.read()
+        rest = None if self._feed is None else self._feed.rest()
+        if rest is not None:
+            data = rest + data
         if data and self._raw is not None:
             self._raw.write(data)
+        if rest is not None:
+            self._feed.may(not self.full)
 
-    def pause_writing(self) -> None:
+    def put_rest(self) -> None:
+        if self._feed is not None:
+            self._say()
+
+    def direct(self, feed: Any) -> None:
+        with lock:
+            if feed is None:
+                if self._feed is not None:
+                    self._say()
+                    self._feed.direct()
+                    self._feed = None
+                return
+            own = self.get_extra_info("socket")
+            within = getattr(self._tls, "_sslobj", None)  # whose functions are C's
+            if own is None or within is None or self._closing:
+                return
+            take, give = lock.acquire, lock.release
+            feed.direct(own.fileno(), take, give, within.write, self._goes_out.read)
+            feed.may(not self.full)
+            self._feed = feed
+
+    def pause_writing(self) -> None:  # by the transport's write(): who writes has the lock
+        if self._feed is not None:
+            self._feed.may(False)
         self._is_full(True)
 
     def resume_writing(self) -> None:
+        if self._feed is not None:
+            self._feed.may(True)
         self._is_full(False)
 
     def pause_reading(self) -> None:
@@ -309,12 +372,15 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if self._shakes:
             self.abort()
             return
-        with contextlib.suppress(ssl.SSLError):  # it waits for the same from the other side
-            self._tls.unwrap()
-        self._say()
+        self.direct(None)
+        with lock:
+            with contextlib.suppress(ssl.SSLError):  # it waits for the same from the other side
+                self._tls.unwrap()
+            self._say()
         self._hang_up()
 
     def abort(self) -> None:
+        self.direct(None)
         self._closing = True
         if self._raw is not None:
             self._raw.abort()

@@ -27,7 +27,7 @@ from weft._extension import native as _native
 from weft._net_hosts import FarHost, FarHosts
 from weft._net_keys import make_keys
 from weft._net_link import Session
-from weft._net_names import Meeting, Named, checked
+from weft._net_named import Named, checked
 from weft._net_values import accepts
 from weft.errors import BadUse, PeerDied
 
@@ -246,6 +246,9 @@ class Network:
     def __init__(
         self, url: str, folder: Any, address: str, trust: bool, name: str, relay: str
     ) -> None:
+        # The client of the server; a program that only has sessions at addresses does without.
+        from weft._net_names import Meeting
+
         self.name = name
         self._sessions: set[Session] = set()
         self._closed = False

@@ -1,0 +1,100 @@
+"""Who waits for another program has sent what it said by itself; the loop does what is left (WIRE.md
+12.2: whoever carries the bytes is the link)."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import threading
+import zlib
+from typing import Any
+
+import pytest
+
+from weft import _net_link, net
+
+SEED = 29
+
+
+@pytest.fixture
+def pumps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """One for each time that the loop looked for what is to go."""
+    found: list[Any] = []
+    pump = _net_link._Out.pump
+
+    def noted(self: Any) -> None:
+        found.append(self)
+        pump(self)
+
+    monkeypatch.setattr(_net_link._Out, "pump", noted)
+    return found
+
+
+def test_a_read_wakes_no_loop_to_ask_for_it(keys, program, pumps):  # wire 12.2
+    values = list(range(300))
+    with net.listen(keys=keys) as door:
+        program("gives", door.address, keys)
+        with door.next() as session:
+            squares, numbers = session.take("squares"), session.take("numbers")
+            for n in values:
+                numbers.write(n)
+                assert squares.read() == n * n
+            assert len(pumps) < len(values)  # each write and each read asks: twice as many
+            numbers.retire()
+
+
+class Noted:
+    """A feed; `rest` is told once it has been asked for some."""
+
+    def __init__(self, feed: Any) -> None:
+        self._feed = feed
+        self.kept = threading.Event()
+
+    def rest(self) -> bytes | None:
+        rest: bytes | None = self._feed.rest()
+        if rest is not None:
+            self.kept.set()
+        return rest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._feed, name)
+
+
+def test_what_the_socket_does_not_take_is_the_loops(
+    server, keys, program, monkeypatch
+):  # wire 12.1, 12.2
+    capacity, n = 64, 60
+    ways: list[Any] = []
+    carry = _net_link.carry
+
+    async def noted(feed: Any, there: Any) -> None:
+        ways.append(there[1].transport)
+        await carry(feed, there)
+
+    monkeypatch.setattr(_net_link, "carry", noted)
+    p = program("reads_with_checksums", server.url, keys, "c", capacity)
+    assert p.heard() == "offered"
+    dice = random.Random(SEED)
+    with net.join(server.url, keys=keys, relay="never") as network:
+        end = network.writer("c")
+        (way,) = ways
+        way.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        end.write([b"", zlib.crc32(b"")])
+        assert p.heard() == "the first"
+        feed = way._feed = Noted(way._feed)
+
+        def writes() -> None:
+            for _ in range(n):
+                data = dice.randbytes(15_000)
+                end.write([data, zlib.crc32(data)])
+
+        p.process.send_signal(signal.SIGSTOP)
+        writer = threading.Thread(target=writes)
+        writer.start()
+        kept = feed.kept.wait(300)
+        p.process.send_signal(signal.SIGCONT)
+        writer.join()
+        assert kept
+        end.retire()
+    assert p.heard() == [1 + n, 0, "Retired"]

@@ -1,0 +1,19 @@
+"""What a program does not import before it uses it: others wait for its start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_sessions_do_without_what_makes_keys_and_what_speaks_to_servers(keys):
+    """wire 17.1, 17.2: certificates that are there, and an address, are enough."""
+    program = (
+        "import sys; from weft import net\n"
+        f"net.listen(keys={str(keys)!r}).close()\n"
+        "print({m.partition('.')[0] for m in sys.modules} & {'cryptography', 'nats'})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "set()"
