@@ -149,6 +149,12 @@ def server(keys: Path, tmp_path: Path) -> Iterator[_net_server.Server]:
         yield started
 
 
+@pytest.fixture
+def never_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has not been, so who is not there at once has gone, and is not waited for."""
+    monkeypatch.setattr(_net_relay, "BACK", 0.0)
+
+
 ALLOWED = [
     name
     for name in vars(parts)

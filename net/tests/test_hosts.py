@@ -17,7 +17,7 @@ import far_parts as parts
 import pytest
 from points import Point
 
-from weft import _net_calls, _net_link, _net_loop, _trace, net
+from weft import _net_calls, _net_link, _net_loop, _net_named, _trace, net
 from weft import coroutines as co
 from weft import processes as ps
 from weft import threads as th
@@ -25,6 +25,7 @@ from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, ProcessDied
 from weft.observe import measuring, tracing
 
 HERE = Path(__file__).resolve().parent
+pytestmark = pytest.mark.usefixtures("never_away")
 
 
 @pytest.fixture
@@ -545,9 +546,10 @@ def test_supervised_over_a_pool(agent, network):
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
-def test_a_pool_asks_another_host(agent, network, gone):  # wire 17.9
+def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17.9
     """Where the first has no ticket, or its name goes between the list and the question. The agent
     does not write meanwhile, as one whose machine is cut off."""
+    monkeypatch.setattr(_net_named, "SOON", 0.3)
     stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))
     hosts = network.hosts(2, patience=20)
     meeting, loop = network._meeting, network._loop

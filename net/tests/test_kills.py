@@ -54,15 +54,15 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 class Attempt(threading.Thread):
     """Writes to a channel by name until that fails: `error` is how."""
 
-    def __init__(self, network: net.Network, name: str) -> None:
+    def __init__(self, network: net.Network, name: str, patience: float) -> None:
         super().__init__()
-        self.network, self.called = network, name
+        self.network, self.called, self.patience = network, name, patience
         self.error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            w = self.network.writer(self.called, patience=2.0)
+            w = self.network.writer(self.called, patience=self.patience)
             while True:
                 w.write(1)
         except TOLD as error:
@@ -93,13 +93,15 @@ def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str
 # --- a program ------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("home"))
 def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
     killed = tmp_path / "killed"
     p = program("is_home", server.url, keys, "c", before=killing(step, killed))
-    if step not in ("home.offer", "home.offered"):
+    is_offered = step not in ("home.offer", "home.offered")
+    if is_offered:
         assert p.heard() == "offered"
-    attempt = Attempt(network, "c")
+    attempt = Attempt(network, "c", 2.0 if is_offered else 0.2)
     if step in ("home.leave", "home.left"):
         p.go()
     assert p.ended() == -signal.SIGKILL and killed.exists()
@@ -108,6 +110,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
     meets(network, server, keys, program, "c")
 
 
+@pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
 def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
     """The channel goes on, for others who come and for the home."""
@@ -137,9 +140,10 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
     before = killing(step, killed, str(server.pid))
     if step.startswith("home."):
         p = program("is_home", server.url, keys, "c", before=before)
-        if step not in ("home.offer", "home.offered"):
-            assert p.heard() == "offered"  # who comes is patient for two seconds alone
-        attempt = Attempt(network, "c")
+        is_offered = step not in ("home.offer", "home.offered")
+        if is_offered:
+            assert p.heard() == "offered"
+        attempt = Attempt(network, "c", 2.0 if is_offered else 0.2)
         if step in ("home.leave", "home.left"):
             p.go()
     else:
@@ -161,6 +165,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
 # --- hosts ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("agent", "call"))
 def test_a_host(step, server, keys, agent, tmp_path):  # wire 17.12, 17.22
     """Supervised, over that host and another one: each call has its result."""

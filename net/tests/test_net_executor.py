@@ -25,6 +25,7 @@ from weft.errors import BadUse, ProcessDied
 from weft.processes import Executor, Hosts
 
 HERE = Path(__file__).resolve().parent
+pytestmark = pytest.mark.usefixtures("never_away")
 
 
 @pytest.fixture

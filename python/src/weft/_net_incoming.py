@@ -41,6 +41,11 @@ class _Onward(abc.ABC):
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         come = memoryview(data)
+        if not self._left and not self._head and not self._all_said and len(come) > PIECE.size:
+            (size,) = PIECE.unpack_from(come)
+            if size + PIECE.size == len(come) and size <= LARGEST:  # as most come
+                self._part(come[PIECE.size :])
+                return
         while come and not self._all_said:
             if not self._left:
                 lacks = PIECE.size - len(self._head)

@@ -315,18 +315,16 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         raw.resume_reading()
 
     def _say(self) -> None:
+        self.put_rest()
         data = self._goes_out.read()
-        rest = None if self._feed is None else self._feed.rest()
-        if rest is not None:
-            data = rest + data
         if data and self._raw is not None:
             self._raw.write(data)
-        if rest is not None:
-            self._feed.may(not self.full)
 
     def put_rest(self) -> None:
-        if self._feed is not None:
-            self._say()
+        feed, raw = self._feed, self._raw
+        if feed is not None and (rest := feed.rest()) is not None and raw is not None:
+            raw.write(rest)
+            feed.may(not self.full)
 
     def direct(self, feed: Any) -> None:
         with lock:

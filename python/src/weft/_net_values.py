@@ -47,6 +47,8 @@ VALUES = (
     f"msgspec.Structs, and lists, tuples and dicts of those, at most {DEEPEST} deep"
 )
 
+_SMALL = 1 << 63
+_FLAT = frozenset((bool, float))
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
 # Of these each machine knows the same by the same bytes. Not `long double`, nor objects.
 _DTYPE = re.compile(
@@ -324,6 +326,9 @@ def _shaped(value: Any) -> Any:
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
+    kind = type(value)
+    if (kind is int and -_SMALL <= value < _SMALL) or value is None or kind in _FLAT:
+        return bytes(cbor2.dumps(value))  # nothing in it can be wrong
     try:
         packed = _large_packed(value) or bytes(cbor2.dumps(_shaped(value)))
         fault = _native._cbor_fault(packed, True)
@@ -360,6 +365,8 @@ def _loads(packed: bytes, channel: Any) -> Any:
         BadUse: something in it cannot be made here.
     """
     try:
+        if packed and packed[0] < BYTES << 5:
+            return cbor2.loads(packed)  # a whole number
         large = _large_found(packed)
         return cbor2.loads(packed, semantic_decoders=_DECODERS) if large is None else large
     except Exception as error:
