@@ -12,8 +12,12 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
     ```text                       right after a block that ran: its output must be this; a line `...`
                                   stands for any number of lines
 
-`--first weft/weft.hpp` before the files: this header is parsed once for all blocks in C++, which
-takes a third of their compilers' time away. A block must include something of Weft's all the same.
+Before the files, for all blocks in C++, whose compilers' time they take away (DECISIONS.md, The
+tests):
+
+    --compiled cpp/src/weft.cpp   Weft's compiled form is used, made once from this source
+    --first weft/weft.hpp         this header is parsed once; a block must include something of
+                                  Weft's all the same
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
 `timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
@@ -163,35 +167,56 @@ def compiling() -> list[str]:
     return [*compiler, *flags]
 
 
-def parse_first(header: str, folder: Path) -> tuple[list[str], str]:
-    """The options by which a block has that header parsed before; what is wrong with it, if
-    anything."""
-    own = folder / "first.hpp"
-    own.write_text(f"#include <{header}>\n")
-    parsed = own.with_suffix(".hpp.gch")  # clang++ finds it by this name too
-    command = [*compiling(), "-x", "c++-header", str(own), "-o", str(parsed)]
-    progress.begin(f"parsing {header}")
-    status, stdout, stderr = run_bounded(command, folder, 280.0)
-    progress.end(f"parsing {header}", 0, 0)
-    return ["-include", str(own)], "" if status == 0 else f"exit status {status}:\n{stdout}{stderr}"
+@dataclass(frozen=True)
+class Made:
+    """What is made once for all blocks in C++: what their compiler is given before the block, and
+    after it. `wrong`: what could not be made, and why."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    wrong: str = ""
 
 
-def commands_of(block: Block, scratch: Path, first: list[str]) -> list[list[str]]:
+def make(first: str | None, compiled: str | None, folder: Path) -> Made:
+    """Parses the header `first` and compiles the source `compiled`, where they are given."""
+    before: list[str] = ["-DWEFT_COMPILED"] if compiled else []
+    after: list[str] = []
+    todo: list[tuple[str, list[str]]] = []
+    if compiled:
+        after = [str(folder / "compiled.o")]
+        todo.append((compiled, [*before, "-c", str(ROOT / compiled), "-o", *after]))
+    if first:
+        own = folder / "first.hpp"
+        own.write_text(f"#include <{first}>\n")
+        parsed = own.with_suffix(".hpp.gch")  # clang++ finds it by this name too
+        todo.append((first, [*before, "-x", "c++-header", str(own), "-o", str(parsed)]))
+        before += ["-include", str(own)]
+    for what, arguments in todo:
+        progress.begin(f"compiling {what}")
+        status, stdout, stderr = run_bounded([*compiling(), *arguments], folder, 280.0)
+        progress.end(f"compiling {what}", 0, 0)
+        if status != 0:
+            return Made(wrong=f"{what}: exit status {status}:\n{stdout}{stderr}")
+    return Made(tuple(before), tuple(after))
+
+
+def commands_of(block: Block, scratch: Path, made: Made) -> list[list[str]]:
     path = scratch / block.file
     if block.language == "python":
         return [[sys.executable, str(path)]]
     if block.language == "sh":
         return [["bash", "-euo", "pipefail", str(path)]]
     program = str(path.with_suffix(""))
-    return [[*compiling(), *first, str(path), "-o", program], [program]]
+    compiler = [*compiling(), *made.before, str(path), *made.after, "-o", program]
+    return [compiler, [program]]
 
 
-def check(block: Block, scratch: Path, first: list[str]) -> str | None:
+def check(block: Block, scratch: Path, made: Made) -> str | None:
     """Runs one block; None if all is well, else what is wrong and what it printed."""
     cwd = ROOT if block.at_root else scratch
-    if first and block.language == "cpp" and "#include <weft/" not in block.code:
+    if made.before and block.language == "cpp" and "#include <weft/" not in block.code:
         return "it includes nothing of Weft's"
-    commands = commands_of(block, scratch, first)
+    commands = commands_of(block, scratch, made)
     for index, command in enumerate(commands):
         status, stdout, stderr = run_bounded(command, cwd, block.timeout)
         last = index == len(commands) - 1
@@ -207,7 +232,7 @@ def check(block: Block, scratch: Path, first: list[str]) -> str | None:
     return None
 
 
-def test_file(path: Path, first: list[str]) -> tuple[int, int]:
+def test_file(path: Path, made: Made) -> tuple[int, int]:
     """Runs the blocks of one file in order; returns how many passed and failed."""
     try:
         blocks = blocks_of(path.read_text())
@@ -231,7 +256,7 @@ def test_file(path: Path, first: list[str]) -> tuple[int, int]:
                 continue
             name = f"{path}:{block.line} {block.language}"
             progress.begin(name)
-            problem = check(block, scratch, first)
+            problem = check(block, scratch, made)
             progress.end(name, int(problem is None), int(problem is not None))
             if problem is None:
                 passed += 1
@@ -243,8 +268,10 @@ def test_file(path: Path, first: list[str]) -> tuple[int, int]:
 
 
 def main(arguments: list[str]) -> int:
-    header = arguments[1] if arguments[:1] == ["--first"] and len(arguments) > 1 else None
-    files = arguments[2:] if header else arguments
+    given: dict[str, str] = {}
+    files = arguments
+    while len(files) > 1 and files[0] in ("--first", "--compiled"):
+        given[files[0]], files = files[1], files[2:]
     if not files or files[0].startswith("-"):
         print(
             "usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)",
@@ -252,11 +279,11 @@ def main(arguments: list[str]) -> int:
         )
         return 2
     with tempfile.TemporaryDirectory(prefix="weft-md-") as folder:
-        first, wrong = parse_first(header, Path(folder)) if header else ([], "")
-        if wrong:
-            print(f"FAIL {header}: {wrong}\n0 passed, 1 failed")
+        made = make(given.get("--first"), given.get("--compiled"), Path(folder))
+        if made.wrong:
+            print(f"FAIL {made.wrong}\n0 passed, 1 failed")
             return 1
-        counts = [test_file(Path(file), first) for file in files]
+        counts = [test_file(Path(file), made) for file in files]
     passed = sum(count[0] for count in counts)
     failed = sum(count[1] for count in counts)
     print(f"{passed} passed, {failed} failed")

@@ -144,6 +144,24 @@ def test_a_header_that_is_parsed_once_for_all(page: Path) -> None:
     assert "weft/nothing.hpp" in lines[0]
 
 
+def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) -> None:
+    """It is compiled once, and blocks know that it is there."""
+    source = tmp_path / "answer.cpp"
+    source.write_text("int answer() { return 42; }\n")
+    block = "```cpp run exit={}\n#ifdef WEFT_COMPILED\nint answer();\n#endif\n{}int main() {{ return answer(); }}\n```\n\n"
+    page.write_text(block.format(42, "#include <weft/version.hpp>\n"))
+    assert run("--compiled", source, page)[:2] == (0, "1 passed, 0 failed")
+    assert run("--compiled", source, "--first", "weft/version.hpp", page)[:2] == (
+        0,
+        "1 passed, 0 failed",
+    )
+    assert run(page)[:2] == (1, "0 passed, 1 failed")
+    source.write_text("int answer() { return nowhere; }\n")
+    status, last, lines = run("--compiled", source, page)
+    assert (status, last) == (1, "0 passed, 1 failed")
+    assert "answer.cpp" in lines[0]
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--first", "weft/version.hpp"]])
 def test_its_use_is_explained(arguments: list[str]) -> None:
     status, last, _ = run(*arguments)
