@@ -20,7 +20,7 @@ class Patience {
  public:
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;
   // answers are steady if the last kSteady of them came within kAnswer
-  static constexpr std::int64_t kAnswer = 80'000;
+  static constexpr std::int64_t kAnswer = 160'000;
   static constexpr std::uint32_t kSteady = 4, kRetry = 32;
 
   std::int64_t now() noexcept { return ++waits_ % kRetry == 0 ? std::max(ns_, kLongest) : ns_; }
