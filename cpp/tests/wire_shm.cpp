@@ -122,10 +122,14 @@ TEST_CASE(
   p.slept(50'000);
   CHECK(p.now() == 50'000);
   p.came(45'000);
-  CHECK(p.now() == 67'500);
+  CHECK(p.now() == 75'000);
   p.came(P::kAnswer - 1'000);
   CHECK(p.now() == P::kAnswer);
-  // A quick one, and the usual time again.
+  // Quick ones between them change nothing. If there are no others any more, the usual time again.
+  for (std::uint32_t i = 1; i < P::kSteady; ++i) {
+    p.came(2'000);
+    CHECK(p.now() == P::kAnswer);
+  }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
   // Answers that take longer are slept for, and soon at once.

@@ -10,6 +10,7 @@
 // same, since who sleeps cannot tell a peer's time from that of the wake-up.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "../config.hpp"
@@ -27,22 +28,26 @@ class Patience {
   void in_vain() noexcept { ns_ = std::max(kLeast, ns_ / 2); }
   void came(std::int64_t after) noexcept {
     answered(after);
-    ns_ = std::max(kLongest, is_steady() ? std::min(kAnswer, after + after / 2) : 0);
+    ns_ = std::max(kLongest, is_steady() ? std::min(kAnswer, longest() + longest() / 2) : 0);
   }
   void slept(std::int64_t after) noexcept {
     answered(after);
-    if (is_steady()) ns_ = std::max(ns_, after);
+    if (is_steady()) ns_ = std::max(ns_, longest());
   }
 
  private:
   bool is_steady() const noexcept { return near_ == kSteady; }
   void answered(std::int64_t after) noexcept {
     near_ = after > kAnswer ? 0 : std::min(near_ + 1, kSteady);
+    last_[next_++ % kSteady] = after;
   }
+  std::int64_t longest() const noexcept { return *std::max_element(last_.begin(), last_.end()); }
 
   std::int64_t ns_ = kLongest;
   std::uint32_t waits_ = 0;
   std::uint32_t near_ = 0;  // answers in a row that came within kAnswer
+  std::uint32_t next_ = 0;
+  std::array<std::int64_t, kSteady> last_{};
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
