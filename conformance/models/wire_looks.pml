@@ -2,11 +2,12 @@
  * the place, who only looks, and guards that are off. The rest of such choices is in wire_spans.pml; here nothing is poisoned, and
  * each place has one operation.
  *
- *   place:  OFFER to all ──► asks: TRY each guard in order ──NOTREADY──► the next … ──► waits ──READY──► TRY all of that home
+ *   place:  OFFER ──► asks: TRY each guard in order ──NOTREADY──► the next … ──► waits ──READY──► TRY all of that home
  *             the timer comes: WITHDRAW, and behind each TRY that is still to come too; then over. Who only looks: over after the last
  *   home:   OFFER ──► watches what is on; looks once at what is off: SILENT if that has ended
  *
- * Channels 0 and 2 are at home 0, channel 1 is at home 1; a guard has its channel's number. A place's number is its rank (5.4).
+ * A place offers to a home before it asks anybody, or, if nothing of it there is off, as it asks that one; then OFFER is a TRY too
+ * (ASKS) if that is of all its guards there. Channels 0 and 2 are at home 0, channel 1 is at home 1; a guard has its channel's number. A place's number is its rank (5.4).
  * CASE 1: one place reads from all three; writers are there or come, and with LEAVES go again (met by others); channel 2 may retire.
  * CASE 2: two places that cross: 0 writes to 0 and reads from 1, 1 the other way; with STOP the second may stop for good at any step.
  * CASE 3: one place writes to 0, reads from 2, where nobody comes, and its output to 1 is off: so it is over once 0 has retired, if
@@ -67,7 +68,7 @@
 #define G(p, g) ((p) * N + (g))
 #define S(p, h) ((p) * 2 + (h))
 
-mtype = { OFFER, TRY, GONE, WITHDRAW, READY, NOTREADY, DONE, SILENT }
+mtype = { OFFER, TRY, ASKS, GONE, WITHDRAW, READY, NOTREADY, DONE, SILENT }
 mtype = { WAITS, TRIES, TAKEN, NOTHING, RETIRED, DIED }
 
 chan up[NP * 2] = [6] of { mtype, byte };
@@ -182,7 +183,8 @@ endloop:
                 fi
             };
             arm_all(p)
-        :: k == TRY && offered[S(p, h)] ->
+        :: (k == TRY && offered[S(p, h)]) || k == ASKS ->
+            offered[S(p, h)] = true;
             m = o & (7 - told[p]) & (MUT == 142 -> 7 : 7 - OFF);
             if
             :: m == 0 -> down[S(p, h)]!NOTREADY, 0
@@ -245,7 +247,7 @@ endloop:
 
 #define over (state[me] != WAITS && state[me] != TRIES)
 inline outcome(what, h) {
-    for (g : 0 .. 1) { if :: !(what == TAKEN && g == h) && !(g == 1 && cut) -> up[S(me, g)]!GONE, 0 :: else fi };
+    for (g : 0 .. 1) { if :: knows[g] && !(what == TAKEN && g == h) && !(g == 1 && cut) -> up[S(me, g)]!GONE, 0 :: else fi };
     state[me] = what;
     trying = 2
 }
@@ -256,7 +258,12 @@ inline attempt(h, m) {
     :: else
     fi;
     trying = h; fell = false; state[me] = TRIES;
-    up[S(me, h)]!TRY, m;
+    if
+    :: knows[h] -> up[S(me, h)]!TRY, m
+    :: !knows[h] && (m) == (ALL & MINE(h)) -> up[S(me, h)]!ASKS, m
+    :: else -> up[S(me, h)]!OFFER, 0; up[S(me, h)]!TRY, m
+    fi;
+    knows[h] = true;
     if
     :: late && MUT != 136 -> up[S(me, h)]!WITHDRAW, 0
     :: else
@@ -290,12 +297,20 @@ inline go_on() {
 proctype Party(byte me) {
     byte g, h, o, asked, from, trying = 2, quiet;
     mtype k;
+    bool knows[2];                          /* homes that it has offered to */
     bool ready[2], late, unwanted, fell, lost;
     atomic {
         for (g : 0 .. N - 1) { there[g] = plain[g]; ended[g] = retired[g] };
         g = 0;
-        up[S(me, 0)]!OFFER, 0;
-        if :: !cut -> up[S(me, 1)]!OFFER, 0 :: else fi;
+        if
+        :: up[S(me, 0)]!OFFER, 0; knows[0] = true
+        :: (OFF & MINE(0)) == 0
+        fi;
+        if
+        :: !cut -> up[S(me, 1)]!OFFER, 0; knows[1] = true
+        :: (OFF & MINE(1)) == 0
+        :: else
+        fi;
         go_on(); g = 0 }
 endwait:
     do

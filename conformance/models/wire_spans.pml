@@ -2,12 +2,13 @@
  * always. The place of the choice tries the homes one after the other; a home that cannot commit
  * keeps a watch, and says READY once it might.
  *
- *   place:  OFFER to all ──► asks: TRY each in order ──NOTREADY──► the next … ──► waits ──READY──► TRY ──► …      DONE, ENDED: over, GONE to the others
+ *   place:  OFFER ──► asks: TRY each in order ──NOTREADY──► the next … ──► waits ──READY──► TRY ──► …      DONE, ENDED: over, GONE to the others
  *   home:   OFFER ──► watches ──somebody came──► READY      TRY ──► in line: DONE │ nobody: NOTREADY, it watches again
  *                                                               └──► another choice watches here, and comes after us in the order: held in line
  *                                                                    until that one has come (DONE) or gone (NOTREADY)
  *
- * Channel h is the only one of home h. A party has a role at each; its number is its place in the fixed order. Plain parties are the home's own.
+ * Each place offers to a home before it asks anybody, or as it asks that one: then OFFER is a TRY too (ASKS), and the home looks at
+ * nothing before. LATE=1: always so. Channel h is the only one of home h. A party has a role at each; its number is its place in the fixed order. Plain parties are the home's own.
  * TOPO 1: a choice of two inputs, plain writers come. 2: two choices that cross. 3: three in a ring over three homes. 4: two crossing, and a
  * plain reader who takes from either. 5: as 1 with outputs, plain readers come.
  * FAULT 1: a session is cut. 2: a home dies. 3: withdrawals. 4: channels retire. 5: a channel is poisoned.
@@ -16,7 +17,7 @@
  * that is held. 74: it does not watch again after a TRY.
  * 75: a watch does not look first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait for the TRY's answer. 78: a
  * writer whose home is lost during a TRY is told that nothing happened. 79: the first channel that retires ends the choice. 80: it does not ask
- * in order.
+ * in order. 147: who was offered to as it was asked is not told GONE.
  */
 #ifndef MUT
 #define MUT 0
@@ -26,6 +27,9 @@
 #endif
 #ifndef FAULT
 #define FAULT 0
+#endif
+#ifndef LATE
+#define LATE 0
 #endif
 #ifndef ROUNDS
 #define ROUNDS 1
@@ -48,7 +52,7 @@
 #define AT(p, h) ((p) * NH + (h))
 #define LINK NP * NH
 
-mtype = { OFFER, TRY, GONE, WITHDRAW, READY, NOTREADY, DONE, ENDED, SILENT }
+mtype = { OFFER, TRY, ASKS, GONE, WITHDRAW, READY, NOTREADY, DONE, ENDED, SILENT }
 mtype = { WAITS, TRIES, TAKEN, NOT, DOUBT, OVER }
 
 chan up[LINK] = [7] of { mtype, byte };
@@ -154,7 +158,8 @@ endloop:
         if
         :: told_cut[AT(p, h)]
         :: !told_cut[AT(p, h)] && k == OFFER -> offered[AT(p, h)] = o; arm(p, h)
-        :: !told_cut[AT(p, h)] && k == TRY ->
+        :: !told_cut[AT(p, h)] && (k == TRY || k == ASKS) ->
+            if :: k == ASKS -> offered[AT(p, h)] = o :: else fi;
             partner(p, h);
             if
             :: poisoned[h] -> watch[AT(p, h)] = false; tell(p, h, ENDED); drop(p, h)
@@ -223,7 +228,7 @@ endloop:
 inline outcome(what, h) {                /* the operation is over */
     for (g : 0 .. NH - 1) {
         if
-        :: role[AT(me, g)] != NONE && !cut[AT(me, g)] && !(what == DONE && g == h) -> up[AT(me, g)]!GONE, op[me]
+        :: told[g] && !cut[AT(me, g)] && !(what == DONE && g == h) && !(MUT == 147 && late[g]) -> up[AT(me, g)]!GONE, op[me]
         :: else
         fi
     }
@@ -237,8 +242,19 @@ inline outcome(what, h) {                /* the operation is over */
     fi
 }
 
+/* Home h, which is to be trying. */
+inline ask(h) {
+    ready[h] = false; trying[me] = h;
+    if
+    :: told[h] -> up[AT(me, h)]!TRY, op[me]
+    :: else -> told[h] = true; late[h] = true; up[AT(me, h)]!ASKS, op[me]
+    fi;
+    tries[me]++; assert(tries[me] <= 4 * NH)
+}
+
 proctype Party(byte me) {
     byte g, h, o, asked, start;
+    bool told[NH], late[NH];             /* homes: offered to; as they were asked */
     mtype k;
     bool ready[NH], silent[NH], lost, wants, may_withdraw = (FAULT == 3);
     do
@@ -247,10 +263,11 @@ proctype Party(byte me) {
         atomic {
         op[me]++; tries[me] = 0; state[me] = TRIES; lost = false; asked = 0;
         for (g : 0 .. NH - 1) {
-            ready[g] = false; silent[g] = false;
+            ready[g] = false; silent[g] = false; told[g] = false; late[g] = false;
             if
             :: role[AT(me, g)] != NONE && cut[AT(me, g)] -> lost = true
-            :: role[AT(me, g)] != NONE && !cut[AT(me, g)] -> up[AT(me, g)]!OFFER, op[me]
+            :: role[AT(me, g)] != NONE && !cut[AT(me, g)] && !LATE -> told[g] = true; up[AT(me, g)]!OFFER, op[me]
+            :: role[AT(me, g)] != NONE && !cut[AT(me, g)]  /* when it is asked */
             :: else
             fi
         };
@@ -266,13 +283,13 @@ endwait:
             for (g : 0 .. NH - 1) { if :: ready[g] -> h = g :: else fi };
             g = 0;
             if
-            :: h < NH -> ready[h] = false; trying[me] = h; up[AT(me, h)]!TRY, op[me]; tries[me]++; assert(tries[me] <= 4 * NH)
+            :: h < NH -> ask(h)
             :: else -> state[me] = WAITS
             fi }
         :: atomic { state[me] == TRIES && trying[me] == NH && !lost && !wants && asked < NH && MUT != 80 ->
             h = (start + asked) % NH; asked++;
             if
-            :: role[AT(me, h)] != NONE && !silent[h] -> ready[h] = false; trying[me] = h; up[AT(me, h)]!TRY, op[me]; tries[me]++; assert(tries[me] <= 4 * NH)
+            :: role[AT(me, h)] != NONE && !silent[h] -> ask(h)
             :: else
             fi }
         :: atomic {

@@ -252,15 +252,15 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/spanned.ipp",
-        "  if (w.out || w.silent || at_[guard].off) return;\n",
-        "  if (w.out || w.silent || (at_[guard].off && !(WEFT_MUTANT == 141 && at_[guard].port))) return;\n",
+        "  if (at_[guard].silent || at_[guard].off) return;\n",
+        "  if (at_[guard].silent || (at_[guard].off && !(WEFT_MUTANT == 141 && at_[guard].port))) return;\n",
     ),
     (
         "wire/impl/spanned.ipp",
-        "    if (watches_[i]->silent || at_[i].off) continue;\n",
+        "    if (at_[i].silent || at_[i].off) continue;\n",
         "    const bool tries_off = WEFT_MUTANT == 142 && at_[i].off && !at_[i].port->writes();\n"
         "    if (tries_off) at_[i].room = at_[i].port->room();\n"
-        "    if (watches_[i]->silent || (at_[i].off && !tries_off)) continue;\n",
+        "    if (at_[i].silent || (at_[i].off && !tries_off)) continue;\n",
     ),
     (
         "wire/impl/spanned.ipp",
@@ -451,6 +451,12 @@ EDITS: list[tuple[str, str, str]] = [
         "  for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);\n",
     ),
     (
+        "wire/impl/far.ipp",
+        "  if (o.word_ != Word::sent) session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});\n",
+        "  if (o.word_ != Word::sent && !(WEFT_MUTANT == 147 && !o.writes()))\n"
+        "    session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});\n",
+    ),
+    (
         "wire/impl/span.ipp",
         "    if (count == p.size) p.ready = false;\n",
         "    if (count == p.size || WEFT_MUTANT == 134) p.ready = false;\n",
@@ -482,8 +488,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/span.ipp",
-        "  if (p.off) {\n",
-        "  if (p.off && WEFT_MUTANT != 144) {\n",
+        "  if (p.off) {\n    silence(p);\n    if (trying_ == &p)",
+        "  if (p.off && WEFT_MUTANT != 144) {\n    silence(p);\n    if (trying_ == &p)",
     ),
     (
         "wire/impl/span.ipp",

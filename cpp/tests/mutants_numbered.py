@@ -278,4 +278,8 @@ NUMBERED: dict[int, tuple[str, str]] = {
         "rounds: who hears of a deadlock does not tell its other peers",
         "wire: rounds: three programs in a line",
     ),
+    147: (
+        "wire: a home that was offered a choice as it was asked is not told that it has gone",
+        "wire: a choice that is held is let go",
+    ),
 }

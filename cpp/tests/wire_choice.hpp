@@ -93,7 +93,7 @@ class Spanning final : public w::FarOp {
     if (goes_) span_.reset();
   }
   std::shared_ptr<w::Space> space_;
-  std::vector<w::Span::Guard> guards_;
+  w::Span::Guards guards_;
   std::vector<std::unique_ptr<w::Room>> rooms_;
   std::optional<w::Span> span_;
   bool looks_ = false, lasts_ = false, timed_ = false, goes_ = false;

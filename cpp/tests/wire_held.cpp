@@ -270,7 +270,8 @@ TEST_CASE(
           t.b.to_home(F{w::Kind::offer, w::Flag::hold | w::Flag::write, 0, 0, 9, 0, {}});
         }).find("add up") != std::string::npos);
   CHECK(why([](auto& t, Op&) {
-          t.b.to_home(F{w::Kind::offer, w::Flag::hold | w::Flag::spans, 0, 1, 9, 0, {}});
+          const w::Buffer more(w::kMore);
+          t.b.to_home(F{w::Kind::offer, w::Flag::hold, 0, 0, 9, 0, more});
         }).find("a choice") != std::string::npos);
 }
 

@@ -199,6 +199,24 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "wire 12.6: a START that was overtaken by what its sender said later ends nothing, also if it "
+    "comes again and again with packets between") {
+  World v;
+  w::Buffer early;
+  v.two.output(v.now, early);  // on its way for long
+  v.steps(10);
+  REQUIRE((v.one.linked() && v.two.linked()));
+  for (int i = 1; i < 6; ++i) {
+    CHECK(v.two.queue(bytes("x")) == 1);
+    v.steps(3);
+    REQUIRE(v.at_one.size() == static_cast<std::size_t>(i));
+    v.one.input(early, v.now, v.at_one);
+    v.now += 150;
+    CHECK(v.one.lost() == nullptr);
+  }
+}
+
+TEST_CASE(
     "wire 12.6: a side that starts anew with the token that it had ends the other's session too, "
     "once a packet of it has come") {
   World v;
@@ -221,6 +239,9 @@ TEST_CASE(
   CHECK(v.two.queue(bytes("x")) == 1);
   v.steps(3);
   v.one.input(hello, v.now, got);
+  v.one.input(hello, v.now + 99, got);
+  CHECK(v.one.lost() == nullptr);
+  v.one.input(hello, v.now + 100, got);
   REQUIRE(v.one.lost() != nullptr);
   CHECK(std::string(v.one.lost()) == "it has started anew");
 }

@@ -70,7 +70,7 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
   for (Abroad* a : std::exchange(ended, {})) delete a;
   const Peer* one = nullptr;
   bool delegated = barrier || (alone && !looks);
-  std::vector<wire::Span::Guard> all;
+  wire::Span::Guards all;
   rooms_.reserve(seats_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& s = seats_[i];

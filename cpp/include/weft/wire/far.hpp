@@ -47,7 +47,8 @@ class FarOp {
   std::span<FarGuard> guards;
   Outcome outcome{};
   const char* refused = nullptr;  // why it was not sent, if it was not
-  bool trying = false;            // of a part: only now can it commit
+  // of a part: only now can it commit; before begin(): its home is to try all of it at once
+  bool trying = false;
   // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
   std::uint32_t rank = 0;
   bool looks = false;  // of a part: the choice only looks (WIRE.md 5.9)

@@ -66,7 +66,9 @@ struct Flag {
   static constexpr std::uint8_t off = 4;
   static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
   static constexpr std::uint8_t hold = 16;  // of an OFFER: an extended read
-  static constexpr std::uint8_t now = 32;   // of one that spans: it only looks (WIRE.md 5.9)
+  // the same bit of an OFFER that spans: it is a TRY of all its guards too (WIRE.md 5.1)
+  static constexpr std::uint8_t tries = hold;
+  static constexpr std::uint8_t now = 32;  // of one that spans: it only looks (WIRE.md 5.9)
   // of an output: its value is made after the commit (WIRE.md 4.8)
   static constexpr std::uint8_t later = 64;
   static constexpr std::uint8_t body = 128;
@@ -294,7 +296,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     Asked a{end,
             (flags & Flag::write) != 0,
             {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0},
-            (flags & Flag::hold) != 0};
+            (flags & Flag::hold) != 0 && !(f.flags & Flag::spans)};
     if (a.value.leased && !a.value.in_body) return false;
     a.off = (flags & Flag::off) != 0;
     a.later = (flags & Flag::later) != 0;
@@ -331,8 +333,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     rest = rest.subspan(kMore);
     if (!add(end, flags, val)) return kBad;
   }
-  if (out[0].holds && (out.size() > 1 || (f.flags & Flag::spans)))
-    return "an extended read as a guard of a choice";
+  if (out[0].holds && out.size() > 1) return "an extended read as a guard of a choice";
   if ((f.flags & (Flag::now | Flag::spans)) == Flag::now)
     return "an OFFER that only looks, and does not span";
   for (const Asked& a : out)

@@ -63,6 +63,8 @@ class Guest final : public Decided {
     // of a choice that spans: its precondition is false. Then the port is null if the end had died
     bool off = false;
     bool later = false;  // an output whose value is made after the commit
+    // of a choice that spans: its place has been told that its channel has retired
+    bool silent = false;
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans

@@ -29,8 +29,8 @@ class Joint : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
-  // An end whose home is anywhere; waits for the peer's greeting if that is in a third program.
-  // Throws BadUse also if its home is a third program, and no link can introduce the two.
+  // An end whose home is anywhere; if that is a third program, waits until the peer has taken it up
+  // there: so who has given it may leave. Throws BadUse also if its home is a third program, and no link can introduce the two.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
@@ -151,9 +151,17 @@ class Joint : protected Link {
                const std::string& name) {
     check_name(name);
     greeted();  // whom to introduce is known once the peer has said who it is
-    const Space::Step step(*peer_->space);
-    if (const char* wrong = peer_->pass(far, writes, type, name))
-      weft::detail::bad_use(std::string("give: ") + wrong);
+    std::uint64_t token;
+    {
+      const Space::Step step(*peer_->space);
+      if (const char* wrong = peer_->pass(far, writes, type, name))
+        weft::detail::bad_use(std::string("give: ") + wrong);
+      token = peer_->carrier.latest();
+    }
+    until([&] {
+      const Space::Step step(*peer_->space);
+      return !peer_->carrier.is_under_way(token);
+    });
   }
   static std::shared_ptr<FarEnd> far_end(Carrier::Got g) {
     if (!g.there)

@@ -199,6 +199,7 @@ class Line {
     if (!resender_) link(now);
     heard_at_ = now;
     knows_me_ = true;
+    unnamed_at_ = kNever;
     const std::uint32_t before = resender_->under_way();
     resender_->input(p, session);
     if (resender_->under_way() == before) return;
@@ -212,10 +213,18 @@ class Line {
     const std::uint32_t from = field(0), to = field(1);
     if (from == 0 || from == mine_) return;  // an echo
     if (linked()) {
-      if (from != theirs_ || (knows_me_ && to == 0)) {  // it may have drawn the same token again
+      // It may have drawn the same token again; or it said so before it knew us, and what it said
+      // after that has overtaken it: that comes once, and packets after it.
+      const bool unnamed = knows_me_ && to == 0;
+      if (from == theirs_ && unnamed && unnamed_at_ == kNever) {
+        unnamed_at_ = now;
+        return;
+      }
+      if (from != theirs_ || (unnamed && now - unnamed_at_ >= again_ / 2)) {
         if (again_most_ == 0) lost_ = "it has started anew";
         return;
       }
+      if (unnamed) return;
       heard_at_ = now;
       says_start_ = says_start_ || to != mine_;
       return;
@@ -250,6 +259,8 @@ class Line {
   bool says_start_ = false, holds_ = false;
   // a packet of it has come: from now on it names me in a START, unless it began anew
   bool knows_me_ = false;
+  // when one came that did not, and no packet after it
+  std::int64_t unnamed_at_ = kNever;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;
 };

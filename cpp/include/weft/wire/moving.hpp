@@ -22,6 +22,7 @@
 //  2 A token names one end under way from one space; it is answered at most once, and only by the
 //    end's home or by the receiver.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -126,6 +127,12 @@ class Carrier {
   void dropped(std::uint64_t token);
   void lost();  // the session with the peer is over; its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
+  // Of the end that was put last: 0 if it is under way to its home, or from there.
+  std::uint64_t latest() const noexcept { return latest_; }
+  bool is_under_way(std::uint64_t token) const noexcept {
+    return std::any_of(moving_.begin(), moving_.end(),
+                       [&](const Moving& m) { return m.token == token; });
+  }
 
  private:
   struct Moving {
@@ -143,6 +150,7 @@ class Carrier {
   std::vector<Moving> moving_;       // in the order of put_far(); those not sent yet are last
   std::vector<std::uint32_t> lent_;  // by put_local(), since begin(0)
   std::size_t unsent_ = 0;           // of moving_
+  std::uint64_t latest_ = 0;
   std::uint32_t guard_ = 0;
   bool by_copy_ = false;
   const char* trouble_ = nullptr;

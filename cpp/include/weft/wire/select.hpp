@@ -37,6 +37,8 @@
 namespace weft::inline WEFT_ABI::wire {
 
 class FarSelect {
+  static constexpr std::size_t kUsual = 4;  // ends
+
  public:
   template <class T>
   FarSelect& in(const FarReader<T>& r) {
@@ -181,8 +183,7 @@ class FarSelect {
         for (std::size_t i = 0; i < s_.guards_.size(); ++i)
           order_.push_back((s_.first_ + i) % s_.guards_.size());
       if (s_.delegated()) return start_at_barriers();
-      std::vector<Span::Guard> all;
-      all.reserve(order_.size());
+      Span::Guards all;
       for (const std::size_t i : order_) {
         End& e = s_.ends_[i];
         const FarGuard& g = s_.guards_[i];
@@ -373,7 +374,7 @@ class FarSelect {
 
     FarSelect& s_;
     // of a choice that spans or has a barrier: the ends, as they are asked
-    std::vector<std::size_t> order_;
+    Few<std::size_t, kUsual> order_;
     std::vector<FarGuard> offer_;  // with a barrier: the guards in that order
     bool looks_ = false;
     // the guard that is chosen if the homes say that nothing has happened; -1: none
@@ -485,7 +486,6 @@ class FarSelect {
     int number;  // among all guards
     bool loud = false;
   };
-  static constexpr std::size_t kUsual = 4;
   // By end, in the order in which they were added:
   Few<End, kUsual> ends_;
   Few<FarGuard, kUsual> guards_;

@@ -273,8 +273,9 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
-  void (*news)(Peer&) noexcept = nullptr;  // something was handed to us, or the session is over
-  void* listener = nullptr;                // of `news`
+  // something was handed to us, or by us has been taken up, or the session is over
+  void (*news)(Peer&) noexcept = nullptr;
+  void* listener = nullptr;  // of `news`
   // the session is over; after all that was under way has been told
   void (*ended)(Peer&) noexcept = nullptr;
 

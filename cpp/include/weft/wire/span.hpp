@@ -1,8 +1,8 @@
 // A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be
 // this space.
 //
-//   begin(): offered to all ──► asks each home in the order of the guards ──NOTREADY──► … ──► waits ──READY──► tries that home ──► …
-//                                  └────────────── DONE, ENDED: over, and the others are told that it has gone ──────────────┘
+//   begin() ──► asks each home in the order of the guards, and offers as it asks ──NOTREADY──► … ──► waits ──READY──► tries that home ──► …
+//                  └─────────────── DONE, ENDED: over, and the others to which it was offered are told that it has gone ───────────┘
 //
 // At most one home is trying at a time, and only that one can commit. So the choice is made once,
 // whatever happens to the others; and if a session ends, only what was being tried there can be in
@@ -18,13 +18,15 @@
 //    it is over. Nothing of this is touched after it: whoever waits goes on, and destroys it.
 #pragma once
 #include <memory>
-#include <vector>
 
 #include "far.hpp"
+#include "few.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
 class Span {
+  static constexpr std::size_t kUsual = 4;  // guards
+
  public:
   struct Guard {
     Peer* peer = nullptr;          // its home; null: this space
@@ -37,6 +39,7 @@ class Span {
     bool off = false;
     bool later = false;  // an output whose value is made after the commit: its room is filled then
   };
+  using Guards = Few<Guard, kUsual>;
   // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired.
   // Neither: nothing but a guard ends it. The program may yet switch on what is off. So it is not
   // over while an input that is off is open, or inputs keep it open too while an output that is off
@@ -51,7 +54,7 @@ class Span {
     return {!outputs, outputs, all.off(core::Kind::input) && all.timed(),
             outputs && inputs && all.off(core::Kind::output)};
   }
-  static Kept kept(const std::vector<Guard>& g) noexcept {
+  static Kept kept(const Guards& g) noexcept {
     core::Kinds all;
     for (const Guard& x : g) {
       core::Guard one;
@@ -63,10 +66,7 @@ class Span {
   }
 
   // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0)
-      : Span(s, whole, guards, first, kept(guards), false) {}
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept,
-       bool only_looks);
+  Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
   ~Span();
@@ -87,7 +87,8 @@ class Span {
   bool trying() const noexcept { return trying_ != nullptr; }
 
  private:
-  static constexpr std::size_t kUsual = 4;  // homes
+  // parts that lie in here, and room for each of them
+  static constexpr std::size_t kHere = 2, kPart = 256;
   struct Part;
   struct There;
   struct Here;
@@ -96,6 +97,9 @@ class Span {
     std::uint32_t at;  // its number there
     bool silent = false;
   };
+  template <class P, class... A>
+  Part& add_part(A&&... a);
+  bool ask(Part& p, std::uint32_t first, std::uint32_t count);
   void part_commits(Part& p, std::uint32_t at);
   void go_on();
   void end(const Outcome& how, Part* at);
@@ -109,14 +113,16 @@ class Span {
 
   Space& space_;
   FarOp& whole_;
-  std::vector<Guard> guards_;
+  Guards guards_;
   const std::uint32_t first_;
   const Kept kept_;
   const bool looks_;
   bool late_ = false;            // look_once(): no attempt is waited for
   bool* over_within_ = nullptr;  // of the attempt that go_on() is in after that: it is over
-  std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<Seat> seats_;
+  alignas(std::max_align_t) std::byte here_[kHere][kPart];
+  Few<Part*, kHere> parts_;
+  Few<Seat, kUsual> seats_;
+  std::uint32_t rank_ = 0;
   Part* trying_ = nullptr;
   bool trying_writes_ = false;  // an output is among the guards that are tried
   std::uint32_t asked_ = 0;     // guards that have been asked in order

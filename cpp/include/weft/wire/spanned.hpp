@@ -4,7 +4,8 @@
 // channels for it, and says once one of them might be ready; asked to try, it runs an ordinary
 // operation there, and takes it back if that finds nobody.
 //
-//   begin() ──► watches ──attempt()──► met: over() │ nobody: not_ready(), watches again
+//   begin(), and it is asked at once ──► as attempt()
+//      └──► watches ──attempt()──► met: over() │ nobody: not_ready(), watches again
 //                  ▲                     └──► another choice that spans watches the other side, and is after us in the order: in line
 //                  └──────withdraw(), or that other one is gone: not_ready()─────────────────────────────────┘──it comes: over()
 //
@@ -13,15 +14,17 @@
 //
 // Invariants (the space's lock)
 //  1 At most one attempt at a time; while there is none, every guard is watched, or the place has
-//    been told that it is ready or silent.
+//    been told that it is ready or silent. An attempt that is the first may be made before any watch.
 //  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() it
 //    hears nothing.
 //  3 A node in line, or whose wake-up is under way, keeps this alive.
 #pragma once
 #include <compare>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "few.hpp"
 #include "home.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -53,8 +56,9 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
-  bool trying() const noexcept { return attempt_ != nullptr; }
-  void begin();
+  bool trying() const noexcept { return attempt_.has_value(); }
+  // `tries`: with an attempt at all of it.
+  void begin(bool tries);
   // Guards first to first + n - 1, in this order; those that are known to be silent take no part.
   void attempt(std::uint32_t first, std::uint32_t n);
   // An attempt that stays in line is taken back; too late, or there is none: nothing.
@@ -87,10 +91,10 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   const Rank rank_;
   const bool looks_;
   std::vector<Guest::Seat> at_;
-  std::vector<std::unique_ptr<Watch>> watches_;
-  std::unique_ptr<Guest> attempt_;
-  std::vector<std::uint32_t> tried_;  // the guards of the attempt
-  std::uint32_t met_ = 0;             // the guard that is making
+  std::vector<std::unique_ptr<Watch>> watches_;  // by guard, once there is one
+  std::optional<Guest> attempt_;
+  Few<std::uint32_t, 4> tried_;  // the guards of the attempt
+  std::uint32_t met_ = 0;        // the guard that is making
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

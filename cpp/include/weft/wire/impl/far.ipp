@@ -65,7 +65,7 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
     if (!fits()) o.refused = detail::kTooMany;
   }
   if (o.rank) {
-    f.flags |= Flag::spans | (o.looks ? Flag::now : 0);
+    f.flags |= Flag::spans | (o.looks ? Flag::now : 0) | (o.trying ? Flag::tries : 0);
     f.txn = o.rank;
   }
   if (o.guards.size() > kGuards) o.refused = "more than 255 guards";

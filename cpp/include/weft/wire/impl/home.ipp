@@ -222,22 +222,27 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   bool dead = false;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
-  auto g = std::make_unique<Guest>(*this, f.op);
-  g->at = std::move(at);
-  if (!g->bind()) {  // its place may know the two by different names: bad use there
-    tell_bad_use(f.op, 5);
-    return nullptr;
+  const bool spanning = (f.flags & Flag::spans) != 0;
+  std::unique_ptr<Guest> g;
+  if (!spanning || at.size() > 1) {
+    g = std::make_unique<Guest>(*this, f.op);
+    g->at = std::move(at);
+    if (!g->bind()) {  // its place may know the two by different names: bad use there
+      tell_bad_use(f.op, 5);
+      return nullptr;
+    }
   }
-  for (const Guest::Seat& s : g->at) {
+  std::vector<Guest::Seat>& mine = g ? g->at : at;
+  for (const Guest::Seat& s : mine) {
     core::BarrierEngine<Shared>* const b = s.port ? s.port->barrier() : nullptr;
     if (!b) continue;
-    if (f.flags & Flag::spans || asked_[0].holds)
+    if (spanning || asked_[0].holds)
       return "a barrier in a choice that spans, or in an extended read";
     if (b->enrolled() > 0 || b->has_died()) continue;
     tell_bad_use(f.op, 6);
     return nullptr;
   }
-  if (f.flags & Flag::spans) return spans(f, std::move(g->at));
+  if (spanning) return spans(f, std::move(mine));
   if (asked_[0].holds) g->will_hold(asked_[0].keeps);
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));
@@ -490,7 +495,7 @@ WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at) {
       std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn},
                                 std::move(at), (f.flags & Flag::now) != 0);
   parts_.emplace(f.op, part);
-  part->span->begin();
+  part->span->begin((f.flags & Flag::tries) != 0);
   return nullptr;
 }
 WEFT_IMPL const char* Home::gone(const Frame& f) {

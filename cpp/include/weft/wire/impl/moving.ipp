@@ -94,6 +94,7 @@ WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObjec
 
 WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out,
                                 bool barrier) {
+  latest_ = 0;
   unsigned flags = writes ? detail::kWrites : barrier ? detail::kBarrier : 0;
   if (!e) return describe(out, 0, 0, 0, 0, flags | detail::kDead, "");
   Peer& home = *e->peer;
@@ -114,7 +115,7 @@ WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, B
       flags |= detail::kDead;
     } else {
       before = e->before;
-      token = peer_.space->next_token();
+      token = latest_ = peer_.space->next_token();
       moving_.push_back({token, e, 0, guard_, false});
       ++unsent_;
     }

@@ -156,9 +156,15 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::adopted:
       if (f.where & Home::kAdopted) return adopted(f), nullptr;
       for (Peer* p : space->peers_)
-        if (p->carrier.adopted(f.val, *this)) break;
+        if (p->carrier.adopted(f.val, *this)) {
+          if (p->news) p->news(*p);
+          break;
+        }
       return nullptr;
-    case Kind::dropped: return carrier.dropped(f.val), nullptr;
+    case Kind::dropped:
+      carrier.dropped(f.val);
+      if (news) news(*this);
+      return nullptr;
     case Kind::introduce: {
       const auto by = space->introducer.lock();
       return by ? by->introduced(*this, f) : "an INTRODUCE, and nobody here can take it";

@@ -11,7 +11,10 @@ struct Span::Part {
   Part(Span& s, Peer* p) noexcept : span(s), home(p) {}
   virtual ~Part() = default;
   virtual void add(Guard& g) = 0;
-  virtual bool offer(std::uint32_t rank) = 0;  // false: it cannot be, whole_ knows why
+  // To its home, which is to try all of it at once, or not. False: it cannot be, and whole_ knows
+  // why.
+  virtual bool offer(bool tries) = 0;
+  virtual bool is_lost() const noexcept = 0;  // its home is known to be
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
   virtual void stop_trying() = 0;  // not_ready() comes, or it was too late
   virtual void gone() = 0;
@@ -21,7 +24,9 @@ struct Span::Part {
   Span& span;
   Peer* const home;  // null: this space
   std::uint32_t size = 0;
+  bool offered = false;
   bool ready = false;  // its home has said so since it was tried last
+  bool writes = false, some_off = false;
   // all its guards are: it is asked whether their channels are open, and its loss means that they
   // are not
   bool off = true;
@@ -41,16 +46,18 @@ struct Span::Part {
 struct Span::There final : Part, FarOp {
   There(Span& s, Peer& p) noexcept : Part(s, &p), peer(p) {}
   Peer& peer;
-  std::vector<FarGuard> mine;
+  Few<FarGuard, 2> mine;
 
   void add(Guard& g) override {
     mine.push_back(
         {g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
   }
-  bool offer(std::uint32_t r) override {
-    rank = r;
+  bool is_lost() const noexcept override { return peer.session.is_over(); }
+  bool offer(bool tries) override {
+    rank = span.rank_;
     looks = span.looks_;
-    FarOp::guards = mine;
+    trying = tries;
+    FarOp::guards = std::span(mine.begin(), mine.size());
     if (!peer.far.begin(*this)) return true;
     span.whole_.outcome = outcome;
     span.whole_.outcome.guard = span.guard_of(*this, 0);
@@ -85,19 +92,23 @@ struct Span::There final : Part, FarOp {
 
 struct Span::Here final : Part, Spanned::Seat {
   explicit Here(Span& s) noexcept : Part(s, nullptr) {}
-  std::vector<Guest::Seat> at;
-  std::vector<std::unique_ptr<Room>*> rooms;
   std::shared_ptr<Spanned> part;
 
-  void add(Guard& g) override {
-    rooms.push_back(g.room);
-    at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
-  }
-  bool offer(std::uint32_t rank) override {
+  void add(Guard&) override {}
+  bool is_lost() const noexcept override { return false; }
+  bool offer(bool tries) override {
+    std::vector<Guest::Seat> at;
+    at.reserve(size);
+    for (std::size_t i = 0; i < span.seats_.size(); ++i) {
+      if (span.seats_[i].part != this) continue;
+      Guard& g = span.guards_[i];
+      at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
+    }
     part = std::make_shared<Spanned>(span.space_, *this,
-                                     Spanned::Rank{span.space_.greeting().incarnation, rank},
+                                     Spanned::Rank{span.space_.greeting().incarnation, span.rank_},
                                      std::move(at), span.looks_);
-    part->begin();
+    const auto keep = part;
+    keep->begin(tries);
     return true;
   }
   void attempt(std::uint32_t first, std::uint32_t n) override { part->attempt(first, n); }
@@ -118,39 +129,51 @@ struct Span::Here final : Part, Spanned::Seat {
   void not_ready() override { was_not_ready(); }
   void over(std::uint32_t guard, Status s, Guest::Seat& a) override {
     const std::uint8_t strength = s == Status::poisoned ? a.port->strength() : 0;
-    if (s == Status::ok) *rooms[guard] = std::move(a.room);
+    if (s == Status::ok) *span.guards_[span.guard_of(*this, guard)].room = std::move(a.room);
     const auto keep = std::move(part);
     span.part_over(*this, {s, guard, strength, false, false});
   }
 };
 
-WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first,
-                     Kept kept, bool only_looks)
+template <class P, class... A>
+Span::Part& Span::add_part(A&&... a) {
+  static_assert(sizeof(P) <= kPart && alignof(P) <= alignof(std::max_align_t));
+  const std::size_t n = parts_.size();
+  Part* const p = n < kHere ? ::new (static_cast<void*>(here_[n])) P(*this, std::forward<A>(a)...)
+                            : new P(*this, std::forward<A>(a)...);
+  return *parts_.push_back(p);
+}
+WEFT_IMPL Span::Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept,
+                     bool only_looks)
     : space_(s),
       whole_(whole),
       guards_(std::move(guards)),
       first_(first),
       kept_(kept),
       looks_(only_looks) {
-  parts_.reserve(std::min(guards_.size(), kUsual));
-  seats_.reserve(guards_.size());
   for (Guard& g : guards_) {
     Part* at = nullptr;
-    for (const auto& p : parts_)
-      if (p->home == g.peer) at = p.get();
-    if (!at) {
-      at = g.peer ? static_cast<Part*>(new There(*this, *g.peer)) : new Here(*this);
-      parts_.emplace_back(at);
-    }
+    for (Part* p : parts_)
+      if (p->home == g.peer) at = p;
+    if (!at) at = g.peer ? &add_part<There>(*g.peer) : &add_part<Here>();
     seats_.push_back({at, at->size++});
     at->off = at->off && g.off;
+    at->writes = at->writes || g.writes;
+    at->some_off = at->some_off || g.off;
     at->add(g);
   }
 }
 WEFT_IMPL Span::~Span() {
-  if (!began_ || over_) return;
-  const Space::Step step(space_);
-  for (const auto& p : parts_) p->gone();
+  if (began_ && !over_) {
+    const Space::Step step(space_);
+    for (Part* p : parts_) p->gone();
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (i < kHere)
+      parts_[i]->~Part();
+    else
+      delete parts_[i];
+  }
 }
 
 WEFT_IMPL std::uint32_t Span::guard_of(const Part& p, std::uint32_t at) const {
@@ -160,11 +183,17 @@ WEFT_IMPL std::uint32_t Span::guard_of(const Part& p, std::uint32_t at) const {
 }
 
 WEFT_IMPL bool Span::begin() {
-  const std::uint32_t rank = space_.next_rank();
+  rank_ = space_.next_rank();
+  const Part* const next = seats_[first_ % seats_.size()].part;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (parts_[i]->offer(rank)) continue;
-    if (parts_[i]->off) {
-      silence(*parts_[i]);
+    Part& p = *parts_[i];
+    // It is offered as it is asked. What is off is looked at now; a value that cannot be sent is
+    // told before anybody is asked.
+    if (!p.some_off && (!p.writes || &p == next) && !p.is_lost()) continue;
+    p.offered = p.offer(false);
+    if (p.offered) continue;
+    if (p.off) {
+      silence(p);
       continue;
     }
     over_ = true;
@@ -175,6 +204,19 @@ WEFT_IMPL bool Span::begin() {
   go_on();
   silently_ = false;
   return over_;
+}
+// To one that is trying_. False: it cannot be, and the choice is over.
+WEFT_IMPL bool Span::ask(Part& p, std::uint32_t first, std::uint32_t count) {
+  if (!std::exchange(p.offered, true)) {
+    const bool whole = count == p.size;
+    if (!p.offer(whole)) {
+      end(Outcome(whole_.outcome), &p);
+      return false;
+    }
+    if (whole) return true;
+  }
+  p.attempt(first, count);
+  return true;
 }
 
 WEFT_IMPL void Span::go_on() {
@@ -192,11 +234,11 @@ WEFT_IMPL void Span::go_on() {
     for (std::uint32_t i = 0; i < n; ++i)
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
         trying_writes_ |= guards_[i].writes && !guards_[i].off;
-    if (!late_) return p.attempt(first, count);
+    if (!late_) return void(ask(p, first, count));
     // It may be over in there, and then whoever waits for it has perhaps destroyed it.
     bool over = false;
     bool* const outer = std::exchange(over_within_, &over);
-    p.attempt(first, count);
+    ask(p, first, count);
     if (over) {
       if (outer) *outer = true;
       return;
@@ -221,7 +263,7 @@ WEFT_IMPL void Span::go_on() {
   }
   if (looks_ || late_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   asked_from_ = n;
-  for (const auto& p : parts_)
+  for (Part* p : parts_)
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
@@ -229,8 +271,8 @@ WEFT_IMPL void Span::go_on() {
 WEFT_IMPL void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;
-  for (const auto& p : parts_)
-    if (p.get() != at) p->gone();
+  for (Part* p : parts_)
+    if (p != at) p->gone();
   whole_.outcome = how;
   whole_.word_ = Word::over;
   if (over_within_) *over_within_ = true;

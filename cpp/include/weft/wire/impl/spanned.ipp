@@ -9,7 +9,6 @@ struct Spanned::Watch final : Decided {
   Watch(std::shared_ptr<Space> s, std::uint32_t i) noexcept : Decided(std::move(s)), guard(i) {}
   const std::uint32_t guard;
   std::shared_ptr<Spanned> out;  // in line, or its wake-up is under way
-  bool silent = false;
   void told() noexcept override {
     const auto me = std::move(out);
     me->happened(guard, status);
@@ -18,23 +17,25 @@ struct Spanned::Watch final : Decided {
 
 WEFT_IMPL Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at, bool looks)
     : space_(s.shared_from_this()), place_(&p), rank_(r), looks_(looks), at_(std::move(at)) {
-  watches_.reserve(size());
-  for (std::uint32_t i = 0; i < size(); ++i) watches_.push_back(std::make_unique<Watch>(space_, i));
   space_->spans.push_back(this);
 }
 WEFT_IMPL Spanned::~Spanned() { std::erase(space_->spans, this); }
 
-WEFT_IMPL void Spanned::begin() {
+WEFT_IMPL void Spanned::begin(bool tries) {
   const auto me = shared_from_this();
   // What is off is looked at once: was its channel open when the choice began (rule 5.6)?
   for (std::uint32_t i = 0; i < size() && place_; ++i)
     if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);
+  if (tries) return attempt(0, size());
   for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
 }
 
 WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
+  if (at_[guard].silent || at_[guard].off) return;
+  if (watches_.empty()) watches_.resize(size());
+  if (!watches_[guard]) watches_[guard] = std::make_unique<Watch>(space_, guard);
   Watch& w = *watches_[guard];
-  if (w.out || w.silent || at_[guard].off) return;
+  if (w.out) return;
   w.out = shared_from_this();
   const Status s = at_[guard].port->watch(w);
   if (s == Status::pending) return;
@@ -42,9 +43,9 @@ WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
   happened(guard, s);
 }
 WEFT_IMPL void Spanned::happened(std::uint32_t guard, Status s) {
-  if (!place_ || watches_[guard]->silent) return;
+  if (!place_ || at_[guard].silent) return;
   if (s == Status::retired) {
-    watches_[guard]->silent = true;
+    at_[guard].silent = true;
     place_->silent(guard);
   } else {
     place_->ready();
@@ -53,17 +54,17 @@ WEFT_IMPL void Spanned::happened(std::uint32_t guard, Status s) {
 
 WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   const auto me = shared_from_this();
-  auto g = std::make_unique<Guest>(space_, me);
   tried_.clear();
-  g->at.reserve(n);
   for (std::uint32_t i = first; i < first + n; ++i) {
-    if (watches_[i]->silent || at_[i].off) continue;
+    if (at_[i].silent || at_[i].off) continue;
     tried_.push_back(i);
-    g->at.push_back({at_[i].port, std::move(at_[i].room), 0, false, at_[i].later});
   }
   if (tried_.empty()) return place_->not_ready();
-  g->bind();
-  attempt_ = std::move(g);
+  attempt_.emplace(space_, me);
+  attempt_->at.reserve(tried_.size());
+  for (const std::uint32_t i : tried_)
+    attempt_->at.push_back({at_[i].port, std::move(at_[i].room), 0, false, at_[i].later});
+  attempt_->bind();
   if (attempt_->begin()) {
     // a reader that it has met goes first (WIRE.md 4.2)
     if (attempt_->chose_a_write()) space_->answer_decided();
@@ -161,7 +162,7 @@ WEFT_IMPL void Spanned::close() {
   if (!std::exchange(place_, nullptr)) return;
   std::erase(space_->spans, this);
   for (const auto& w : watches_)
-    if (w->out && at_[w->guard].port->withdraw(*w)) w->out.reset();
+    if (w && w->out && at_[w->guard].port->withdraw(*w)) w->out.reset();
   if (making()) {
     attempt_->fail();
     attempt_.reset();
