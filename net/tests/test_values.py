@@ -121,6 +121,25 @@ def test_large_arrays(array):  # wire 17.15
     came[...] = came[::-1]  # nobody else has its bytes
 
 
+@pytest.mark.parametrize("kind", ["<f8", "<i2", "<U2", "<c16", "|b1", "<M8[25s]"])
+@pytest.mark.parametrize("ones", range(8))
+def test_large_arrays_are_made_where_their_bytes_have_come(ones, kind):  # wire 17.15
+    """If those are the reader's own: of whatever shape, and aligned. Others' are copied."""
+    array = np.arange(20_000).astype(kind).reshape(*[1] * ones, 20_000)
+    packed = _net_values._dumps(array, None)
+    mine = bytearray(packed)
+    came = _net_values._loads(mine, None)
+    assert (came.dtype, came.shape) == (array.dtype, array.shape) and (came == array).all()
+    assert came.flags.aligned and came.flags.writeable
+    at = len(packed) - array.nbytes
+    came[...] = came[..., ::-1].copy()
+    assert bytes(mine[:at]) == packed[:at] and bytes(mine[at:]) == came.tobytes()
+    assert at % 8 == 0
+    other = _net_values._loads(packed, None)
+    other[...] = came
+    assert packed[at:] == array.tobytes()
+
+
 @pytest.mark.parametrize("number", [np.float32(1.5), np.int8(-3), np.bool_(True), np.float64(2)])
 def test_single_numbers_of_numpy(number):  # wire 17.15
     came = passed(number)

@@ -34,7 +34,7 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  PyObject_HEAD PyObject* bytes;  // null: in the slot
+  PyObject_HEAD PyObject* bytes;  // null: in the slot. Of a large typed value a bytearray
   PyObject* original;             // of a value that was written here; else null
   std::shared_ptr<Slot>* slot;    // null: in the bytes
   bool table;                     // of the bytes
@@ -475,11 +475,15 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
 }
 
+// A large one is a bytearray: an array of numpy is made of it where it lies.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
   if (!p.in_body || wire::cbor_fault(p.bytes, what == Carries::typed)) return nullptr;
-  return as_cbor(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(p.bytes.data()),
-                                           static_cast<Py_ssize_t>(p.bytes.size())),
-                 nullptr, what);
+  const auto* const data = reinterpret_cast<const char*>(p.bytes.data());
+  const auto size = static_cast<Py_ssize_t>(p.bytes.size());
+  const bool large = what == Carries::typed && size >= kApart;
+  return as_cbor(
+      large ? PyByteArray_FromStringAndSize(data, size) : PyBytes_FromStringAndSize(data, size),
+      nullptr, what);
 }
 
 namespace {
@@ -499,9 +503,11 @@ wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by
 namespace {
 wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by) {
   const auto bytes_of = [&](const std::byte*& data) {
+    const bool array = !p->slot && PyByteArray_Check(p->bytes);
     data = p->slot ? (*p->slot)->data()
-                   : reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(p->bytes));
-    return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes));
+                   : reinterpret_cast<const std::byte*>(array ? PyByteArray_AS_STRING(p->bytes)
+                                                              : PyBytes_AS_STRING(p->bytes));
+    return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(Py_SIZE(p->bytes));
   };
   const std::byte* data;
   const std::size_t size = bytes_of(data);
@@ -591,7 +597,14 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      r = PyObject_CallFunctionObjArgs(codec_of(p->what).loads, p->bytes, at, nullptr);
+      // Whoever reads it may write to it: if somebody else has it too (an extended read that may
+      // give it back), a copy.
+      PyObject* const whole = PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
+                                  ? PyBytes_FromObject(p->bytes)
+                                  : Py_NewRef(p->bytes);
+      r = whole ? PyObject_CallFunctionObjArgs(codec_of(p->what).loads, whole, at, nullptr)
+                : nullptr;
+      Py_XDECREF(whole);
     }
   }
   Py_DECREF(packed);

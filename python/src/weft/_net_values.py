@@ -40,6 +40,9 @@ OBJECT = 27  # the tag, as registered for CBOR: [name, …]
 NUMPY = "numpy"  # [this, dtype, shape, bytes]; no class is called so, for a class has a module
 LARGE = 1 << 14  # bytes of an array that stands alone: from here on they are copied less often
 BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # CBOR's major types, and its null
+# Bytes of heads, so that an array's begin at a multiple of eight, where its reader can use them: how
+# many more of the dtype's and the shape's, and how many of the size. By how many are lacking.
+_MORE = ((0, 0, 8), (1, 0, 8), (2, 0, 8), (2, 1, 8), (4, 0, 8), (4, 1, 8), (4, 2, 8), (2, 1, 4))
 _LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
 VALUES = (
@@ -198,10 +201,30 @@ def _large_packed(value: Any) -> bytes | None:
         return None
     empty = cbor2.dumps(_array_shaped(value, numpy, b""))
     data = numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
-    return b"".join((empty[:-1], b"\x5b", data.nbytes.to_bytes(8, "big"), data))
+    kind = len(_LARGE)
+    shape = kind + 1 + (empty[kind] & 31)
+    more = _MORE[-(len(empty) + 8) % 8]
+    if empty[shape] & 31 > 23 or data.nbytes >> 32:
+        more = 0, 0, 8
+    heads = (
+        empty[:kind],
+        _long_head(empty[kind], more[0]),
+        empty[kind + 1 : shape],
+        _long_head(empty[shape], more[1]),
+        empty[shape + 1 : -1],
+        bytes((BYTES << 5 | 23 + more[2].bit_length(),)) + data.nbytes.to_bytes(more[2], "big"),
+    )
+    return b"".join((*heads, data))
 
 
-def _large_found(packed: bytes) -> Any:
+def _long_head(head: int, more: int) -> bytes:
+    """A head of one byte, of so many bytes more: no number needs to be as short as it could."""
+    if not more:
+        return bytes((head,))
+    return bytes((head & 0xE0 | 23 + more.bit_length(),)) + (head & 31).to_bytes(more, "big")
+
+
+def _large_found(packed: bytes | bytearray) -> Any:
     """The array that _large_packed() has packed; None: this is another value."""
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
@@ -212,10 +235,11 @@ def _large_found(packed: bytes) -> Any:
         return None
     if major != BYTES or at + size != len(packed):
         return None
-    return _array([NUMPY, kind, shape, memoryview(packed)[at:]])
+    own = packed if isinstance(packed, bytearray) else None
+    return _array([NUMPY, kind, shape, memoryview(packed)[at:]], own, at)
 
 
-def _items(packed: bytes, at: int, n: int) -> tuple[list[Any], int]:
+def _items(packed: bytes | bytearray, at: int, n: int) -> tuple[list[Any], int]:
     """n texts, lengths, nulls, or arrays of those.
 
     Raises:
@@ -240,14 +264,15 @@ def _items(packed: bytes, at: int, n: int) -> tuple[list[Any], int]:
     return found, at
 
 
-def _head(packed: bytes, at: int) -> tuple[int, int, int]:
+def _head(packed: bytes | bytearray, at: int) -> tuple[int, int, int]:
     """Major type, argument, and where what follows begins; of what is well-formed."""
     major, low = packed[at] >> 5, packed[at] & 31
     after = at + 1 + (1 << low - 24 if low >= 24 else 0)
     return major, low if low < 24 else int.from_bytes(packed[at + 1 : after], "big"), after
 
 
-def _array(content: list[Any]) -> Any:
+def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any:
+    """own: in which its bytes lie from there on, and which is its reader's."""
     _, kind, shape, data = content
     lengths = [] if shape is None else shape
     if not (
@@ -269,11 +294,14 @@ def _array(content: list[Any]) -> Any:
         if data and not _each_may_be(data, dtype, numpy):
             raise _Refused(f"an array of {kind} has come with bytes that none of them may have")
         # Who has read it may write to it.
-        made = (
-            numpy.ndarray(tuple(lengths), dtype, bytearray(data))
-            if data
-            else numpy.empty(tuple(lengths), dtype)
-        )
+        if own is not None:
+            made = numpy.ndarray(tuple(lengths), dtype, own, at)
+        if own is None or not made.flags.aligned:
+            made = (
+                numpy.ndarray(tuple(lengths), dtype, bytearray(data))
+                if data
+                else numpy.empty(tuple(lengths), dtype)
+            )
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise _Refused(f"an array has come that is none: {error}") from None
     return made[()] if shape is None else made
@@ -359,8 +387,9 @@ def _made(content: Any, _: bool = False) -> Any:
 _DECODERS = {OBJECT: _made}
 
 
-def _loads(packed: bytes, channel: Any) -> Any:
-    """
+def _loads(packed: bytes | bytearray, channel: Any) -> Any:
+    """packed: the reader's own, if it is a bytearray.
+
     Raises:
         BadUse: something in it cannot be made here.
     """
