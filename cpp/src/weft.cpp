@@ -21,6 +21,7 @@
 #include <weft/impl/function_info.ipp>
 #include <weft/impl/going_on.ipp>
 #include <weft/impl/group.ipp>
+#include <weft/impl/guards.ipp>
 #include <weft/impl/limit.ipp>
 #include <weft/impl/names.ipp>
 #include <weft/impl/outside.ipp>

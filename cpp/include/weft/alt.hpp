@@ -166,7 +166,10 @@ class AlternativeBase {
     core::Guard& g = set_.data()[i];
     if (g.enabled == on) return;
     if (on) {
-      if (at_odds_) raise_fault(set_, core::fault_with(set_.data(), set_.size(), i), "enable");
+      if (at_odds_) {
+        const core::Fault f = core::fault_with(set_.data(), set_.size(), i);
+        if (f.what != core::Fault::none) raise_fault(set_.data(), f, "enable");
+      }
       if (!g.where && g.kind <= core::Kind::output)
         closed_end("enable", g.kind == core::Kind::input ? "reader" : "writer");
     }

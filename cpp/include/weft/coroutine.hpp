@@ -337,24 +337,23 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  private:
   template <class... A>
   void remember(const A&... args) {
-    static constinit runtime::FunctionInfos known{nullptr};
-    const char* const frame = static_cast<const char*>(handle().address());
-    const runtime::LastFrame last = runtime::last_frame;
-    // the frame is not on the heap, or copying an argument made another frame
-    if (last.begin != frame) return;
+    static constinit runtime::FunctionInfos known{nullptr};  // functions with these parameters
     std::array<runtime::HeldAt, sizeof...(A)> at;
     std::size_t n = 0;
-    const auto one = [&]<class X>(const X& a) {
-      if constexpr (kHolds<X>) {
-        const auto* const x = reinterpret_cast<const char*>(&a);
-        if (x >= frame && x < frame + last.size)
-          at[n++] = {x - reinterpret_cast<const char*>(static_cast<ProcessBase*>(this)),
-                     &visit_held<X>};
-      }
-    };
-    (one(args), ...);
-    if (n > 0) about = runtime::layout(known, at.data(), n);
+    (put_if_held(at[n], n, args), ...);
+    remember_those(known, at.data(), n);
   }
+  template <class A>
+  void put_if_held(runtime::HeldAt& at, std::size_t& n, const A& a) const noexcept {
+    if constexpr (kHolds<A>) {
+      const auto* const me = static_cast<const runtime::ProcessBase*>(this);
+      at = {reinterpret_cast<std::intptr_t>(&a) - reinterpret_cast<std::intptr_t>(me),
+            &visit_held<A>};
+      ++n;
+    }
+  }
+  // Of these arguments, those that lie in the frame.
+  void remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at, std::size_t n);
   template <class A>
   void note(const A& a) {
     if constexpr (IsReader<A>::value || IsWriter<A>::value || Range<const A>) {

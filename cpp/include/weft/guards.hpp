@@ -398,33 +398,16 @@ struct ManyGuards {
   bad_use("select: no guard's precondition holds, it would wait for ever");
 }
 
-// Throws BadUse for a fault that the core has found (rule 5.5).
-template <class Set>
-void raise_fault(Set& set, const core::Fault& f, const char* verb) {
-  const auto both = [&] {
-    return std::string(verb) + ": guards " + std::to_string(f.a) + " and " + std::to_string(f.b) +
-           " are ";
-  };
-  switch (f.what) {
-    case core::Fault::none: return;
-    case core::Fault::no_guard: bad_use("select needs at least one guard");
-    case core::Fault::none_on: none_holds();
-    case core::Fault::both_ends:
-      bad_use(both() + "both ends of channel " + runtime::name_of(*set.data()[f.a].where) +
-              ": a process cannot talk to itself; give one end to another process");
-    case core::Fault::barrier_twice:
-      bad_use(both() + "the same barrier: a process is one party; give each barrier once");
-  }
-}
+// Throw BadUse: for a fault that the core has found among these guards (rule 5.5), for a barrier at
+// which nobody is enrolled.
+[[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb);
+[[noreturn]] void nobody_enrolled(const char* verb, std::uint32_t guard);
 
 // Throws BadUse if guard i, which is on, cannot be used.
-template <class Set>
-void check_guard(Set& set, std::uint32_t i, const char* verb) {
-  const core::Guard& g = set.data()[i];
+inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb) {
   if (!g.enabled) return;
   if (g.kind == core::Kind::barrier && static_cast<Barrier::Engine*>(g.where)->enrolled() == 0)
-    bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " +
-            std::to_string(i));
+    nobody_enrolled(verb, i);
   if (g.kind > core::Kind::output) return;
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
@@ -438,9 +421,15 @@ void all_end(Set& set) noexcept {
 // Checks all guards, before the first use.
 template <class Set>
 void check_guards(Set& set) {
-  raise_fault(set, core::find_fault(set.data(), set.size()), "select");
-  for (std::uint32_t i = 0; i < set.size(); ++i) check_guard(set, i, "select");
+  const core::Fault f = core::find_fault(set.data(), set.size());
+  if (f.what != core::Fault::none) [[unlikely]]
+    raise_fault(set.data(), f, "select");
+  for (std::uint32_t i = 0; i < set.size(); ++i) check_guard(set.data()[i], i, "select");
 }
 
 }  // namespace detail
 }  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/guards.ipp"
+#endif

@@ -11,6 +11,21 @@ namespace weft::inline WEFT_ABI::detail {
        "one core only; make the channel weft::Shared, or run the process on a weft::Core"}));
 }
 
+WEFT_IMPL void PromiseBase::remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at,
+                                           std::size_t n) {
+  const char* const frame = static_cast<const char*>(handle().address());
+  const runtime::LastFrame last = runtime::last_frame;
+  // the frame is not on the heap, or copying an argument made another frame
+  if (last.begin != frame) return;
+  const std::ptrdiff_t begin =
+      frame - reinterpret_cast<const char*>(static_cast<runtime::ProcessBase*>(this));
+  const std::ptrdiff_t end = begin + static_cast<std::ptrdiff_t>(last.size);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    if (at[i].offset >= begin && at[i].offset < end) at[kept++] = at[i];
+  if (kept > 0) about = runtime::layout(known, at, kept);
+}
+
 WEFT_IMPL void PromiseBase::unhandled_exception() noexcept {
   std::exception_ptr& kept = *::new (static_cast<void*>(&slot)) std::exception_ptr;
   const Left l = left_by_handled();

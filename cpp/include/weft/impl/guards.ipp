@@ -1,0 +1,26 @@
+// The definitions of guards.hpp; see config.hpp.
+#pragma once
+#include <string>
+
+#include "../guards.hpp"
+
+namespace weft::inline WEFT_ABI::detail {
+
+[[noreturn]] WEFT_IMPL void raise_fault(const core::Guard* guards, const core::Fault& f,
+                                        const char* verb) {
+  if (f.what == core::Fault::no_guard) bad_use("select needs at least one guard");
+  if (f.what == core::Fault::none_on) none_holds();
+  const std::string both = std::string(verb) + ": guards " + std::to_string(f.a) + " and " +
+                           std::to_string(f.b) + " are ";
+  if (f.what == core::Fault::barrier_twice)
+    bad_use(both + "the same barrier: a process is one party; give each barrier once");
+  bad_use(both + "both ends of channel " + runtime::name_of(*guards[f.a].where) +
+          ": a process cannot talk to itself; give one end to another process");
+}
+
+[[noreturn]] WEFT_IMPL void nobody_enrolled(const char* verb, std::uint32_t guard) {
+  bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " +
+          std::to_string(guard));
+}
+
+}  // namespace weft::inline WEFT_ABI::detail
