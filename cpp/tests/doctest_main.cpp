@@ -1,6 +1,10 @@
 // doctest and its main(), for every program of test cases; the cases cite the rules of SEMANTICS.md
 // that they check.
+#if defined(WEFT_WITHOUT_MAIN)
+#define DOCTEST_CONFIG_IMPLEMENT
+#else
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#endif
 #include <doctest/doctest.h>
 
 #include "../explorer/progress.hpp"  // after doctest: its listener

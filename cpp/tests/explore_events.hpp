@@ -41,4 +41,10 @@ class Events {
   unsigned before_ = 0, left_ = ~0u;
 };
 
+// The frames on all links of a square (wire_choice.hpp).
+template <class Square>
+void frames(Events& e, Square& s) {
+  for (auto* l : s.all) e.frames(*l);
+}
+
 }  // namespace weft::test

@@ -10,9 +10,6 @@ namespace {
 
 using explorer::engine;
 
-void frames(Events& e, Square& s) {
-  for (Wire* l : s.all) e.frames(*l);
-}
 // They must not ask each other for ever: a choice costs a few frames for each who comes.
 struct Bounded {
   int steps = 0;

@@ -10,10 +10,6 @@ namespace {
 
 using explorer::engine;
 
-void frames(Events& e, Square& s) {
-  for (Wire* l : s.all) e.frames(*l);
-}
-
 SCENARIO(
     "wire: two choices that span cross: they meet once, and the one's guard is the other's (wire "
     "5.3, 5.4)",
