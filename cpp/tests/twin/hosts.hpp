@@ -91,15 +91,17 @@ int network_over_hosts(const std::string& text, const Spread& s) {
 // std::invalid_argument: there is no such link.
 inline int spread_network(const std::string& text, const Spread& s) {
   if (s.programs < 2 || s.programs > 3) throw std::invalid_argument("--hosts: 2 or 3 programs");
+  OverTcp::listens = s.me == 0;
   OverLossyLine::seed = std::stoull(s.seed) << 8 | static_cast<unsigned>(s.me) << 4;
   const auto play = [&]<class L>() {
     return s.me ? host_of_network<L>(text, s) : network_over_hosts<L>(text, s);
   };
   if (s.link == "shm") return play.template operator()<w::ShmLink>();
   if (s.link == "stream") return play.template operator()<w::StreamLink>();
+  if (s.link == "tcp") return play.template operator()<OverTcp>();
   if (s.link == "serial") return play.template operator()<OverLine>();
   if (s.link == "lossy") return play.template operator()<OverLossyLine>();
-  throw std::invalid_argument("--link: shm, stream, serial or lossy, not '" + s.link + "'");
+  throw std::invalid_argument("--link: shm, stream, tcp, serial or lossy, not '" + s.link + "'");
 }
 
 }  // namespace twin

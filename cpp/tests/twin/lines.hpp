@@ -1,13 +1,14 @@
-// Links over a serial line, for networks in several programs (WIRE.md 12.6): a line that carries
-// all, and one on which three packets in eight are lost, doubled, spoilt, or overtaken by the next
-// (13).
+// Links for networks in several programs: over a serial line (WIRE.md 12.6) that carries all, over
+// one on which three packets in eight are lost, doubled, spoilt, or overtaken by the next (13), and
+// over TCP on loopback.
 //
-// Neither passes descriptors, so nobody is introduced by them (7.5): placed.hpp says what follows.
+// None of them passes descriptors, so nobody is introduced by them (7.5): placed.hpp says what follows.
 #pragma once
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <algorithm>
 #include <thread>
 
 #include <weft/wire/serial.hpp>
@@ -95,17 +96,10 @@ class Accidents {
         break;
       }
       case 4:
-      case 5:  // the next one overtakes it
-        if (!is_start(packet)) std::swap(packet, behind_);
-        break;
+      case 5: std::swap(packet, behind_); break;  // the next one overtakes it
       default: break;
     }
     send(packet);
-  }
-  // On a line nothing is overtaken, and one that says START late has started anew (12.6).
-  static bool is_start(const w::Buffer& packet) {
-    const auto magic = std::as_bytes(std::span("WEFTLINE", 8));
-    return std::search(packet.begin(), packet.end(), magic.begin(), magic.end()) != packet.end();
   }
   void send(const w::Buffer& packet) { pass(line_, packet); }
   static void pass(int to, w::Bytes bytes) {
@@ -134,6 +128,45 @@ class OverLossyLine {
  private:
   Accidents accidents_;
   w::SerialLink link_;
+};
+
+// `socket` leads to the other side, and is where the two learn where to meet.
+class OverTcp {
+ public:
+  static inline bool listens = false;  // of this program's links
+  OverTcp(const std::shared_ptr<w::Space>& space, int socket) : link_(space, connection(socket)) {}
+  operator w::Joint&() { return link_; }
+
+ private:
+  static int checked(int result) {
+    if (result < 0) throw std::runtime_error("no connection over TCP on loopback");
+    return result;
+  }
+  static int connection(int socket) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(at);
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    int tcp = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (listens) {
+      checked(::bind(tcp, address, size));
+      checked(::listen(tcp, 1));
+      checked(::getsockname(tcp, address, &size));
+      checked(static_cast<int>(::send(socket, &at.sin_port, sizeof(at.sin_port), MSG_NOSIGNAL)));
+      const int one = checked(::accept4(tcp, nullptr, nullptr, SOCK_CLOEXEC));
+      ::close(std::exchange(tcp, one));
+    } else {
+      if (::recv(socket, &at.sin_port, sizeof(at.sin_port), MSG_WAITALL) != sizeof(at.sin_port))
+        checked(-1);
+      checked(::connect(tcp, address, size));
+    }
+    ::close(socket);
+    const int on = 1;  // else a frame waits for the acknowledgement of the one before
+    checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
+    return tcp;
+  }
+  w::StreamLink link_;
 };
 
 // Does it make sessions between two others?

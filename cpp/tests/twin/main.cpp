@@ -1,11 +1,11 @@
 // A twin for conformance: plays a network on coroutines and prints its history, a JSON object a
 // line (play.hpp).
 //
-//   twin [--local | --cores N | --hosts N --link shm|stream|serial|lossy] [--seed N] < network
+//   twin [--local | --cores N | --hosts N --link shm|stream|tcp|serial|lossy] [--seed N] < network
 //
 //   --local   the channels are weft::Local      --cores   on a multi-core executor
 //   --hosts   2 or 3 programs, the first of which starts the others; joined by shared memory, by
-//             sockets, by lines that carry all, or by lines that lose, double, spoil or hold back
+//             sockets, by TCP on loopback, by lines that carry all, or by lines that lose, double, spoil or hold back
 //             three packets in eight (hosts.hpp, lines.hpp). Time is real.
 //
 // On several cores a process may close only the ends that it alone was given: one end in two
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
       else
         throw std::invalid_argument("unknown argument '" + option +
                                     "'; use: twin [--local | --cores N | --hosts N --link "
-                                    "shm|stream|serial|lossy] [--seed N] < network");
+                                    "shm|stream|tcp|serial|lossy] [--seed N] < network");
     }
     if (spread.me == 0)
       text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
