@@ -117,6 +117,23 @@ ROUNDS_MUTANTS = [
     (132, ()),
     (133, ()),
 ]
+# A knot beside others that run, with each home of the channel whose ends move.
+MOVES = ("CASE=2", "L0=1", "L2=2")
+KNOTS = [
+    *(("CASE=1", f"HA={h}") for h in range(3)),
+    ("CASE=1", "L0=1", "L2=2"),
+    ("CASE=1", "ROUNDS=2"),
+    *((*MOVES, f"HA={h}") for h in range(3)),
+]
+KNOTS_MUTANTS = [
+    (148, ("CASE=1",)),
+    (149, ("CASE=1", "L1=2", "L2=2")),
+    (150, ("CASE=1",)),
+    (151, (*MOVES, "HA=0")),
+    (152, (*MOVES, "HA=1")),
+    (153, ("CASE=1",)),
+    (154, ("CASE=1",)),
+]
 CASES = [
     *(Case("commit.pml", macros, 0) for macros in COMMIT),
     Case("standing.pml", (), 0),
@@ -156,6 +173,8 @@ CASES = [
     *(Case("wire_spans.pml", (*macros, f"MUT={m}"), m) for m, macros in SPANS_MUTANTS),
     *(Case("wire_looks.pml", macros, 0) for macros in LOOKS),
     *(Case("wire_looks.pml", (*macros, f"MUT={m}"), m) for m, macros in LOOKS_MUTANTS),
+    *(Case("wire_knots.pml", macros, 0) for macros in KNOTS),
+    *(Case("wire_knots.pml", (*macros, f"MUT={m}"), m) for m, macros in KNOTS_MUTANTS),
 ]
 
 
