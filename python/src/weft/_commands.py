@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -263,7 +263,7 @@ class _Main(_Commands):
     """`weft`; `weft host` is short for `weft net host`. `weft up` needs what `weft net` needs: to
     list the two must not need it."""
 
-    OF_NET = {
+    OF_NET: ClassVar = {
         "host": "Be a host: run processes here for programs elsewhere.",
         "up": "Start hosts on many machines, and run a program there.",
     }

@@ -30,7 +30,7 @@ class Joint : protected Link {
   }
 
   // An end whose home is anywhere; if that is a third program, waits until the peer has taken it up
-  // there: so who has given it may leave. Throws BadUse also if its home is a third program, and no link can introduce the two.
+  // there: so who has given it may leave. Throws BadUse also if no link can introduce those two.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
