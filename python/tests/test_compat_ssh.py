@@ -20,7 +20,10 @@ from weft.errors import ProcessDied
 pytest.importorskip("msgspec", reason="of weft[net]; it has no wheel for some Pythons")
 
 SSH = r"""#!/bin/sh
-while [ "$1" != -- ]; do echo "$1" >>"$SSH_LOG"; node=$1; shift; done; shift
+words=
+while [ "$1" != -- ]; do words="$words$1
+"; node=$1; shift; done; shift
+printf %s "$words" >>"$SSH_LOG"  # at once: two of these may write
 case $node in refused) echo "ssh: connect to host refused port 22: Connection refused" >&2; exit 255;; esac
 NODE=$node exec sh -c "$*"
 """

@@ -26,6 +26,10 @@ async def reads(b, r):
     await b.op(r.read())  # here it is left
 
 
+async def reads_too(b, r):  # of another name: its path has no index, whoever started first
+    await b.op(r.read())  # here it is left
+
+
 async def writes(b, w):
     await b.op(w.write(1))  # here it is left
 
@@ -68,7 +72,7 @@ def test_a_trace_names_who_left(b, tmp_path):  # rule 14.6
     b.run(
         b.process(reads)(ended(b)),
         b.process(writes)(w),
-        b.process(reads)(ended(b, poisoned=True)),
+        b.process(reads_too)(ended(b, poisoned=True)),
         b.process(selects)(ended(b), ended(b)),
         b.process(receive)(ended(b)),
         trace=file,
@@ -76,9 +80,9 @@ def test_a_trace_names_who_left(b, tmp_path):  # rule 14.6
     ends = ends_in(file)
     found = {p: (e["how"], e.get("c"), e.get("at")) for p, e in ends.items()}
     assert found == {
-        "main/reads[0]": ("Retired", "c", line_of(reads)),
+        "main/reads": ("Retired", "c", line_of(reads)),
         "main/writes": ("Retired", "d", line_of(writes)),
-        "main/reads[1]": ("Poisoned", "c", line_of(reads)),
+        "main/reads_too": ("Poisoned", "c", line_of(reads_too)),
         "main/selects": ("Retired", "c", line_of(selects)),
         "main/receive": ("returned", None, None),  # a loop that ends with its channel (rule 3.4)
     }
