@@ -4,8 +4,10 @@
 // Python's own handler in C only notes a signal; the main thread calls the Python function when it
 // looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
 // thread to sleep, or on another thread, would go unnoticed. So our handler wraps Python's and
-// wakes the main thread. A handler that the program sets while a network runs takes its place
-// again.
+// wakes the main thread. It is there while a network runs, and from the first time on that ordinary
+// code of the main thread waits outside any. A handler that the program sets takes its place again:
+// while a network runs for good, in ordinary code until it waits the next time (a handler of another
+// signal than SIGINT: until SIGINT's has changed too, or a network has run).
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
@@ -83,7 +85,22 @@ void stir_by_signals() {
     Py_XDECREF(f);
   }
 }
+// What SIGINT had when ours were set for a wait outside any run; `known`: since then no run took
+// them away.
+Handler sigint_then{};
+bool known = false;
+
+// The main thread waits outside any run: ours stay from then on, until the program sets others. That
+// is looked for at SIGINT alone, which is one system call.
+void stir_outside() {
+  struct sigaction a {};
+  if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
+  stir_by_signals();
+  known = sigaction(SIGINT, nullptr, &a) == 0;
+  sigint_then = a.sa_handler;
+}
 void leave_signals() noexcept {
+  known = false;
   const std::uint64_t changed = std::exchange(watched, 0);
   for (int n = 1; n <= kSignals; ++n) {
     struct sigaction a {};
@@ -244,6 +261,7 @@ HoldSignals::~HoldSignals() {
 
 void main_sleeps_by(runtime::Parking* p) noexcept {
   if (PyThread_get_thread_ident() != main_thread) return;
+  if (p && watchers == 0) stir_outside();
   sleeper.store(p);
   if (p) return;
   for (unsigned round = 0; handling.load() != 0;) prim::pause(round++);

@@ -73,6 +73,89 @@ def test_another_signal_between_the_last_look_and_the_sleep(tmp_path: Path, back
     assert (status, out) == (7, "quit\n"), err
 
 
+OUTSIDE = """
+    import threading, time
+    from weft.threads import Channel
+
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()  # who may yet write
+    channel = Channel()
+    reader, writer = channel.reader(), channel.writer()
+    print("ready", flush=True)
+    try:
+        reader.read()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def outside(tmp_path: Path, last: str) -> tuple[int, str]:
+    """The exit status and output of ordinary code that waits, as in played()."""
+    path = tmp_path / "program.py"
+    head, _, _ = CHAIN.partition("    @process")
+    path.write_text(textwrap.dedent(head) + textwrap.dedent(OUTSIDE), encoding="utf-8")
+    with child(
+        str(path),
+        last,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        until_asleep(running.pid)
+        running.send_signal(signal.SIGUSR2)
+        out, _ = running.communicate()
+    return running.returncode, out
+
+
+@pytest.mark.parametrize(
+    ("last", "ends"), [("SIGINT", (0, "interrupted\n")), ("SIGQUIT", (7, "quit\n"))]
+)
+def test_so_it_is_in_ordinary_code_outside_any_run(
+    tmp_path: Path, last: str, ends: tuple[int, str]
+) -> None:
+    assert outside(tmp_path, last) == ends
+
+
+AGAIN = """
+    import ctypes, os, signal, threading, time
+    from weft.threads import Channel, process, run
+
+    def handler():
+        ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
+        return ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
+
+    def wait():  # until a value comes
+        channel = Channel()
+        reader, writer = channel.reader(), channel.writer()
+        threading.Timer(0.01, writer.write, (1,)).start()
+        reader.read()
+
+    @process
+    def nothing():
+        pass
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    pythons = handler()
+    wait()
+    assert handler() != pythons
+    signal.signal(signal.SIGINT, lambda *_: None)
+    assert handler() == pythons
+    wait()
+    assert handler() != pythons, "the program had set another one"
+    run(nothing())
+    wait()
+    assert handler() != pythons, "a network had run"
+    print("seen")
+"""
+
+
+def test_in_ordinary_code_a_new_handler_is_seen_too(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(AGAIN), encoding="utf-8")
+    with child(str(path)) as running:
+        out, err = running.communicate()
+    assert (running.returncode, out) == (0, "seen\n"), err
+
+
 HANDLERS = """
     import signal
     from weft import process, run
