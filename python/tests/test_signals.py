@@ -96,6 +96,7 @@ def outside(tmp_path: Path, last: str) -> tuple[int, str]:
     with child(
         str(path),
         last,
+        env={**os.environ, "WEFT_STANDSTILL": "0"},  # else it looks after 2 s for another reason
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as running:
         assert running.stdout is not None
