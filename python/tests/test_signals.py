@@ -41,14 +41,12 @@ CHAIN = """
 """
 
 
-def played(tmp_path: Path, text: str, backend: str, *arguments: str) -> tuple[int, str, str]:
-    """The exit status and output of the program, sent SIGUSR2 once it is asleep."""
-    path = tmp_path / "program.py"
-    path.write_text(textwrap.dedent(text), encoding="utf-8")
-    start = ("-m", "weft.cli", "run", str(path), "--on", backend, *arguments)
+def stirred(*start: str, **environment: str) -> tuple[int, str, str]:
+    """The exit status and output of a program that Python starts so, sent SIGUSR2 once it is
+    asleep."""
     with child(
         *start,
-        env={k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"},
+        env={k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"} | environment,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as running:
         assert running.stdout is not None
@@ -57,6 +55,12 @@ def played(tmp_path: Path, text: str, backend: str, *arguments: str) -> tuple[in
         running.send_signal(signal.SIGUSR2)
         out, err = running.communicate()
     return running.returncode, out, err
+
+
+def played(tmp_path: Path, text: str, backend: str, *arguments: str) -> tuple[int, str, str]:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return stirred("-m", "weft.cli", "run", str(path), "--on", backend, *arguments)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -88,32 +92,18 @@ OUTSIDE = """
 """
 
 
-def outside(tmp_path: Path, last: str) -> tuple[int, str]:
-    """The exit status and output of ordinary code that waits, as in played()."""
-    path = tmp_path / "program.py"
-    head, _, _ = CHAIN.partition("    @process")
-    path.write_text(textwrap.dedent(head) + textwrap.dedent(OUTSIDE), encoding="utf-8")
-    with child(
-        str(path),
-        last,
-        env={**os.environ, "WEFT_STANDSTILL": "0"},  # else it looks after 2 s for another reason
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "ready\n"
-        until_asleep(running.pid)
-        running.send_signal(signal.SIGUSR2)
-        out, _ = running.communicate()
-    return running.returncode, out
-
-
 @pytest.mark.parametrize(
     ("last", "ends"), [("SIGINT", (0, "interrupted\n")), ("SIGQUIT", (7, "quit\n"))]
 )
 def test_so_it_is_in_ordinary_code_outside_any_run(
     tmp_path: Path, last: str, ends: tuple[int, str]
 ) -> None:
-    assert outside(tmp_path, last) == ends
+    path = tmp_path / "program.py"
+    head, _, _ = CHAIN.partition("    @process")
+    path.write_text(textwrap.dedent(head) + textwrap.dedent(OUTSIDE), encoding="utf-8")
+    # WEFT_STANDSTILL: else it looks after 2 s for another reason
+    status, out, err = stirred(str(path), last, WEFT_STANDSTILL="0")
+    assert (status, out) == ends, err
 
 
 AGAIN = """
