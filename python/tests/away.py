@@ -94,8 +94,7 @@ def ends_with_another(meeting: str, writes: bool, said: str) -> None:
 
 
 @process
-def collector() -> tuple[bool, bool]:
-    """Does the garbage collector run, and has it left something out for good?"""
+def collector() -> tuple[bool, bool]:  # does it run, and has it left something out for good?
     return gc.isenabled(), gc.get_freeze_count() > 0
 
 
