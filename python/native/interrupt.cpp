@@ -4,10 +4,10 @@
 // Python's own handler in C only notes a signal; the main thread calls the Python function when it
 // looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
 // thread to sleep, or on another thread, would go unnoticed. So our handler wraps Python's and
-// wakes the main thread. It is there while a network runs, and from the first time on that ordinary
-// code of the main thread waits outside any. A handler that the program sets takes its place again:
-// while a network runs for good, in ordinary code until it waits the next time (a handler of another
-// signal than SIGINT: until SIGINT's has changed too, or a network has run).
+// wakes the main thread. It is set while a network runs, and when ordinary code of the main thread
+// waits outside any network; there it stays. The program may set a handler of its own. While a
+// network runs that one is left as it is. In ordinary code ours wraps it at the next wait if it is
+// SIGINT's; another signal's only once SIGINT's has changed too, or a network has run.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
