@@ -289,6 +289,12 @@ void offers(weft::net::Network& network, const Args& a) {
   }
 }
 
+// As the program ends, after all that was registered since: has OpenSSL been taken down?
+void says_whether_openssl_is_there() {
+  std::atexit([] { say(OPENSSL_init_crypto(0, nullptr) == 1); });
+}
+void ends_with_openssl(weft::net::Network&, const Args&) {}
+
 const std::map<std::string, std::function<void(weft::net::Network&, const Args&)>> kPrograms{
     {"names_writer", names_writer},
     {"names_reader", names_reader},
@@ -306,6 +312,7 @@ const std::map<std::string, std::function<void(weft::net::Network&, const Args&)
     {"passes_on_at_home", passes_on_at_home},
     {"tries", tries},
     {"offers", offers},
+    {"ends_with_openssl", ends_with_openssl},
 };
 
 }  // namespace
@@ -314,6 +321,7 @@ int main(int argc, char** argv) {
   using weft::net::Relay;
   const Args a(argv + 1, argv + argc);
   const std::size_t at = a.at(0).find('@');
+  if (a[0].starts_with("ends_with_openssl")) says_whether_openssl_is_there();
   const std::string relay = at == std::string::npos ? "automatic" : a[0].substr(at + 1);
   try {
     auto network = weft::join(a.at(1), {.keys = a.at(2),

@@ -434,6 +434,12 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
     assert p.ended() == 0
 
 
+def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
+    """One of nats.c's threads may still let go of a connection, and would crash without it."""
+    p = cpp("ends_with_openssl", server.url, keys)
+    assert (p.heard(), p.ended()) == (True, 0)
+
+
 def test_no_server(keys, tmp_path, cpp):
     with socket.create_server(("127.0.0.1", 0)) as listens:
         port = listens.getsockname()[1]

@@ -60,6 +60,18 @@ def test_a_network_that_was_only_joined(network):  # wire 17.16
     assert network.names() == []  # it is still joined
 
 
+def test_an_end_that_ordinary_code_holds_where_one_was_only_joined(network, keys):  # wire 17.16
+    """Only a thread that is no process could still use it. The network's own are none that would:
+    neither its loop's nor those on which that looks for addresses, nor one that keeps the log of a
+    server that this program started."""
+    with pytest.raises(BadUse, match="no meeting place"):
+        net.join("nats://no-such-name.invalid:4222", keys=keys)
+    c = th.Channel("c")
+    held = c.writer()
+    assert "read 'c'" in told(takes(c.reader()), takes(c.reader()))
+    held.retire()
+
+
 def test_coroutines_in_a_network_that_was_only_joined(network):  # wire 17.16
     @co.process
     async def waits(r: Any) -> None:

@@ -8,7 +8,8 @@ Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
   parent's.
 - What may wake a run from another machine counts as something outside (rule 10.3; WIRE.md 17.16):
-  who makes it says outside(True), and outside(False) once it is over. A user alone is none.
+  who makes it says outside(True), and outside(False) once it is over. A user alone is none, and
+  neither are these threads: they hold no end, and what they wake a run for is counted.
 """
 
 from __future__ import annotations
@@ -37,17 +38,31 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    threads: list[int] = []
+class _Helps:
+    """Marks the thread that makes it as one that wakes no run, until it ends: then what is local to
+    it goes, and this too."""
 
-    def helps() -> None:
+    def __init__(self) -> None:
+        _native._helper_thread(True)
         _rounds.ours()
-        threads.append(threading.get_ident())
 
-    helps()
+    def __del__(self) -> None:
+        _rounds.not_ours()  # another thread may get its number
+        _native._helper_thread(False)
+
+
+_local = threading.local()
+
+
+def _helps() -> None:
+    _local.helps = _Helps()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    _helps()
     asyncio.set_event_loop(loop)
     # for what blocks, as a look for the address of a name does
-    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=helps))
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_helps))
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)
@@ -57,8 +72,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         loop.close()
-        for thread in threads:  # others may get their numbers
-            _rounds.not_ours(thread)
 
 
 def use() -> asyncio.AbstractEventLoop:

@@ -232,11 +232,17 @@ class Keys {
       return std::filesystem::path(v) / "weft" / "net";
     return std::filesystem::path(from("HOME")) / ".config" / "weft" / "net";
   }
+  // When a program ends OpenSSL takes itself down, unless whoever uses it first says no. nats.c's
+  // threads let go of a connection some time after it was closed, and would crash then.
+  static SSL_CTX* made(const SSL_METHOD* method) {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    return SSL_CTX_new(method);
+  }
   struct Free {
     void operator()(SSL_CTX* c) const { SSL_CTX_free(c); }
   };
-  std::unique_ptr<SSL_CTX, Free> client_{SSL_CTX_new(TLS_client_method())};
-  std::unique_ptr<SSL_CTX, Free> server_{SSL_CTX_new(TLS_server_method())};
+  std::unique_ptr<SSL_CTX, Free> client_{made(TLS_client_method())};
+  std::unique_ptr<SSL_CTX, Free> server_{made(TLS_server_method())};
 };
 
 class Connection {
