@@ -156,7 +156,7 @@ void channel_dealloc(PyObject* o) {
 // Takes over one count of the core. Inline: an end is to be made in few instructions.
 [[gnu::always_inline]] inline PyObject* end_at(std::uint32_t site, PyTypeObject* type,
                                                ChannelObject* c) noexcept {
-  auto* e = allocate<EndObject>(type, c->traced);
+  auto* e = allocate<EndObject>(type, every_end_is_known || c->traced);
   if (!e) {
     if (type == &ReaderType)
       c->core.drop_reader();
@@ -169,13 +169,7 @@ void channel_dealloc(PyObject* o) {
   e->state = EndState::open;
   e->received = false;
   e->site = site;
-#ifdef Py_GIL_DISABLED
-  // All threads count its references alike. Else the last one, if not its maker's, goes when the
-  // thread that made the end runs Python code again; and that may sleep until the end goes (12.2).
-  e->ob_base.ob_tid = _Py_UNOWNED_TID;
-  e->ob_base.ob_ref_local = 0;
-  e->ob_base.ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);
-#endif
+  count_alike(reinterpret_cast<PyObject*>(e));
   track(e);
   return reinterpret_cast<PyObject*>(e);
 }

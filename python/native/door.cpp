@@ -2,11 +2,14 @@
 #include "door.hpp"
 
 #include <cxxabi.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <new>
+#include <optional>
+#include <utility>
 
 namespace weft::py {
 
@@ -16,9 +19,24 @@ std::atomic<bool> closed{false};
 
 #ifdef Py_GIL_DISABLED
 
+// Threads between their look at `closed` and the end of the call by which they come in.
+std::atomic<unsigned> coming{0};
+
 struct DoorPlace {
-  DoorPlace() noexcept {}
+  DoorPlace() noexcept { ++coming; }
+  DoorPlace(const DoorPlace&) = delete;
+  DoorPlace& operator=(const DoorPlace&) = delete;
+  ~DoorPlace() { --coming; }
 };
+
+// The interpreter frees the states of all threads but ours next, and a thread that came in at that
+// moment would find its own gone. Ours is given up meanwhile: a thread that comes in may wait for
+// us to stand still, or for the gate.
+void wait_for_who_comes() noexcept {
+  PyThreadState* const mine = PyEval_SaveThread();
+  while (coming > 0) sched_yield();
+  PyEval_RestoreThread(mine);
+}
 
 #else
 
@@ -39,6 +57,7 @@ class Door {
   sem_t places_;
 };
 Door door;
+void wait_for_who_comes() noexcept {}
 
 class DoorPlace {  // in a place of its own, while it lives
  public:
@@ -55,9 +74,12 @@ class DoorPlace {  // in a place of its own, while it lives
 PyThreadState* give_up_lock() noexcept { return PyEval_SaveThread(); }
 
 void take_lock(PyThreadState* mine) noexcept {
-  while (closed) pause();  // for ever
   try {
-    const DoorPlace one_of_few;
+    std::optional<DoorPlace> place(std::in_place);
+    if (closed) {
+      place.reset();
+      for (;;) pause();
+    }
     PyEval_RestoreThread(mine);
   } catch (abi::__forced_unwind&) {
     // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must
@@ -68,22 +90,27 @@ void take_lock(PyThreadState* mine) noexcept {
 
 PyGILState_STATE enter_interpreter() {
   try {
-    const DoorPlace one_of_few;
-    while (closed)
-      // for ever. It may have been closed while we waited for a place; a thread is not to be made
-      // known to what is gone
-      pause();
+    std::optional<DoorPlace> place(std::in_place);
+    if (closed) {  // perhaps while we waited for a place
+      place.reset();
+      for (;;) pause();
+    }
     return PyGILState_Ensure();
   } catch (abi::__forced_unwind&) {  // as above
     for (;;) pause();
   }
 }
 
-void close_door() noexcept { closed = true; }
+void close_door() noexcept {
+  closed = true;
+  wait_for_who_comes();
+}
 bool door_is_closed() noexcept { return closed; }
 
 void new_door() noexcept {
-#ifndef Py_GIL_DISABLED
+#ifdef Py_GIL_DISABLED
+  coming = 0;
+#else
   new (&door) Door;
 #endif
 }

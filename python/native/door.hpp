@@ -13,7 +13,8 @@
 //    two wait for each other.
 //  2 A thread that the ending interpreter stops while it asks stays there for ever; its place is
 //    free for the next, which is stopped too.
-//  3 Without an interpreter lock there is no door: a thread waits for its own state alone.
+//  3 Without an interpreter lock there is no crowd: a thread waits for its own state alone. There
+//    close_door() waits for those on their way in, since the states of threads go next.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

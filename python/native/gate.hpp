@@ -132,6 +132,16 @@ class NoCriticalSections {
   std::uintptr_t chain_ = 0;
 };
 
+// All threads count its references alike. `o`: new, or one of the interpreter's immortals. Else the
+// last one, if not its maker's, goes when the thread that made it runs Python code again; and that
+// may sleep until the object goes (12.2), or be a link's, which never runs any.
+inline void count_alike(PyObject* o) noexcept {
+  if (_Py_IsImmortal(o)) return;
+  o->ob_tid = _Py_UNOWNED_TID;
+  o->ob_ref_local = 0;
+  o->ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);
+}
+
 template <auto F>
 struct Gated;
 template <class R, class... A, R (*F)(A...)>
@@ -165,6 +175,7 @@ struct Locked {
 struct NoCriticalSections {
   NoCriticalSections() noexcept {}
 };
+inline void count_alike(PyObject*) noexcept {}
 template <auto F>
 inline constexpr auto gated = F;
 

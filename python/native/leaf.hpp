@@ -1,7 +1,7 @@
 // Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers
 // to its name only, and its ends refer to it only. The garbage collector does not track them, and
 // they have no header for it. With a million processes they would be three in five of the objects
-// it looks at.
+// it looks at. Where there is no GIL the ends are tracked, so that they can be found.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //
@@ -19,6 +19,12 @@ namespace weft::py {
 inline constexpr bool headerless = true;
 #else
 inline constexpr bool headerless = false;
+#endif
+// Without a GIL they have a header in any case, and its collector looks at all that have one.
+#ifdef Py_GIL_DISABLED
+inline constexpr bool every_end_is_known = true;
+#else
+inline constexpr bool every_end_is_known = false;
 #endif
 
 template <class Object>

@@ -5,10 +5,11 @@
 //
 // An end is in no list, so it is looked for among all that the collector knows and in the variables
 // of the functions that run (weft/_left_open.py). That is done once all processes have ended and no
-// lock is held. Where there is no interpreter lock others change what would be looked at, and it is
-// not done.
+// lock is held. Where there is no interpreter lock others change what the objects refer to while
+// they are looked at; but there the collector knows all ends themselves (leaf.hpp).
 #include <set>
 
+#include "leaf.hpp"
 #include "native.hpp"
 #include "sites.hpp"
 
@@ -46,14 +47,14 @@ PyObject* f_made_at(PyObject*, PyObject* args) {
     return nullptr;
   Search search{
       reinterpret_cast<ChannelObject*>(channel), readers ? &ReaderType : &WriterType, {}, {}};
-#ifndef Py_GIL_DISABLED
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); ++i) {
     PyObject* const o = PyList_GET_ITEM(objects, i);
+    if (every_end_is_known && !Py_IS_TYPE(o, search.side)) continue;
     Search::visit(o, &search);
+    if (every_end_is_known) continue;
     if (o != objects && PyObject_IS_GC(o) && Py_TYPE(o)->tp_traverse)
       Py_TYPE(o)->tp_traverse(o, &Search::visit, &search);
   }
-#endif
   PyObject* const list = PyList_New(0);
   for (PyObject* end : search.found) {
     const std::uint32_t number = reinterpret_cast<EndObject*>(end)->site;

@@ -87,7 +87,7 @@ struct EndObject {
   PyObject_HEAD ChannelObject* channel;
   std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
   EndState state : 4;
-  bool traced : 1;          // as its channel is
+  bool traced : 1;          // as its channel is, or all are (leaf.hpp)
   bool received : 1;        // by a process that has not ended (held.cpp)
   std::uint32_t site : 24;  // where it was made (sites.hpp)
 };

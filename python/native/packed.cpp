@@ -75,6 +75,8 @@ PyObject* new_packed(PyObject* bytes, std::shared_ptr<Slot> slot, bool table,
     p->what = Carries::pickle;
     p->sealed = nullptr;
     p->moved = nullptr;
+    // a link's thread makes those that come, and drops those that leave: with the ends in them
+    count_alike(reinterpret_cast<PyObject*>(p));
     return reinterpret_cast<PyObject*>(p);
   }
   Py_XDECREF(bytes);
@@ -472,6 +474,7 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   }
   PyObject* const bytes =
       PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size));
+  if (bytes) count_alike(bytes);
   return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
 }
 
@@ -481,9 +484,10 @@ PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
   const auto* const data = reinterpret_cast<const char*>(p.bytes.data());
   const auto size = static_cast<Py_ssize_t>(p.bytes.size());
   const bool large = what == Carries::typed && size >= kApart;
-  return as_cbor(
-      large ? PyByteArray_FromStringAndSize(data, size) : PyBytes_FromStringAndSize(data, size),
-      nullptr, what);
+  PyObject* const o =
+      large ? PyByteArray_FromStringAndSize(data, size) : PyBytes_FromStringAndSize(data, size);
+  if (o) count_alike(o);
+  return as_cbor(o, nullptr, what);
 }
 
 namespace {

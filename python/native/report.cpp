@@ -142,14 +142,27 @@ bool disturbed(void* state) {
 // --- where processes are -------------------------------------------------------------------------
 
 // Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
-void at_frame(ProcessBase& p, PyFrameObject* f) {
-  if (!f) return;
-  PyCodeObject* code = PyFrame_GetCode(f);
-  p.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
+  p.line = static_cast<std::uint32_t>(line);
   // kept by the code, which the frame keeps
-  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(code->co_filename));
-  defer_decref(reinterpret_cast<PyObject*>(code));
+  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(owned->co_filename));
+  defer_decref(reinterpret_cast<PyObject*>(owned));
 }
+void at_frame(ProcessBase& p, PyFrameObject* f) {
+  if (f) at_line(p, PyFrame_GetLineNumber(f), PyFrame_GetCode(f));
+}
+#ifdef Py_GIL_DISABLED
+// No object is made of the frame, which would be this thread's: another thread that returns from
+// the frame would leave its variables, with the ends in them, to that object, and so to when this
+// thread runs Python code again.
+void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
+  PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
+  if (code && PyCode_Check(code))
+    at_line(p, PyUnstable_InterpreterFrame_GetLine(f), reinterpret_cast<PyCodeObject*>(code));
+  else if (code)
+    defer_decref(code);
+}
+#endif
 void let_go(PyObject* o) noexcept {
   if (o) defer_decref(o);
 }
@@ -173,9 +186,15 @@ PyObject* descriptor_of(const char* name) {
 void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
   PyObject* o = Py_NewRef(coroutine);
   while (o && PyCoro_CheckExact(o)) {
+#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000  // later it is the interpreter's own
+    auto* const c = reinterpret_cast<PyCoroObject*>(o);
+    if (c->cr_frame_state < 0)  // it waits
+      at_frame_itself(p, reinterpret_cast<_PyInterpreterFrame*>(c->cr_iframe));
+#else
     PyObject* f = get(cr_frame, o);
     if (f && f != Py_None) at_frame(p, reinterpret_cast<PyFrameObject*>(f));
     let_go(f);
+#endif
     let_go(std::exchange(o, get(cr_await, o)));
   }
   let_go(o);
@@ -190,10 +209,12 @@ void locate_thread(ThreadProcess& t) {
   if (!t.state || in_component(t)) return;
 #ifdef Py_GIL_DISABLED
   if (!t.asleep && t.state != PyThreadState_Get()) return;
-#endif
+  at_frame_itself(t, t.state->current_frame);
+#else
   PyFrameObject* f = PyThreadState_GetFrame(t.state);
   at_frame(t, f);
   let_go(reinterpret_cast<PyObject*>(f));
+#endif
 }
 
 // --- who holds what ------------------------------------------------------------------------------

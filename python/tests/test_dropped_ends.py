@@ -13,6 +13,7 @@ import pytest
 
 from weft import coroutines, threads
 from weft.coroutines import Channel, process, run_async
+from weft.observe import deadlocks
 
 
 class Dropped:
@@ -124,6 +125,30 @@ def test_an_end_among_the_arguments_of_a_thread_that_ends(b):  # rules 3.1, 12.2
     b.run(b.process(reads_all)(c.reader(), seen))
     thread.join()
     assert seen == ["ended"]
+
+
+def test_an_end_in_a_variable_of_a_process_that_was_looked_at():  # rules 3.1, 12.2
+    """Whoever looked at where it is sleeps when it ends."""
+    c, go = Channel(), Channel()
+
+    @threads.process
+    def holds(inp):
+        w = c.writer()
+        inp.read()
+        assert not w.closed
+
+    @threads.process
+    def looks(out):
+        r = c.reader()
+        while threads.statistics(go).waiting_readers == 0:
+            threads.yield_()
+        for _ in range(20):  # it may be on its way to sleep yet
+            deadlocks()
+            threads.yield_()
+        out.write(None)
+        return list(r)
+
+    assert threads.run(holds(go.reader()), looks(go.writer())) == [None, []]
 
 
 def test_what_ordinary_code_waits_for(dropping):  # rules 3.1, 11.2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sysconfig
 import threading
 import warnings
 
@@ -230,7 +231,9 @@ def test_a_generator_that_another_thread_collects():  # rule 11.1
         with Group():  # the next that this thread does with a group closes what was left
             pass
     assert started[0].done
-    assert any("was collected while it was open" in str(x.message) for x in seen)
+    # Without a GIL it goes on the thread that made it, which leaves the block in good order.
+    found = any("was collected while it was open" in str(x.message) for x in seen)
+    assert found != bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     del w
 
 
