@@ -10,6 +10,7 @@
 #include "abroad.hpp"
 #include "observe.hpp"
 #include "rounds.hpp"
+#include "weft/runtime/knot.hpp"
 #include "weft/runtime/outside.hpp"
 #include "weft/wire/asking.hpp"
 #include "wire.hpp"
@@ -256,7 +257,28 @@ PyObject* f_ancestors(PyObject*, PyObject* o) {
   for (const std::uint32_t id : ids) append(list, PyLong_FromUnsignedLong(id));
   return list;
 }
-PyMethodDef functions[] = {{"_lent", gated<f_lent>, METH_NOARGS, nullptr},
+// _smallest_knot([[node to which an edge leads]] of each node 0, 1, …): its nodes, ascending
+// (weft/runtime/knot.hpp).
+PyObject* f_smallest_knot(PyObject*, PyObject* to) {
+  runtime::Pairs edges;
+  const Py_ssize_t n = PyList_Size(to);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* const those = PyList_GET_ITEM(to, i);
+    for (Py_ssize_t j = 0; j < PyList_Size(those); ++j) {
+      const std::size_t node = PyLong_AsSize_t(PyList_GET_ITEM(those, j));
+      if (node < static_cast<std::size_t>(n)) edges.add(static_cast<std::size_t>(i), node);
+    }
+  }
+  if (PyErr_Occurred()) return nullptr;
+  edges.sort();
+  PyObject* const knot = PyList_New(0);
+  const auto count = static_cast<std::uint32_t>(n);
+  for (const std::uint32_t node : runtime::smallest_knot(edges, count, count, count))
+    append(knot, PyLong_FromUnsignedLong(node));
+  return knot;
+}
+PyMethodDef functions[] = {{"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
+                           {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
                            {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
                            {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
                            {"_network", gated<f_network>, METH_NOARGS, nullptr},

@@ -322,7 +322,36 @@ PyObject* f_set_idle(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 
+void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint32_t number) {
+  const void* const key = reinterpret_cast<const void*>(std::uintptr_t{number});
+  if (fact == "process") g.process(id, key);
+  if (fact == "able") g.able(id);
+  if (fact == "waits_at") g.waits_at(id, key);
+  if (fact == "waits_at_barrier") g.waits_at_barrier(id);
+  if (fact == "waits_for") g.waits_for(id, key);
+  if (fact == "holds") g.holds(id, key);
+}
+// _going_on([(name of a function of GoingOn, process, key or 0)]): the processes that may go on.
+// They and the keys are numbered by who asks (weft/_spread.py).
+PyObject* f_going_on(PyObject*, PyObject* facts) {
+  runtime::GoingOn g;
+  std::set<std::uint32_t> all, able;
+  for (Py_ssize_t i = 0; i < PyList_Size(facts); ++i) {
+    const char* fact;
+    unsigned id, key;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(facts, i), "sII", &fact, &id, &key)) return nullptr;
+    put(g, fact, id, key);
+    all.insert(id);
+  }
+  if (PyErr_Occurred()) return nullptr;
+  g.solve();
+  for (const std::uint32_t id : all)
+    if (g.is_able(id)) able.insert(id);
+  return ids(able);
+}
+
 PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
+                           {"_going_on", gated<f_going_on>, METH_O, nullptr},
                            {"_set_idle", gated<f_set_idle>, METH_O, nullptr},
                            {}};
 

@@ -285,6 +285,7 @@ def test_the_smallest_knot() -> None:
     assert _knots.smallest_knot({a: {b}, b: {a}, c: {a}}) == [a, b]
     assert _knots.smallest_knot({a: {b}, b: {c}, c: {a}, d: {e}, e: {d}}) == [d, e]
     assert _knots.smallest_knot({a: {b}, b: {a, c}, c: set()}) == [c]
+    assert _knots.smallest_knot({a: {d}, b: {c}, c: {b}, d: {e}, e: {d}}) == [b, c]
     assert _knots.smallest_knot({}) == []
 
 

@@ -431,6 +431,27 @@ def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
     assert judged(*[said(caller, calls) for _ in range(3)]) == BOTH
     assert said(caller, calls).row((HOST, 8)).path == "main/p7"
     assert judged(*[said(caller, {}) for _ in range(3)]) == set()  # it has ended there
+    runs = {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}
+    assert judged(*[said(caller, {**calls, **runs}) for _ in range(3)]) == set()
+
+
+def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
+    """Rule 14.3."""
+
+    def found(*states: str) -> set[Any]:
+        """Of a process in no operation whose children are stuck at c, or may go on."""
+        mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
+            (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
+            for i, state in enumerate(states)
+            for at in [[(C, False)] if state == "places" else []]
+        ]
+        facts = [(mine, {C: ("c", True, (), (20,), 0, 0, (5, 0, 0))})]
+        return judged(*[_spread.Round([space(ROOT, {})._replace(facts=facts)]) for _ in range(3)])
+
+    assert found("places", "places") == {(ROOT, 6), (ROOT, 20), (ROOT, 21)}
+    assert found("places", "able") == {(ROOT, 6), (ROOT, 20)}
+    assert found("able", "places") == set()
+    assert found("able", "able") == found() == set()
 
 
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:

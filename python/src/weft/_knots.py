@@ -52,7 +52,6 @@ class _Network:
         self.rows: dict[_Node, Row] = {}
         self.holders: dict[tuple[Hashable, bool], set[_Node]] = {}
         self.edges: dict[_Node, set[_Node]] = {}
-        self.waiting: dict[tuple[Hashable, bool], set[_Node]] = {}
         self.unknown: list[str] = []  # channels of which a thread may hold an end
         lent = {
             (s.incarnation, peer, name): (s.incarnation, place)
@@ -158,48 +157,14 @@ class _Network:
         found: set[_Node] = set()
         for _, key, writes in row.places:
             found |= self.holders.get((key, not writes), set()) & self.rows.keys()
-            found |= self.waiting.get((key, not writes), set())
         return found
 
 
 def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
-    """The smallest set of nodes that no edge leaves: the smallest of the strongly connected
-    components (Tarjan 1972) without an edge to another.
-    """
-    order: dict[_Node, int] = {}
-    low: dict[_Node, int] = {}
-    stack: list[_Node] = []
-    component: dict[_Node, int] = {}
-    found: list[list[_Node]] = []
-    for start in sorted(to):
-        if start in order:
-            continue
-        work = [(start, iter(sorted(to[start])))]
-        order[start] = low[start] = len(order)
-        stack.append(start)
-        while work:
-            node, following = work[-1]
-            for n in following:
-                if n not in order:
-                    order[n] = low[n] = len(order)
-                    stack.append(n)
-                    work.append((n, iter(sorted(to[n]))))
-                    break
-                if n not in component:
-                    low[node] = min(low[node], order[n])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    one: list[_Node] = []
-                    while not one or one[-1] != node:
-                        one.append(stack.pop())
-                        component[one[-1]] = len(found)
-                    found.append(one)
-    closed = [c for i, c in enumerate(found) if all(component[n] == i for m in c for n in to[m])]
-    smallest: list[_Node] = min(closed, key=len, default=[])
-    return sorted(smallest)
+    """The smallest set of nodes that no edge leaves, in order (cpp/include/weft/runtime/knot.hpp)."""
+    nodes = sorted(to)
+    number = {node: i for i, node in enumerate(nodes)}
+    return [nodes[i] for i in _native._smallest_knot([[number[n] for n in to[v]] for v in nodes])]
 
 
 def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:

@@ -23,8 +23,8 @@ import itertools
 import os
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from weft import _deadlocks, _rounds
@@ -106,7 +106,6 @@ class Round:
         self.waits: dict[_Node, _Waits] = {}
         self.holders: dict[tuple[_Key, bool], set[_Node]] = {}
         self._barriers: set[_Key] = set()
-        self._children: dict[_Node, set[_Node]] = {}
         self.counters: dict[tuple[int, int], tuple[int, int]] = {}
         doubled = self._sessions()
         lent = {
@@ -185,7 +184,6 @@ class Round:
 
     def _add(self, s: Moment, w: Waiter, places: dict[int, Place]) -> None:
         node = (s.incarnation, w.id)
-        self._children.setdefault((s.incarnation, w.parent), set()).add(node)
         state = "call" if node in self._callee and w.state == "places" else w.state
         keys = {key: self._key(s, key) for key, _ in w.places}
         homes = {home for home, _ in keys.values()} - {s.incarnation}
@@ -209,54 +207,34 @@ class Round:
     # --- who may go on (rule 14.3) ----------------------------------------------------------------
 
     def stuck(self, able: Iterable[_Node] = ()) -> set[_Node]:
-        """Who may not go on. `able`: who is known to."""
-        return self.waits.keys() - self._going_on(set(able))
-
-    def _going_on(self, able: set[_Node]) -> set[_Node]:
-        waiting: dict[_Key, set[_Node]] = {}
-        holds: dict[_Node, set[_Key]] = {}
-        parents: dict[_Node, set[_Node]] = {}
-        left: dict[_Node, int] = {}
-        at_barriers: set[_Node] = set()
-        for (key, _), nodes in self.holders.items():
-            for node in nodes:
-                holds.setdefault(node, set()).add(key)
-        todo = [node for node in able if node in self.waits]
+        """Who may not go on. `able`: who is known to. By the rules of runtime/going_on.hpp: to wait
+        for a call is to wait at a channel of which the call holds an end.
+        """
+        number: defaultdict[Hashable, int] = defaultdict(itertools.count(1).__next__)
+        facts = [("able", number[node], 0) for node in able]
         for node, w in self.waits.items():
-            if w.state == "able":
-                todo.append(node)
-            elif w.state == "places":
-                for key, writes in w.places:
-                    if key in self._barriers:
-                        at_barriers.add(node)
-                    elif key in self._open or not self.holders.get((key, not writes)):
-                        todo.append(node)
-                    else:
-                        waiting.setdefault(key, set()).add(node)
+            me = number[node]
+            facts.append(("process", me, number[node[0], w.waiter.parent]))
+            callee = self._callee.get(node)
+            if w.state == "able" or (w.state == "call" and callee not in self.waits):
+                facts.append(("able", me, 0))
+            elif w.state == "children":
+                facts.append(("waits_for", me, me))
+            elif w.state == "call":
+                call = number["call", callee]
+                facts += [("waits_at", me, call), ("holds", number[callee], call)]
             else:
-                callee = self._callee.get(node)
-                of = self._children.get(node, set()) if w.state == "children" else {callee}
-                there = {n for n in of if n in self.waits}
-                left[node] = len(there)
-                if not there:
-                    todo.append(node)
-                for n in there:
-                    parents.setdefault(n, set()).add(node)
-        found: set[_Node] = set()
-        while todo:
-            node = todo.pop()
-            if node in found:
-                continue
-            found.add(node)
-            todo += at_barriers
-            at_barriers.clear()
-            for key in holds.get(node, ()):
-                todo += waiting.pop(key, ())
-            for parent in parents.get(node, ()):
-                left[parent] -= 1
-                if left[parent] == 0:
-                    todo.append(parent)
-        return found
+                facts += [(self._waits_how(*place), me, number[place[0]]) for place in w.places]
+        for (key, _), nodes in self.holders.items():
+            facts += [("holds", number[node], number[key]) for node in nodes]
+        going_on = set(_native._going_on(facts))
+        return {node for node in self.waits if number[node] not in going_on}
+
+    def _waits_how(self, key: _Key, writes: bool) -> str:
+        if key in self._barriers:
+            return "waits_at_barrier"
+        unknown = key in self._open or not self.holders.get((key, not writes))
+        return "able" if unknown else "waits_at"
 
     # --- in words ---------------------------------------------------------------------------------
 
