@@ -25,7 +25,6 @@ void append(PyObject* list, PyObject* owned) {
   if (owned) PyList_Append(list, owned);
   Py_XDECREF(owned);
 }
-PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
 unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }
 
@@ -42,14 +41,10 @@ PyObject* ends_held() {
   PyObject* list = PyList_New(0);
   for (PyRun* run : every_run())
     run->run.each_process([&](ProcessBase& p) {
-      ProcessObject* const o = process_object(&p);
-      for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
-        const EndObject* const e = o->held[i];
-        if (e->state != EndState::open) continue;
-        const auto* const place = static_cast<const core::SyncObject*>(&e->channel->core);
-        append(list, Py_BuildValue("INON", std::uint32_t(p.id), key_of(place),
-                                   truth(Py_IS_TYPE(e, &WriterType)), key_of(e)));
-      }
+      each_end_held(p, [&](const EndObject* e, const core::SyncObject* place, bool writes) {
+        append(list,
+               Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(writes), key_of(e)));
+      });
     });
   return list;
 }

@@ -92,6 +92,29 @@ const std::set<PyRun*>& every_run() noexcept;
 // Python's.
 PyObject* facts_at_rest(PyRun& run) noexcept;
 
+// Calls f(end, the place that is its channel, does it write) for the open ends that a process was
+// given.
+template <class F>
+void each_end_held(ProcessBase& p, F&& f) {
+  const ProcessObject* const o = process_object(&p);
+  for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
+    const EndObject* const e = o->held[i];
+    if (e->state == EndState::open)
+      f(e, static_cast<const core::SyncObject*>(&e->channel->core),
+        Py_IS_TYPE(e, &WriterType) != 0);
+  }
+}
+// Of one place: the processes that were given an end there, and the ends.
+struct Holders {
+  std::set<std::uint32_t> readers, writers;
+  std::set<const EndObject*> reader_ends, writer_ends;
+  void add(std::uint32_t process, const EndObject* e, bool writes) {
+    (writes ? writers : readers).insert(process);
+    (writes ? writer_ends : reader_ends).insert(e);
+  }
+};
+inline PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
+
 // While it lives nothing of a run moves (partial.cpp, invariants 1 and 2): no component begins an
 // operation, and the garbage collector is off.
 class OneMoment {

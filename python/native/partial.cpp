@@ -31,9 +31,7 @@ namespace {
 PyObject* idle_callback = nullptr;
 thread_local bool inside = false;
 
-struct Holders {
-  std::set<std::uint32_t> readers, writers;
-  std::set<const EndObject*> reader_ends, writer_ends;
+struct Place final : Holders {
   bool is_channel = false;
   std::optional<std::array<unsigned long long, 3>> moved;  // figures_of(), of a channel
   // ends that are open, and no process is known to hold
@@ -44,7 +42,7 @@ struct Holders {
     return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
   }
 };
-using WaitVisitor = std::map<const core::SyncObject*, Holders>;
+using Places = std::map<const core::SyncObject*, Place>;
 
 // A process at this moment.
 struct One {
@@ -107,26 +105,17 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   }
 }
 
-void hold(WaitVisitor& places, const One& one) {
-  ProcessObject* o = process_object(one.process);
-  for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
-    const EndObject* e = o->held[i];
-    if (e->state != EndState::open) continue;
-    const auto at = places.find(static_cast<const core::SyncObject*>(&e->channel->core));
-    if (at == places.end()) continue;  // nobody waits there
-    const bool reader = Py_IS_TYPE(e, &ReaderType);
-    (reader ? at->second.readers : at->second.writers).insert(one.process->id);
-    (reader ? at->second.reader_ends : at->second.writer_ends).insert(e);
-  }
-}
-
 // Where somebody waits, and who holds ends there.
-WaitVisitor places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
-  WaitVisitor places;
+Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
+  Places places;
   for (const One& one : all)
     for (const auto& [place, writing] : one.at)
       places[place].is_channel = collect.channels.count(place) != 0;
-  for (const One& one : all) hold(places, one);
+  for (const One& one : all)
+    each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
+      const auto place = places.find(at);  // none: nobody waits there
+      if (place != places.end()) place->second.add(one.process->id, e, writes);
+    });
   const auto beyond = [](std::uint32_t open, std::size_t known) {
     return open > known ? static_cast<unsigned long>(open - known) : 0ul;
   };
@@ -148,7 +137,7 @@ WaitVisitor places_of(PyRun& run, const std::vector<One>& all, const Collect& co
 
 // Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a
 // process.
-runtime::GoingOn going_on(const std::vector<One>& all, const WaitVisitor& places) {
+runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
   runtime::GoingOn g;
   const auto family = [](std::uint32_t parent) {
     return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parent));
@@ -159,7 +148,7 @@ runtime::GoingOn going_on(const std::vector<One>& all, const WaitVisitor& places
     if (*one.state == 'a') g.able(id);
     if (*one.state == 'c') g.waits_for(id, family(id));
     for (const auto& [place, writing] : one.at) {
-      const Holders& h = places.at(place);
+      const Place& h = places.at(place);
       if (!h.is_channel)
         g.waits_at_barrier(id);
       else if (h.open(writing))
@@ -180,9 +169,6 @@ PyObject* ids(const std::set<std::uint32_t>& s) {
   Py_ssize_t i = 0;
   for (const std::uint32_t id : s) PyTuple_SET_ITEM(t, i++, PyLong_FromUnsignedLong(id));
   return t;
-}
-PyObject* key_of(const core::SyncObject* p) {
-  return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p)));
 }
 
 PyObject* process_row(const One& one, bool may_go_on) {
@@ -205,7 +191,7 @@ PyObject* process_row(const One& one, bool may_go_on) {
                        op ? op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
                        places, silent, may_go_on ? Py_True : Py_False);
 }
-PyObject* place_row(const core::SyncObject& place, const Holders& h) {
+PyObject* place_row(const core::SyncObject& place, const Place& h) {
   PyObject* const moved = h.moved ? figures_row(*h.moved) : Py_NewRef(Py_None);
   return Py_BuildValue("NONNkkN", to_str(runtime::name_of(place)),
                        h.is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers),
@@ -231,7 +217,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
       sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
   }
   if (where) *where = moving || all.empty() ? 0 : sum | 1;
-  const WaitVisitor places = places_of(run, all, collect);
+  const Places places = places_of(run, all, collect);
   const runtime::GoingOn able = going_on(all, places);
   PyObject* processes = PyList_New(0);
   for (const One& one : all) {

@@ -219,23 +219,14 @@ void locate_thread(ThreadProcess& t) {
 
 // --- who holds what ------------------------------------------------------------------------------
 
-struct Held {
-  std::set<std::uint32_t> readers, writers;
-  std::set<const EndObject*> reader_ends, writer_ends;  // distinct
-};
-std::map<const core::SyncObject*, Held> held;  // during a report
+std::map<const core::SyncObject*, Holders> held;  // during a report
 // as the last report found it; borrowed, so good until processes go on
 std::vector<LeftOpen> left_open;
 
-void note_ends(ProcessObject* o, std::uint32_t id) {
-  for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) {
-    const EndObject* e = o->held[i];
-    if (e->state != EndState::open) continue;
-    Held& h = held[static_cast<const core::SyncObject*>(&e->channel->core)];
-    const bool reader = Py_IS_TYPE(e, &ReaderType);
-    (reader ? h.readers : h.writers).insert(id);
-    (reader ? h.reader_ends : h.writer_ends).insert(e);
-  }
+void note_ends(ProcessBase& p) {
+  each_end_held(p, [&p](const EndObject* e, const core::SyncObject* place, bool writes) {
+    held[place].add(p.id, e, writes);
+  });
 }
 
 bool collector_was_on = false;
@@ -246,7 +237,7 @@ void begin_report(runtime::Run& run) {
   held.clear();
   left_open.clear();
   run.each_process([](ProcessBase& p) {
-    if (ProcessObject* o = process_object(&p)) note_ends(o, p.id);
+    note_ends(p);
     locate(p);
   });
 }
@@ -342,9 +333,7 @@ bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // whoever retires them asks again
   if (!foreign_threads(run)) return false;
   held.clear();
-  run.each_process([](ProcessBase& p) {
-    if (ProcessObject* o = process_object(&p)) note_ends(o, p.id);
-  });
+  run.each_process(note_ends);
   struct Look final : runtime::WaitVisitor {
     bool found = false;
     void channel(const core::SyncObject& c, bool writing) override {
