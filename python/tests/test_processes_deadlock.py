@@ -289,6 +289,30 @@ def test_the_smallest_knot() -> None:
     assert _knots.smallest_knot({}) == []
 
 
+def test_who_waits_for_the_end_of_a_process_waits_for_it() -> None:
+    """Rules 7.11, 10.2: in the report over several OS processes too."""
+
+    def waits(number: int, operation: str, place: int) -> Any:
+        at = "x.py:1", 0, "places", [(place, False)]
+        return (number, f"main/p{number}", operation, *at, [], True)
+
+    places = {
+        30: ("c", True, (), (), 0, 0, None),
+        40: ("the end of p7", True, (), (7,), 0, 0, None),
+    }
+    first = space(1)._replace(facts=[([waits(7, "read", 30), waits(9, "wait for", 40)], places)])
+    text, knot, shown, _ = _knots.report([first, space(2)])
+    assert [row.path for row in shown] == ["main/p7", "main/p9"]
+    assert knot == ["main/p7"]
+    assert text.splitlines()[-1] == (
+        "  main/p7 waits for whoever is on the other side of c (nobody that is known)"
+    )
+    both = [waits(7, "wait for", 41), waits(9, "wait for", 40)]
+    places[41] = ("the end of p9", True, (), (9,), 0, 0, None)
+    text = _knots.report([first._replace(facts=[(both, places)])])[0]
+    assert text.splitlines()[-2:] == ["  main/p7 waits for main/p9", "  main/p9 waits for main/p7"]
+
+
 def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None:
     a, b = Channel("a"), Channel("b")
     stuck(away_stuck.pass_on(a.reader(), b.writer()), away_stuck.pass_on(b.reader(), a.writer()))

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from weft._deadlocks import Place, Waiter
 from weft._extension import native as _native
+from weft._spread import Spaces
 
 __all__ = ["Row", "report", "tell"]
 
 LINES = 40  #: the most processes that a report lists
 
 _Node = tuple[int, int]  # a space's incarnation, and a process there
+_Key = tuple[int, int]  # a channel's home, and its place there
 
 
 class Row(NamedTuple):
@@ -31,7 +32,7 @@ class Row(NamedTuple):
     at: str
     pid: int
     hidden: bool  #: it waits for others as their parent
-    places: tuple[tuple[str, Hashable, bool], ...]  #: name, channel, does it write
+    places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, does it write
     silent: tuple[str, ...]
 
     def line(self) -> str:
@@ -45,97 +46,46 @@ class Row(NamedTuple):
         return self.path, self.operation, tuple(name for name, _, _ in self.places), self.at
 
 
-class _Network:
+class _Network(Spaces):
     """The states of all spaces, put together."""
 
     def __init__(self, spaces: list[Any]) -> None:
+        super().__init__(spaces)
         self.rows: dict[_Node, Row] = {}
-        self.holders: dict[tuple[Hashable, bool], set[_Node]] = {}
         self.edges: dict[_Node, set[_Node]] = {}
+        for caller, callee in self.callees.items():
+            if callee is not None:
+                self.edges.setdefault(caller, set()).add(callee)
         self.unknown: list[str] = []  # channels of which a thread may hold an end
-        lent = {
-            (s.incarnation, peer, name): (s.incarnation, place)
-            for s in spaces
-            for peer, name, place, _, _ in s.lent
-        }
-        away = {key: (s.incarnation, process) for s in spaces for key, process in s.away.items()}
-        self.callers = {
-            (s.incarnation, process): away[s.pid, call]
-            for s in spaces
-            for process, call in s.calls.items()
-            if (s.pid, call) in away
-        }
-        for node, caller in self.callers.items():
-            self.edges.setdefault(caller, set()).add(node)
-        waiters = {
-            (s.incarnation, raw[0]): Waiter(*raw)
-            for s in spaces
-            for raws, _ in s.facts
-            for raw in raws
-        }
-        for s in spaces:
-            far = {
-                place: lent.get((home, s.incarnation, name), (home, -name - 1))
-                for place, home, name, _ in s.far
-            }
-            for process, place, writes, _ in s.held:
-                key = far.get(place, (s.incarnation, place))
-                self.holders.setdefault((key, writes), set()).add((s.incarnation, process))
-            for raw_waiters, raw_places in s.facts:
-                places = {key: Place(*raw) for key, raw in raw_places.items()}
-                for raw in raw_waiters:
-                    self._add(s, Waiter(*raw), places, far, waiters)
-        for caller in away.values():
-            if caller in self.rows:
-                self.rows[caller] = self.rows[caller]._replace(hidden=True)
+        for one in self.facts:
+            self._add(*one)
         waited = {
             key: name for r in self.rows.values() if not r.hidden for name, key, _ in r.places
         }
         for s in spaces:
             if s.strangers:
-                self._look_for_unknown(s, lent, waited)
+                self._look_for_unknown(s, waited)
 
-    def _add(
-        self,
-        s: Any,
-        w: Waiter,
-        places: dict[int, Place],
-        far: dict[int, _Node],
-        waiters: dict[_Node, Waiter],
-    ) -> None:
+    def _add(self, s: Any, w: Waiter, places: dict[int, Place]) -> None:
         node = (s.incarnation, w.id)
         self.rows[node] = Row(
             node,
-            self._path(node, waiters),
+            self.path(node),
             w.operation,
             w.at,
             s.pid,
-            w.state != "places",
-            tuple(
-                (places[k].name, far.get(k, (s.incarnation, k)), writes) for k, writes in w.places
-            ),
+            w.state != "places" or node in self.callees,
+            tuple((places[k].name, self.key(s, k), writes) for k, writes in w.places),
             tuple(w.silent),
         )
-        if (s.incarnation, w.parent) in waiters:
+        if (s.incarnation, w.parent) in self.waiters:
             self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
 
-    def _path(self, node: _Node, waiters: dict[_Node, Waiter]) -> str:
-        """The path of a process; inside a call, the caller's path takes the place of the call's
-        own."""
-        at, space = node[1], node[0]
-        while (space, at) in waiters:
-            caller = self.callers.get((space, at))
-            if caller in waiters:
-                within = waiters[node].path[len(waiters[space, at].path) :]
-                return self._path(caller, waiters) + within
-            at = waiters[space, at].parent
-        return waiters[node].path
-
-    def _look_for_unknown(self, s: Any, lent: Any, waited: dict[Hashable, str]) -> None:
+    def _look_for_unknown(self, s: Any, waited: dict[_Key, str]) -> None:
         """Looks for open ends in this space that no known process holds, of channels at which a
         process waits.
         """
-        free: dict[Hashable, int] = {}  # channels, and how many such ends
+        free: dict[_Key, int] = {}  # channels, and how many such ends
         for _, raw_places in s.facts:
             for key, raw in raw_places.items():
                 place = Place(*raw)
@@ -147,7 +97,7 @@ class _Network:
             free[s.incarnation, place] = count - held[place] - away[place]
         for place, home, name, count in s.far:
             free.pop((s.incarnation, place), None)
-            key = lent.get((home, s.incarnation, name), (home, -name - 1))
+            key = self.far_key(s, home, name)
             free[key] = free.get(key, 0) + count - held[place]
         self.unknown += [waited[key] for key, n in free.items() if n > 0 and key in waited]
 

@@ -24,14 +24,14 @@ import os
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from weft import _deadlocks, _rounds
 from weft._deadlocks import Place, Stuck, Waiter
 from weft._extension import native as _native
 
-__all__ = ["Moment", "Round", "found", "moments"]
+__all__ = ["Moment", "Round", "Spaces", "found", "moments"]
 
 ROUNDS = 3
 
@@ -98,47 +98,82 @@ class _Waits(NamedTuple):
     sessions: frozenset[tuple[int, int]]  #: with the homes of its places: here, there
 
 
-class Round:
-    """What all OS processes have said, put together."""
+class Spaces:
+    """What OS processes have said, put together: a channel has one name in all of them, its home
+    and its place there; a process in a call has its caller's path.
+    """
 
-    def __init__(self, spaces: list[Moment]) -> None:
-        self.spaces = {s.incarnation: s for s in spaces}
-        self.waits: dict[_Node, _Waits] = {}
+    def __init__(
+        self, spaces: Sequence[Any], doubled: Collection[tuple[int, int]] = frozenset()
+    ) -> None:
         self.holders: dict[tuple[_Key, bool], set[_Node]] = {}
-        self._barriers: set[_Key] = set()
-        self.counters: dict[tuple[int, int], tuple[int, int]] = {}
-        doubled = self._sessions()
-        lent = {
+        self.waiters: dict[_Node, Waiter] = {}
+        self.facts: list[tuple[Any, Waiter, dict[int, Place]]] = []
+        #: ends that peers hold; `doubled`: spaces that have two sessions, whose ends nobody can tell
+        self.lent = {
             (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces
             for peer, name, place, _, _ in s.lent
             if (s.incarnation, peer) not in doubled
         }
         self._far = {
-            (s.incarnation, place): lent.get((home, s.incarnation, name), (home, -name - 1))
+            (s.incarnation, place): self.far_key(s, home, name)
             for s in spaces
             for place, home, name, _ in s.far
         }
-        self._open = self._unknown(lent)
-        callees = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
-        self._callee = {
-            (s.incarnation, process): callees.get(call)
+        calls = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
+        #: who waits for a call → the process that runs it; None: that has ended
+        self.callees = {
+            (s.incarnation, process): calls.get(call)
             for s in spaces
             for call, process in s.away.items()
         }
-        self._callers = {node: caller for caller, node in self._callee.items() if node is not None}
+        self._callers = {node: caller for caller, node in self.callees.items() if node is not None}
         for s in spaces:
             for process, place, writes, _ in s.held:
-                self.holders.setdefault((self._key(s, place), writes), set()).add(
-                    (s.incarnation, process)
-                )
+                self._hold(s, process, place, writes)
             for raw_waiters, raw_places in s.facts:
                 places = {key: Place(*raw) for key, raw in raw_places.items()}
                 for place, at in places.items():  # whose end is waited for is no holder of an end
-                    of = {(s.incarnation, process) for process in at.writers}
-                    self.holders.setdefault((self._key(s, place), True), set()).update(of)
+                    for process in at.writers:
+                        self._hold(s, process, place, True)
                 for raw in raw_waiters:
-                    self._add(s, Waiter(*raw), places)
+                    w = self.waiters[s.incarnation, raw[0]] = Waiter(*raw)
+                    self.facts.append((s, w, places))
+
+    def _hold(self, s: Any, process: int, place: int, writes: bool) -> None:
+        of = self.holders.setdefault((self.key(s, place), writes), set())
+        of.add((s.incarnation, process))
+
+    def far_key(self, s: Any, home: int, name: int) -> _Key:
+        return self.lent.get((home, s.incarnation, name), (home, -name - 1))
+
+    def key(self, s: Any, place: int) -> _Key:
+        return self._far.get((s.incarnation, place), (s.incarnation, place))
+
+    def path(self, node: _Node) -> str:
+        space, at = node
+        while (space, at) in self.waiters:
+            caller = self._callers.get((space, at))
+            if caller in self.waiters:
+                within = self.waiters[node].path[len(self.waiters[space, at].path) :]
+                return self.path(caller) + within
+            at = self.waiters[space, at].parent
+        return self.waiters[node].path
+
+
+class Round(Spaces):
+    """What all OS processes have said in a round, and who may go on."""
+
+    def __init__(self, spaces: list[Moment]) -> None:
+        self.spaces = {s.incarnation: s for s in spaces}
+        self.waits: dict[_Node, _Waits] = {}
+        self._barriers: set[_Key] = set()
+        self.counters: dict[tuple[int, int], tuple[int, int]] = {}
+        super().__init__(spaces, self._sessions())
+        self._open = self._unknown()
+        for one in self.facts:
+            self._add(*one)
 
     def _sessions(self) -> set[tuple[int, int]]:
         """Notes the counters of each; gives those of which two spaces have two."""
@@ -152,10 +187,7 @@ class Round:
             del self.counters[pair]
         return doubled | {(b, a) for a, b in doubled}
 
-    def _key(self, s: Moment, place: int) -> _Key:
-        return self._far.get((s.incarnation, place), (s.incarnation, place))
-
-    def _unknown(self, lent: dict[tuple[int, int, int], _Key]) -> set[_Key]:
+    def _unknown(self) -> set[_Key]:
         """The channels of which some end is held by nobody that is known."""
         free: Counter[_Key] = Counter()
         known = set()  # names of ends that their holder knows of
@@ -172,20 +204,20 @@ class Round:
                         free[s.incarnation, key] += at.unknown_readers + at.unknown_writers
             for place, home, name, count in s.far:
                 known.add((home, s.incarnation, name))
-                free[self._key(s, place)] += count - held[place] + (place in s.shared)
-        for end, key in lent.items():
+                free[self.key(s, place)] += count - held[place] + (place in s.shared)
+        for end, key in self.lent.items():
             if end not in known:
                 free[key] += 1
         for s in self.spaces.values():  # an end of a session of two, and of nobody that was asked
             for peer, name, place, _, _ in s.lent:
-                if (s.incarnation, peer, name) not in lent:
+                if (s.incarnation, peer, name) not in self.lent:
                     free[s.incarnation, place] += 1
         return {key for key, n in free.items() if n > 0 or key[1] < 0}
 
     def _add(self, s: Moment, w: Waiter, places: dict[int, Place]) -> None:
         node = (s.incarnation, w.id)
-        state = "call" if node in self._callee and w.state == "places" else w.state
-        keys = {key: self._key(s, key) for key, _ in w.places}
+        state = "call" if node in self.callees and w.state == "places" else w.state
+        keys = {key: self.key(s, key) for key, _ in w.places}
         homes = {home for home, _ in keys.values()} - {s.incarnation}
         here = {key: self.figures(key) if places[k].is_channel else None for k, key in keys.items()}
         self.waits[node] = _Waits(
@@ -215,7 +247,7 @@ class Round:
         for node, w in self.waits.items():
             me = number[node]
             facts.append(("process", me, number[node[0], w.waiter.parent]))
-            callee = self._callee.get(node)
+            callee = self.callees.get(node)
             if w.state == "able" or (w.state == "call" and callee not in self.waits):
                 facts.append(("able", me, 0))
             elif w.state == "children":
@@ -237,17 +269,6 @@ class Round:
         return "able" if unknown else "waits_at"
 
     # --- in words ---------------------------------------------------------------------------------
-
-    def path(self, node: _Node) -> str:
-        """Of a process; inside a call, the caller's path takes the place of the call's own."""
-        space, at = node
-        while (space, at) in self.waits:
-            caller = self._callers.get((space, at))
-            if caller in self.waits:
-                within = self.waits[node].waiter.path[len(self.waits[space, at].waiter.path) :]
-                return self.path(caller) + within
-            at = self.waits[space, at].waiter.parent
-        return self.waits[node].waiter.path
 
     def row(self, node: _Node) -> Stuck:
         w = self.waits[node]
