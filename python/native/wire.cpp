@@ -618,7 +618,13 @@ PyObject* f_by_copy(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &ChannelType)) return bad_use("_by_copy: %R is no channel", o);
   return PyBool_FromLong(packs(reinterpret_cast<const ChannelObject*>(o)));
 }
+// _be_prompt(): of this thread (wire/prompt.hpp).
+PyObject* f_be_prompt(PyObject*, PyObject*) {
+  wire::detail::be_prompt();
+  Py_RETURN_NONE;
+}
 PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr},
+                           {"_be_prompt", gated<f_be_prompt>, METH_NOARGS, nullptr},
                            {"_by_copy", gated<f_by_copy>, METH_O, nullptr},
                            {}};
 

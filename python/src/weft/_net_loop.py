@@ -80,6 +80,7 @@ def use() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
+            _loop.call_soon(_native._be_prompt)  # before what computes (WIRE.md 17.24)
             _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
             _thread.start()
         _users += 1

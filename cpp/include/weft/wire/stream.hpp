@@ -28,6 +28,7 @@
 #include "descriptors.hpp"
 #include "introduce.hpp"
 #include "joint.hpp"
+#include "prompt.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -118,6 +119,7 @@ class StreamLink final : public Joint {
   }
 
   void serve() {
+    detail::be_prompt();
     // As much as a socket holds: each time round may have to wait for a language's lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
