@@ -21,6 +21,7 @@
 
 #include "cells.hpp"
 #include "moved.hpp"
+#include "owners.hpp"
 #include "plain.hpp"
 #include "shared.hpp"
 #include "weft/wire/cbor.hpp"
@@ -86,7 +87,10 @@ PyObject* new_packed(PyObject* bytes, std::shared_ptr<Slot> slot, bool table,
 
 void packed_dealloc(PyObject* o) {
   Py_XDECREF(packed_of(o)->bytes);
-  Py_XDECREF(packed_of(o)->original);
+  PyObject* const original = packed_of(o)->original;
+  const bool of_another = original && made_by_another(original);
+  Py_XDECREF(original);
+  if (of_another) wake_owners();
   delete packed_of(o)->slot;
   delete packed_of(o)->sealed;
   delete packed_of(o)->moved;

@@ -10,6 +10,7 @@
 //    (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was deferred.
 //    That needs no lock: the finaliser may run under locks of ours.
 #include "cells.hpp"
+#include "owners.hpp"
 
 namespace weft::py {
 
@@ -62,8 +63,15 @@ void run_deferred_now() noexcept {
     }
     std::vector<PyObject*> values;
     values.swap(dropped);
-    const OutsideGate beyond;
-    for (PyObject* o : values) Py_DECREF(o);
+    bool of_others = false;
+    {
+      const OutsideGate beyond;
+      for (PyObject* o : values) {
+        of_others = of_others || made_by_another(o);
+        Py_DECREF(o);
+      }
+    }
+    if (of_others) wake_owners();
   }
   running_deferred = false;
   PyErr_Restore(type, value, trace);

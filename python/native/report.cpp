@@ -9,6 +9,7 @@
 #include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
+#include "owners.hpp"
 #include "rounds.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire.hpp"
@@ -70,6 +71,7 @@ void leave_concluded(void* state) {
 // A thread from begin_sleep() to end_sleep(). Under the GIL.
 struct Sleeper {
   runtime::Parking* by = nullptr;
+  PyThreadState* state = nullptr;
   unsigned within = 0;  // sleeps of a signal's handler that runs there, which are not listed
   Sleeper *next = nullptr, *before = nullptr;
 };
@@ -82,7 +84,7 @@ void list_sleeper(runtime::Parking& by) noexcept {
     ++s.within;
     return;
   }
-  s = {&by, 0, sleepers, nullptr};
+  s = {&by, PyThreadState_Get(), 0, sleepers, nullptr};
   if (sleepers) sleepers->before = &s;
   sleepers = &s;
 }
@@ -100,6 +102,34 @@ void unlist_sleeper() noexcept {
   s = {};
 }
 
+// What a signal's handler raised, to whoever waits on this thread.
+void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
+
+// What this thread has made and others have dropped goes (owners.hpp): CPython does so when Python
+// code begins, and what signals want too. False: a handler has raised, and that is kept.
+#ifdef Py_GIL_DISABLED
+PyObject* nothing = nullptr;  // a function
+bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
+bool drop_own() {
+  while (has_own_to_drop()) {
+    PyObject* r;
+    {
+      const OutsideGate beyond;
+      r = PyObject_CallNoArgs(nothing);
+    }
+    if (!r) {
+      keep_interrupt();
+      return false;
+    }
+    Py_DECREF(r);
+  }
+  return true;
+}
+#else
+constexpr bool has_own_to_drop() noexcept { return false; }
+constexpr bool drop_own() noexcept { return true; }
+#endif
+
 void end_sleep(void* state) {
   if (state == &as_it_sleeps) return;
   main_sleeps_by(nullptr);
@@ -109,20 +139,18 @@ void end_sleep(void* state) {
     run_deferred();
 }
 
-// What a signal's handler raised, to whoever waits on this thread.
-void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
-
 void* begin_sleep(runtime::Parking& by) {
   if (aside()) return &as_it_sleeps;
   if (looking) [[unlikely]]
     fell_idle();
+  if (!drop_own()) return nullptr;
   main_sleeps_by(&by);  // before the look: what comes after it stirs us
   if (PyErr_CheckSignals() < 0) {
     main_sleeps_by(nullptr);
     keep_interrupt();
     return nullptr;
   }
-  if (ends_pending()) [[unlikely]] {
+  if (ends_pending() || has_own_to_drop()) [[unlikely]] {
     main_sleeps_by(nullptr);
     run_deferred();
     return nullptr;
@@ -135,6 +163,7 @@ bool disturbed(void* state) {
   if (state == &as_it_sleeps) return false;
   take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
+  drop_own();
   if (ends_pending()) run_deferred();
   give_up();
   return true;  // a handler, or an end that is gone, may have made something runnable here
@@ -331,6 +360,7 @@ bool foreign_threads(runtime::Run& run) {
 // other side.
 bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // whoever retires them asks again
+  if (wake_owners()) return true;   // so do these, once they have slept again
   if (!foreign_threads(run)) return false;
   held.clear();
   run.each_process(note_ends);
@@ -403,6 +433,18 @@ void look_for_ends() noexcept {
   if (sleepers) sleepers->by->disturb();
   ring_loops();
 }
+#ifdef Py_GIL_DISABLED
+bool wake_owners() noexcept {
+  bool any = false;
+  if (interpreter_ends()) return any;
+  for (const Sleeper* s = sleepers; s; s = s->next) {
+    if (!owns_dropped(s->state)) continue;
+    any = true;
+    s->by->disturb();
+  }
+  return any;
+}
+#endif
 void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
 void lend_thread(PyThreadState* t) { own_threads[t] = of_the_users(); }
 void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
@@ -515,6 +557,10 @@ void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anythin
 int init_report(PyObject* module) {
   if (!(cr_frame = descriptor_of("cr_frame")) || !(cr_await = descriptor_of("cr_await"))) return -1;
 #ifdef Py_GIL_DISABLED
+  PyObject* const names = PyDict_New();
+  nothing = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : nullptr;
+  Py_XDECREF(names);
+  if (!nothing) return -1;
   PyObject* threads = PyImport_ImportModule("_thread");
   if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
   Py_DECREF(threads);

@@ -38,6 +38,11 @@ def writes_to_what_comes(inp: Any, n: int) -> int:
 
 
 @process
+def takes_and_drops(inp: Any) -> None:
+    inp.read()
+
+
+@process
 def passes_on(inp: Any, out: Any) -> None:
     for value in inp:
         out.write(value)

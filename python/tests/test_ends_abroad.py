@@ -82,6 +82,29 @@ def test_requests_with_the_end_for_the_answer() -> None:
     assert (a, b, served) == ([1, 4, 9], [16, 25], 5)
 
 
+@pytest.mark.parametrize("capacity", [0, 1])
+def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 12.2
+    """The end lies in a list, which goes with the value that it was sent as, while its maker
+    sleeps."""
+    c = Channel("requests", capacity=capacity)
+
+    @th.process
+    def asks(server: Any) -> str:
+        reply = Channel("reply")
+        reader = reply.reader()
+        server.write([reply.writer()])
+        return _outcome(reader)
+
+    assert Parallel(asks(c.writer()), away.takes_and_drops(c.reader())) == ["Retired", None]
+
+
+def _outcome(reader: Any) -> str:
+    try:
+        return str(reader.read())
+    except ChannelEnd as error:
+        return type(error).__name__
+
+
 def test_what_was_sent_is_closed() -> None:  # rules 2.2, 2.4
     c = Channel("c")
 
@@ -199,10 +222,7 @@ def test_an_end_that_nobody_takes_is_given_back() -> None:
 
 @th.process
 def _ends(inp: Any) -> str:
-    try:
-        return str(inp.read())
-    except ChannelEnd as error:
-        return type(error).__name__
+    return _outcome(inp)
 
 
 def test_there_and_back() -> None:

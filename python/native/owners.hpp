@@ -1,0 +1,38 @@
+// Where there is no GIL, an object goes with its last reference only if the thread that made it, its
+// owner, drops that one. Dropped by another it is queued, until its owner runs Python code again;
+// and an owner that sleeps here may wait for an end that is in it (rule 12.2).
+//
+//   a thread drops what another has made ──► CPython marks its owner ──wake_owners()──► asleep here: disturbed, drop_own()
+//   an owner that is about to sleep: drop_own()
+//
+// Invariant: while an owner that is marked sleeps, no run concludes that nothing can wake it.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstdint>
+
+namespace weft::py {
+
+#ifdef Py_GIL_DISABLED
+
+inline bool made_by_another(PyObject* o) noexcept {
+  const std::uintptr_t owner = _Py_atomic_load_uintptr_relaxed(&o->ob_tid);
+  return owner != _Py_UNOWNED_TID && owner != _Py_ThreadId();
+}
+// Is a thread marked?
+inline bool owns_dropped(PyThreadState* t) noexcept {
+  constexpr std::uintptr_t merge = 1U << 6;  // _PY_EVAL_EXPLICIT_MERGE_BIT, which CPython keeps
+  return (_Py_atomic_load_uintptr_relaxed(&t->eval_breaker) & merge) != 0;
+}
+// Those that sleep; true: there are some. Inside the gate.
+bool wake_owners() noexcept;
+
+#else
+
+inline bool made_by_another(PyObject*) noexcept { return false; }
+inline bool wake_owners() noexcept { return false; }
+
+#endif
+
+}  // namespace weft::py
