@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from weft import _observers
@@ -61,6 +61,22 @@ class Waiter(NamedTuple):
     silent: Sequence[str] = ()
     may_go_on: bool = True
 
+    def names(self, places: dict[int, Place]) -> tuple[str, ...]:
+        """Of where it waits, as reports have them."""
+        ended = (f"{name} (ended)" for name in self.silent)
+        return (*(places[key].name for key, _ in self.places), *ended)
+
+
+def line(path: str, operation: str, names: Iterable[str], at: str) -> str:
+    """Of a process that waits, in a report."""
+    return f"{path}: {operation} {', '.join(names)}".rstrip() + f" at {at}"
+
+
+def parsed(facts: tuple[Any, Any]) -> tuple[list[Waiter], dict[int, Place]]:
+    """The facts of a run, as partial.cpp has them."""
+    waiters, places = facts
+    return [Waiter(*raw) for raw in waiters], {key: Place(*raw) for key, raw in places.items()}
+
 
 class Stuck(NamedTuple):
     """One process that is stuck."""
@@ -73,12 +89,11 @@ class Stuck(NamedTuple):
     pid: int | None = None  #: its OS process, if it is not the one that asked
 
     def line(self) -> str:
-        what = " ".join(filter(None, (self.operation, ", ".join(self.places))))
         where = "" if self.pid is None else f" in OS process {self.pid}"
         held = ""
         if self.places:  # else it is a time that never comes
             held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
-        return f"{self.path}: {what} at {self.at}{where}{held}"
+        return line(self.path, self.operation, self.places, self.at) + where + held
 
 
 class PartialDeadlock:
@@ -134,10 +149,7 @@ def _found(
             Stuck(
                 named(waiters, w.id),
                 w.operation,
-                (
-                    *(places[key].name for key, _ in w.places),
-                    *(f"{name} (ended)" for name in w.silent),
-                ),
+                w.names(places),
                 w.at,
                 tuple(
                     named(waiters, i)
@@ -154,9 +166,9 @@ def stuck_here(
     """Who is stuck in this OS process, in the words of `named`, and their numbers."""
     rows: list[Stuck] = []
     ids: set[int] = set()
-    for raw_waiters, raw_places in _native._facts():
-        waiters = {raw[0]: Waiter(*raw) for raw in raw_waiters}
-        found, stuck = _found(waiters, {key: Place(*raw) for key, raw in raw_places.items()}, named)
+    for facts in _native._facts():
+        waiters, places = parsed(facts)
+        found, stuck = _found({w.id: w for w in waiters}, places, named)
         rows += found
         ids |= stuck
     return rows, frozenset(ids)

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from typing import Any, NamedTuple
 
-from weft._deadlocks import Place, Waiter
+from weft._deadlocks import Place, Waiter, line
 from weft._extension import native as _native
 from weft._spread import Spaces
 
@@ -33,14 +33,11 @@ class Row(NamedTuple):
     pid: int
     hidden: bool  #: it waits for others as their parent
     places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, does it write
-    silent: tuple[str, ...]
+    names: tuple[str, ...]  #: of these, and of channels that have ended
 
     def line(self) -> str:
-        names = (*(name for name, _, _ in self.places), *(f"{s} (ended)" for s in self.silent))
         where = "" if self.pid == os.getpid() else f" in OS process {self.pid}"
-        return (
-            f"{self.path}: {self.operation} {', '.join(names)}".rstrip() + f" at {self.at}{where}"
-        )
+        return line(self.path, self.operation, self.names, self.at) + where
 
     def blocked(self) -> tuple[str, str, tuple[str, ...], str]:
         return self.path, self.operation, tuple(name for name, _, _ in self.places), self.at
@@ -76,7 +73,7 @@ class _Network(Spaces):
             s.pid,
             w.state != "places" or node in self.callees,
             tuple((places[k].name, self.key(s, k), writes) for k, writes in w.places),
-            tuple(w.silent),
+            w.names(places),
         )
         if (s.incarnation, w.parent) in self.waiters:
             self.edges.setdefault((s.incarnation, w.parent), set()).add(node)

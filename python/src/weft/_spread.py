@@ -132,14 +132,13 @@ class Spaces:
         for s in spaces:
             for process, place, writes, _ in s.held:
                 self._hold(s, process, place, writes)
-            for raw_waiters, raw_places in s.facts:
-                places = {key: Place(*raw) for key, raw in raw_places.items()}
+            for facts in s.facts:
+                waiters, places = _deadlocks.parsed(facts)
                 for place, at in places.items():  # whose end is waited for is no holder of an end
                     for process in at.writers:
                         self._hold(s, process, place, True)
-                for raw in raw_waiters:
-                    w = self.waiters[s.incarnation, raw[0]] = Waiter(*raw)
-                    self.facts.append((s, w, places))
+                self.waiters.update(((s.incarnation, w.id), w) for w in waiters)
+                self.facts += [(s, w, places) for w in waiters]
 
     def _hold(self, s: Any, process: int, place: int, writes: bool) -> None:
         of = self.holders.setdefault((self.key(s, place), writes), set())
@@ -224,7 +223,7 @@ class Round(Spaces):
             w,
             state,
             frozenset((keys[key], writes) for key, writes in w.places),
-            tuple(places[key].name for key, _ in w.places),
+            w.names(places),
             (state, w.operation, sorted((keys[k], writes) for k, writes in w.places), here)
             if state == "places"
             else (state,),
@@ -279,7 +278,7 @@ class Round(Spaces):
         return Stuck(
             self.path(node),
             w.waiter.operation,
-            (*w.names, *(f"{name} (ended)" for name in w.waiter.silent)),
+            w.names,
             w.waiter.at,
             tuple(sorted({self.path(other) for other in others if other in self.waits})),
             None if pid == os.getpid() else pid,

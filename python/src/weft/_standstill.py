@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from weft import _deadlocks
 from weft._deadlocks import Place, Waiter
 from weft._leaving import caller
 
@@ -45,8 +46,7 @@ def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], sec
                 place.is_channel and not (place.readers if writing else place.writers)
             ):
                 unknown.append(place.name)
-        names = (*(places[key].name for key, _ in w.places), *(f"{s} (ended)" for s in w.silent))
-        line = f"  {w.path}: {w.operation} {', '.join(names)}".rstrip() + f" at {w.at}"
+        line = "  " + _deadlocks.line(w.path, w.operation, w.names(places), w.at)
         if holders:
             line += (
                 f"; held by {' and '.join(sorted(paths.get(i, 'another run') for i in holders))}"
@@ -69,17 +69,7 @@ def _names(idents: Iterable[int]) -> list[str]:
 
 
 def tell(facts: tuple[Any, Any], idents: Iterable[int], seconds: float) -> None:
-    raw_waiters, raw_places = facts
-    others = _names(idents)
-    _logger.warning(
-        "%s",
-        text(
-            [Waiter(*raw) for raw in raw_waiters],
-            {key: Place(*raw) for key, raw in raw_places.items()},
-            others,
-            seconds,
-        ),
-    )
+    _logger.warning("%s", text(*_deadlocks.parsed(facts), _names(idents), seconds))
 
 
 _alone: set[tuple[str, str, int]] = set()  #: operations and lines that were reported
