@@ -31,14 +31,8 @@ namespace weft::inline WEFT_ABI {
 
 // --- partial deadlock ----------------------------------------------------------------------------
 
-// One process that is stuck.
-struct Stuck {
-  std::string path;
-  std::string operation;
-  std::string at;                      // file:line
-  std::vector<std::string> places;     // channels and barriers
-  std::vector<std::string> waits_for;  // paths of the processes that hold ends there; all are stuck
-};
+// One process that is stuck: it waits for those in `waits_for`, which are all stuck; `open` is empty.
+using Stuck = Waits;
 
 // What deadlocks() has found; false: nothing.
 class PartialDeadlock {
@@ -55,22 +49,10 @@ class PartialDeadlock {
     for (std::size_t i = 0; i < n; ++i) {
       if (i == runtime::Report::kLines) return s + "\n  … and " + std::to_string(n - i) + " more";
       const Stuck& p = processes[i];
-      s += "\n  " + p.path + ": " + p.operation + (p.places.empty() ? "" : " ") +
-           list(p.places, ", ") + " at " + p.at;
+      s += "\n  " + runtime::line_of(p);
       if (p.places.empty()) continue;  // it waits for nobody
-      s += "; held by ";
-      s += p.waits_for.empty() ? "nobody" : list(p.waits_for, " and ");
-    }
-    return s;
-  }
-
- private:
-  static std::string list(const std::vector<std::string>& names, const char* between) {
-    std::string s;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (i == runtime::Report::kNames)
-        return s + between + std::to_string(names.size() - i) + " more";
-      s += (i ? between : "") + names[i];
+      s += "; held by " +
+           (p.waits_for.empty() ? std::string("nobody") : runtime::listed(p.waits_for, " and "));
     }
     return s;
   }
@@ -84,9 +66,7 @@ inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
   runtime::Found found = runtime::look_for_stuck(run, here, wait_op);
-  for (Waits& w : found.processes)
-    d.processes.push_back({std::move(w.path), std::move(w.operation), std::move(w.at),
-                           std::move(w.places), std::move(w.waits_for)});
+  d.processes = std::move(found.processes);
   if (ids) ids->insert(found.ids.begin(), found.ids.end());
   return d;
 }

@@ -8,6 +8,7 @@
 #include "../runtime/limit.hpp"
 #include "../runtime/names.hpp"
 #include "../runtime/partial.hpp"
+#include "../runtime/report.hpp"
 #include "../runtime/text.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -285,6 +286,22 @@ WEFT_IMPL Found look_at_rest(Run& run, const OpKind& waits) {
   Partial p(nullptr, waits);
   run.each_process([&](ProcessBase& one) { p.add(one); });
   return p.at_rest();
+}
+
+WEFT_IMPL std::string listed(const std::vector<std::string>& names, const char* between) {
+  std::string s;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == Report::kNames) {
+      put(s, {between, digits(names.size() - i), " more"});
+      break;
+    }
+    put(s, {i ? between : "", names[i]});
+  }
+  return s;
+}
+WEFT_IMPL std::string line_of(const Waits& w) {
+  return joined({w.path, ": ", w.operation, w.places.empty() ? "" : " ", listed(w.places, ", "),
+                 " at ", w.at});
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -14,18 +14,6 @@ namespace weft::inline WEFT_ABI {
 
 namespace detail {
 
-inline std::string listed(const std::vector<std::string>& names, const char* between) {
-  std::string s;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i == runtime::Report::kNames) {
-      runtime::put(s, {between, runtime::digits(names.size() - i), " more"});
-      break;
-    }
-    runtime::put(s, {i ? between : "", names[i]});
-  }
-  return s;
-}
-
 struct StandstillTeller {
   std::mutex mutex;
   std::function<void(const Standstill&)> tell;
@@ -70,6 +58,8 @@ inline std::unique_ptr<runtime::Run::Standstill> find_standstill(
 
 WEFT_IMPL std::string Standstill::text() const {
   using runtime::digits;
+  using runtime::line_of;
+  using runtime::listed;
   using runtime::put;
   const std::size_t n = processes.size();
   char seconds[32];
@@ -83,12 +73,10 @@ WEFT_IMPL std::string Standstill::text() const {
       break;
     }
     const Waits& p = processes[i];
-    put(s, {"\n  ", p.path, ": ", p.operation});
-    if (!p.places.empty()) put(s, {" ", detail::listed(p.places, ", ")});
-    put(s, {" at ", p.at});
-    if (!p.waits_for.empty()) put(s, {"; held by ", detail::listed(p.waits_for, " and ")});
+    put(s, {"\n  ", line_of(p)});
+    if (!p.waits_for.empty()) put(s, {"; held by ", listed(p.waits_for, " and ")});
     if (!p.open.empty())
-      put(s, {"; who has the other end of ", detail::listed(p.open, ", "), " is not known"});
+      put(s, {"; who has the other end of ", listed(p.open, ", "), " is not known"});
   }
   put(s, {"\nwhat may still wake them: ", digits(outside), " weft::Outside token",
           outside == 1 ? "" : "s",

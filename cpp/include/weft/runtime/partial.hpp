@@ -21,7 +21,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-// One process that waits, in a report (standstill.hpp).
+// One process that waits, in a report (standstill.hpp, observe.hpp).
 struct Waits {
   std::string path;
   std::string operation;
@@ -49,6 +49,11 @@ struct Found {
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
 // Everybody, at a standstill: while all executors sleep. Nobody, if somebody can go on.
 Found look_at_rest(Run& run, const OpKind& waits);
+
+// Its line in a report: what it is in, where.
+std::string line_of(const Waits& w);
+// If there are very many, only the first ones.
+std::string listed(const std::vector<std::string>& names, const char* between);
 
 }  // namespace weft::inline WEFT_ABI::runtime
 
