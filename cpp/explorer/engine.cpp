@@ -84,8 +84,9 @@ static void exchange_stacks(void** save, void* load) {
 }
 #endif
 
-Engine& engine() {
+Engine& make_engine() {
   static Engine e;
+  made = &e;
   return e;
 }
 
@@ -162,17 +163,17 @@ bool Engine::enabled(const Fiber& f) const noexcept {
 // Who runs next? Called before an operation, and by those who cannot go on. Returns when the caller
 // is to go on.
 void Engine::schedule() {
-  std::uint8_t options[8];
+  std::uint8_t options[8] = {};
   unsigned n = 0, early = 0;
   const bool can =
       current_ >= 0 && fibers_[static_cast<std::size_t>(current_)].state == State::runnable;
   if (can) options[n++] = static_cast<std::uint8_t>(current_);
   if (!can || mode_ != Mode::exhaust || preemptions_ < bound_) {
-    const std::size_t first = current_ < 0 ? 0 : static_cast<std::size_t>(current_) + 1;
+    std::size_t i = current_ < 0 ? count_ - 1 : static_cast<std::size_t>(current_);
     std::uint8_t late[8];
     unsigned m = 0;
     for (std::size_t k = 0; k < count_; ++k) {
-      const std::size_t i = (first + k) % count_;
+      if (++i >= count_) i = 0;
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
@@ -215,17 +216,17 @@ void Engine::schedule() {
   if (next != current_) switch_to(next);
 }
 
-unsigned Engine::pick(const std::uint8_t* options, unsigned count, bool preemptible) {
+unsigned Engine::pick(const std::uint8_t (&options)[8], unsigned count, bool preemptible) {
   switch (mode_) {
     case Mode::exhaust: {
       if (at_ == path_.size()) {
         Decision d{};
-        std::memcpy(d.options, options, count);
+        std::memcpy(d.options, options, sizeof d.options);
         d.count = static_cast<std::uint8_t>(count);
         d.chosen = 0;
         path_.push_back(d);
       } else if (path_[at_].count != count ||
-                 std::memcmp(path_[at_].options, options, count) != 0) {
+                 std::memcmp(path_[at_].options, options, sizeof path_[at_].options) != 0) {
         std::fprintf(stderr, "explorer: the scenario is not deterministic\n");
         std::abort();
       }
@@ -255,7 +256,7 @@ unsigned Engine::pick(const std::uint8_t* options, unsigned count, bool preempti
 }
 
 std::uint32_t Engine::choose(std::uint32_t n) {
-  std::uint8_t options[8];
+  std::uint8_t options[8] = {};
   if (n > 8) fail("choose: at most 8");
   for (std::uint32_t i = 0; i < n; ++i) options[i] = static_cast<std::uint8_t>(i);
   ++steps_;

@@ -117,7 +117,7 @@ class Engine {
   void finish(Outcome& o, const std::function<void()>& body);
   void schedule();
   bool enabled(const Fiber& f) const noexcept;
-  unsigned pick(const std::uint8_t* options, unsigned count, bool preemptible);
+  unsigned pick(const std::uint8_t (&options)[8], unsigned count, bool preemptible);
   void switch_to(int next);
   void line(std::string text);
   std::string where(const void* p) const;
@@ -154,7 +154,10 @@ class Engine {
   int line_ = 0;
 };
 
-Engine& engine();
+// Made when it is first asked for.
+Engine& make_engine();
+inline Engine* made = nullptr;
+inline Engine& engine() { return made ? *made : make_engine(); }
 
 // --- registry and driver -------------------------------------------------------------------------
 

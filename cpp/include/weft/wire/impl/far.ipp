@@ -53,17 +53,19 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
          g.writes && !g.off && !g.later ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds,
          g.keeps, g.off, g.later && !g.off});
   }
-  Frame f = offer(next_, asked_, body_);
-  const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };
+  std::size_t all = kHeader;  // the bytes of the frame, before any value is copied into it
+  for (std::size_t i = 0; i < asked_.size(); ++i)
+    all +=
+        (i == 0 ? 0 : kMore) + (asked_[i].value.in_body ? padded(asked_[i].value.bytes.size()) : 0);
   std::vector<Bytes> before;  // the values that go before it, by guard
-  if (!fits()) {
+  if (all > session_.largest()) {
     for (Asked& a : asked_) {
       if (a.value.bytes.size() > kMostBytes) o.refused = detail::kTooLong;
       before.push_back(a.value.leased ? Bytes{} : std::exchange(a.value.bytes, {}));
     }
-    f = offer(next_, asked_, body_);
-    if (!fits()) o.refused = detail::kTooMany;
   }
+  Frame f = offer(next_, asked_, body_);
+  if (kHeader + padded(f.body.size()) > session_.largest()) o.refused = detail::kTooMany;
   if (o.rank) {
     f.flags |= Flag::spans | (o.looks ? Flag::now : 0) | (o.trying ? Flag::tries : 0);
     f.txn = o.rank;
