@@ -58,9 +58,26 @@ const std::size_t kSizes[] = {0,
                               w::kLargest - w::kHeader,
                               w::kLargest - w::kHeader + 1,
                               3'000'000,
+                              200'000,  // where that one lay
                               3};
 
 // --- in pieces (9.1) ---
+
+TEST_CASE("wire 9.1: what a value in pieces has lain in is kept for the next, up to a bound") {
+  w::detail::Spare spare;
+  w::Buffer b(1'000'000, std::byte{1});
+  const std::byte* const lay = b.data();
+  spare.keep(std::move(b));
+  spare.keep(w::Buffer(1000));  // the larger one stays
+  b = spare.take();
+  CHECK(b.empty());
+  CHECK(b.data() == lay);
+  CHECK(spare.take().capacity() == 0);  // nobody else gets it
+  spare.keep(w::Buffer(w::detail::Spare::kMost + 1));
+  CHECK(spare.take().capacity() == 0);
+  spare.keep(w::Buffer(w::detail::Spare::kMost));
+  CHECK(spare.take().capacity() == w::detail::Spare::kMost);
+}
 
 TEST_CASE_TEMPLATE(
     "wire 9.1: a far writer's value of any length arrives, plainly and on credit, and the session "

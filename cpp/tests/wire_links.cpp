@@ -306,8 +306,13 @@ TEST_CASE_TEMPLATE(
   Channel<std::string> c;
   p.h->give(c.reader(), "r");
   auto from = p.f->template reader<std::string>("r");
-  const std::size_t sizes[] = {w::kLargest - w::kHeader - 1, w::kLargest - w::kHeader,
-                               w::kLargest - w::kHeader + 1, 5'000'000, 3};
+  const std::size_t sizes[] = {w::kLargest - w::kHeader - 1,
+                               w::kLargest - w::kHeader,
+                               w::kLargest - w::kHeader + 1,
+                               5'000'000,
+                               3'000'000,
+                               200'000,
+                               3};
   std::thread writer([&, to = c.writer(), token = Outside()] {
     for (const std::size_t n : sizes) {
       std::string s(n, 'x');

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from weft import _net_keys, _net_link, _net_tls
-from weft._net_incoming import LARGEST, Incoming
+from weft import threads as th
+from weft._extension import native as _native
+from weft._net_incoming import LARGEST, PIECE, Incoming
 from weft._net_link import couple
 
 HEARD = 300.0  # seconds until a test that hangs fails
@@ -264,3 +266,27 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
         writer.close()
 
     asyncio.run(network())
+
+
+@pytest.mark.parametrize("most", [10, 300, (1 << 16) - PIECE.size])
+def test_a_session_says_whole_frames(ways, most):  # wire 17.13
+    """So who reads a large value takes each where it lies."""
+    if ways == "tcp":
+        pytest.skip("nothing here is carried")
+    link = _native._Link(-1, "whole", False, False, 0, 0, 0, 1)
+    feed = link.feed()
+    kept = [th.Channel(f"c{i}") for i in range(2000)]
+    for i, c in enumerate(kept):
+        link.give(c.reader(), f"end {i}".replace(" ", "-") + "x" * (i % 40))
+    frames = 0
+    while piece := feed.output(most):
+        (size,) = PIECE.unpack_from(piece)
+        assert size == len(piece) - PIECE.size
+        at, within = PIECE.size, 0
+        while at < len(piece):
+            at += struct.unpack_from("<H", piece, at)[0]
+            within += 1
+        assert at == len(piece) and (size <= most or within == 1)
+        frames += within
+    assert frames == 1 + len(kept)  # HELLO, and a GIVE each
+    link.close("the test is over")

@@ -80,7 +80,14 @@ wire::Bytes Feed::next(std::size_t most) noexcept {
   hush();
   const wire::Bytes out = peer_->session.output();
   if (out.empty() && !over()) told_.store(false);
-  return out.first(std::min(most, out.size()));
+  // What is to go begins with a frame, as it always went in whole ones.
+  std::size_t n = 0;
+  while (n < out.size()) {
+    const std::size_t frame = wire::detail::get<std::uint16_t>(out.data() + n);
+    if (n > 0 && n + frame > most) break;
+    n += frame;
+  }
+  return out.first(n);
 }
 
 PyObject* Feed::piece(std::size_t most) noexcept {
@@ -201,9 +208,9 @@ PyObject* feed_input(PyObject* o, PyObject* data) {
   run_deferred();
   return r;
 }
-// output(most): a piece of what is to go (WIRE.md 17.13): its length, and at most so many bytes;
-// b"": nothing now, and the bell rings when there is something. None: nothing more ever, the
-// session is over.
+// output(most): a piece of what is to go (WIRE.md 17.13): its length, and whole frames, of at most
+// so many bytes if that is more than one; b"": nothing now, and the bell rings when there is
+// something. None: nothing more ever, the session is over.
 PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);

@@ -37,14 +37,14 @@ class Feed final : public wire::Joint {
   // What has come. True: the loop is to ask what is to go.
   bool input(wire::Bytes in);
   void lost(const char* why);
-  // In a step: what is to go now, at most so many bytes; and they have gone.
+  // In a step: what is to go now, at most so many bytes, but one frame at least; and they have gone.
   wire::Bytes next(std::size_t most) noexcept;
   void went(std::size_t n) { peer_->session.went(n); }
   bool over() const noexcept { return peer_->session.is_over(); }
   // The bell has been heard.
   void hush() noexcept;
-  // A piece of what is to go (WIRE.md 17.13), of at most so many bytes. Null: nothing now, or no
-  // memory.
+  // A piece of what is to go (WIRE.md 17.13), of at most so many bytes, or one frame: whole ones,
+  // which the other side takes where they lie. Null: nothing now, or no memory.
   PyObject* piece(std::size_t most) noexcept;
 
   // How a thread sends by itself. Functions in C: no handler of a signal runs between two of them.

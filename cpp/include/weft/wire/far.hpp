@@ -169,6 +169,7 @@ class Far {
   std::vector<Asked> asked_;
   std::vector<Buffer> keep_;
   Buffer body_;
+  detail::Spare spare_;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "../config.hpp"
@@ -145,6 +146,22 @@ void put(Buffer& out, U v) {
 }
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
+
+// A room for values that come in pieces, kept from one to the next: a megabyte that grows anew costs
+// the system more than to send it. At most so much of it stays.
+class Spare {
+ public:
+  static constexpr std::size_t kMost = std::size_t{4} << 20;  // bytes
+  Buffer take() noexcept { return std::exchange(kept_, {}); }
+  void keep(Buffer&& b) noexcept {
+    if (b.capacity() <= kept_.capacity() || b.capacity() > kMost) return;
+    kept_ = std::move(b);
+    kept_.clear();
+  }
+
+ private:
+  Buffer kept_;  // empty
+};
 
 // What a kind may carry.
 struct Shape {

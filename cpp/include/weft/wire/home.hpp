@@ -234,6 +234,17 @@ class Home {
   };
   static const char* complete(std::vector<Before>& before, std::span<Asked> guards);
   std::vector<Before> before_;
+  detail::Spare spare_;
+  struct Came {  // what had come before, while it is looked at
+    std::vector<Before> all;
+    detail::Spare& spare;
+    explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}
+    Came(const Came&) = delete;
+    Came& operator=(const Came&) = delete;
+    ~Came() {
+      for (Before& b : all) spare.keep(std::move(b.bytes));
+    }
+  };
   std::vector<Asked> asked_;
   Buffer keep_;
   std::uint64_t last_ = 0;

@@ -1,7 +1,7 @@
 // For threads that sleep, and pass on what comes (WIRE.md 17.24). The system lets a thread that
 // computes finish its slice, a millisecond or more, before one that has been woken gets the CPU. A
-// thread that has asked for a short slice itself need not wait for that (Linux 6.12 and later; before,
-// the system does not mind).
+// thread that has asked for a short slice itself need not wait for that (Linux 6.12 and later;
+// before, the system does not mind).
 #pragma once
 #include <cstdint>
 
@@ -24,8 +24,8 @@ struct Attributes {  // as Linux has it, of its first version
   std::uint64_t runtime, deadline, period;
 };
 
-// This thread has a short slice from now on; those that it starts have the usual one. A thread whose
-// priority somebody has raised, or that is scheduled in another way, stays as it is.
+// This thread has a short slice from now on; those that it starts have the usual one. A thread
+// whose priority somebody has raised, or that is scheduled in another way, stays as it is.
 inline void be_prompt() noexcept {
 #if defined(SYS_sched_setattr) && defined(SYS_sched_getattr)
   static_assert(sizeof(Attributes) == 48);

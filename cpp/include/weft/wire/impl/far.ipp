@@ -265,6 +265,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   } else if (!g.room->load(whole, carrier_)) {
     return "a DONE with a value that is none of its channel's type";
   }
+  spare_.keep(std::move(o->pieces_));
   finish(*o, {Status::ok, f.where, 0, false, false});
   return nullptr;
 }
@@ -273,6 +274,7 @@ WEFT_IMPL const char* Far::value(const Frame& f) {
   FarOp* const o = find(f.op);
   if (!o) return nullptr;
   if (o->pieces_.size() + f.val > kMostBytes) return "a value of more than a gibibyte";
+  if (o->pieces_.empty()) o->pieces_ = spare_.take();
   detail::put(o->pieces_, f.body.first(static_cast<std::size_t>(f.val)));
   return nullptr;
 }

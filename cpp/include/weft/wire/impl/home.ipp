@@ -198,7 +198,8 @@ WEFT_IMPL const char* Home::value(const Frame& f) {
   std::uint64_t all = f.val;
   for (const Before& b : before_) all += b.bytes.size();
   if (all > kMostBytes) return "a value of more than a gibibyte";
-  if (before_.empty() || before_.back().guard != f.where) before_.push_back({f.where, {}});
+  if (before_.empty() || before_.back().guard != f.where)
+    before_.push_back({f.where, spare_.take()});
   detail::put(before_.back().bytes, f.body.first(static_cast<std::size_t>(f.val)));
   return nullptr;
 }
@@ -258,8 +259,8 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, 
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
-  std::vector<Before> before = std::exchange(before_, {});
-  if (const char* wrong = complete(before, asked_)) return wrong;
+  Came before(*this);
+  if (const char* wrong = complete(before.all, asked_)) return wrong;
   at.reserve(asked_.size());
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
@@ -310,9 +311,9 @@ WEFT_IMPL const char* Home::made(const Frame& f) {
       "a MADE of an operation that has not committed without its value";
   static constexpr const char* kOther = "a MADE with a value that is none of its channel's type";
   if (f.where > 1) return "a MADE that says neither made nor failed";
-  std::vector<Before> before = std::exchange(before_, {});
+  Came before(*this);
   Asked it{0, true, f.payload()};
-  if (const char* wrong = complete(before, std::span(&it, 1))) return wrong;
+  if (const char* wrong = complete(before.all, std::span(&it, 1))) return wrong;
   if (const auto p = parts_.find(f.op); p != parts_.end()) {
     const auto part = p->second;
     if (!part->span->making()) return kNone;
@@ -467,9 +468,9 @@ WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
 WEFT_IMPL const char* Home::put(const Frame& f) {
   Given* const g = held(f.where);
   if (!g || !g->lender) return "a PUT at an end without credits";
-  std::vector<Before> before = std::exchange(before_, {});
+  Came before(*this);
   Asked it{f.where, true, f.payload()};
-  if (const char* wrong = complete(before, std::span(&it, 1))) return wrong;
+  if (const char* wrong = complete(before.all, std::span(&it, 1))) return wrong;
   return g->lender->put(it.value, carrier_);
 }
 WEFT_IMPL const char* Home::want(const Frame& f) {
