@@ -84,8 +84,12 @@ def test_a_link_to_who_carries_its_bytes():  # wire 17.24
     before = set(short())
     link = _native._Link(ours.detach(), "woken", False, False, 0, 0, 0, 1)
     try:
-        while set(short()) <= before:  # its thread has only begun
-            os.sched_yield()
+        for _ in range(1_000_000):
+            if not set(short()) <= before:
+                break
+            os.sched_yield()  # its thread has only begun
+        else:
+            pytest.fail("no thread has the short slice")
     finally:
         link.close("the test is over")
         theirs.close()

@@ -308,7 +308,9 @@ def host(
                     f"runs {', '.join(agent.allow)}; Ctrl-C stops it"
                 )
             sys.stdout.flush()
-            threading.Event().wait()  # for a signal
+            over = threading.Event()
+            while not over.wait(1.0):  # for a signal: the system may give it to another thread,
+                pass  # which wakes nobody
             raise AssertionError("nobody sets this event")
 
     return until_stopped(f"host {called}", serve)
