@@ -1,9 +1,10 @@
 // How an operation waits, is woken and is cancelled: one struct for each kind of caller. An
-// operation is written once, over any of the three (operation.cpp, select.cpp).
+// operation is written once, over any of the three (operation.cpp, select.cpp). `Caller` is
+// native.hpp's and caller.cpp's.
 //
 //                InProcess (coroutine)     InTask (of asyncio)       InCaller (thread, greenlet)
 //   wait()       await_in(): parked        TaskWaiter::await(): future    Caller::wait(): blocks
-//   woken by     coroutine_run()           deliver(), then the loop  what wait() returns
+//   woken by     coroutine_run()           deliver(), then the loop  its partner; wait() returns
 //   cancelled    its cancel word           throw() by asyncio        its cancel word, a signal,
 //                                                                    a throw into the greenlet
 //   status()     of its node               the same, or it takes     of its node

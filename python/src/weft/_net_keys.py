@@ -6,8 +6,8 @@ key, and the authority that signed it.
 
     authority.pem  certificate.pem  key.pem        authority-key.pem (only where certificates are made)    server (its URL)
 
-The certificate is good on both sides of a connection. Names in it are for people: who it is says
-the fingerprint.
+The certificate is good on both sides of a connection. Names in it are for people: a program is
+known by the fingerprint.
 """
 
 from __future__ import annotations

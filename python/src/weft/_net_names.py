@@ -89,7 +89,7 @@ class _Offer:
         return ticket
 
     def takes(self, ticket: Any, now: float) -> bool:
-        """Whether it is good. It never is again."""
+        """Whether it is good. It is good once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
 

@@ -1,5 +1,5 @@
-// A group: processes that were started together, that are waited for together, of which one failure
-// cancels the others (rule 7).
+// A group: processes that were started together and are waited for together. One failure cancels the
+// others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► whoever waits is woken
 //                ├──a failure──► cancel(): the others, and the owner while its block is open (open_block() … close_block(), rule 7.5)

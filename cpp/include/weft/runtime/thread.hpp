@@ -57,8 +57,8 @@ class ThreadProcess : public ProcessBase, public Executor {
   // After it was a process of another executor, which goes: it is its own again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Before an operation that would have to wait is begun: is it about to be able not to
-  // (brief_wait.hpp)? Where other programs are served by who waits, that is what it does with its
+  // Before an operation that would have to wait is begun: will it soon be ready without
+  // waiting (brief_wait.hpp)? Where other programs are served by who waits, that is what it does with its
   // time.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {

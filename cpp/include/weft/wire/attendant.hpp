@@ -19,8 +19,8 @@
 //    thread within 2 ms.
 //  4 Who sleeps by `control_` reads it first, and then what it is rung for (stop_, wanted_, the
 //    list): a kick between the two is seen.
-//  5 Nobody sleeps in here but who is kicked: the last link that goes waits for all who are inside
-//    (users_).
+//  5 Everybody who sleeps in here can be woken by kick(): the last link that goes waits for all who
+//    are inside (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
