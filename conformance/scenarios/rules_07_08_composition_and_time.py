@@ -221,21 +221,24 @@ async def holds(_end):
 
 @scenario("7.8", needs=("a path",))
 async def a_path_names_group_function_and_index():
-    paths = await Parallel([path() for _ in range(3)], other_path())
+    all_are_there = Barrier(4)  # an index comes with the second of one name
+    paths = await Parallel([path(all_are_there) for _ in range(3)], other_path(all_are_there))
     mine = current_process().path
     assert mine.endswith("a_path_names_group_function_and_index")
     assert [p.rpartition("/")[2] for p in paths] == ["path[0]", "path[1]", "path[2]", "other_path"]
     assert all(p.startswith(mine + "/") for p in paths)
-    assert (await Parallel(path().named("accountant")))[0].endswith("/accountant")
+    assert (await Parallel(path(Barrier(1)).named("accountant")))[0].endswith("/accountant")
 
 
 @process
-async def path():
+async def path(all_are_there):
+    await all_are_there.sync()
     return current_process().path
 
 
 @process
-async def other_path():
+async def other_path(all_are_there):
+    await all_are_there.sync()
     return current_process().path
 
 
