@@ -183,7 +183,8 @@ void Caller::settle() noexcept {
     send_said(nullptr);
   if (!wire::Lazily::owes()) [[likely]]
     return;
-  PyThreadState* const state = give_up_lock();  // the attendant's locks are taken before the interpreter's
+  PyThreadState* const state =
+      give_up_lock();  // the attendant's locks are taken before the interpreter's
   wire::Lazily::not_so();
   take_lock(state);
 }
