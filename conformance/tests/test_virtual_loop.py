@@ -4,6 +4,8 @@ gives up."""
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -115,6 +117,26 @@ def test_the_timers_of_a_task_are_on_the_clock_of_a_loop_with_virtual_time() -> 
         return [names.now(), loop.time()]
 
     assert run(main()) == [5000.5, 5000.5]
+
+
+def test_the_first_that_a_loop_sees_of_weft_may_be_a_look_at_the_time() -> None:  # rule 13.7
+    """In a program of its own: no other loop has used Weft before."""
+    program = """if True:
+        from conformance import task_names as names
+        from conformance.virtual_loop import run
+
+        async def looks():
+            return names.now()
+
+        async def waits():
+            began = names.now()
+            await names.sleep(86400)
+            return names.now() - began
+
+        print(run(looks()), run(waits()))
+    """
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (said.stdout, said.stderr) == ("0.0 86400.0\n", "")
 
 
 def test_other_loops_and_ordinary_code_keep_the_steady_clock() -> None:  # rule 13.7

@@ -26,14 +26,13 @@ PyObject* cancelled_error = nullptr;
 PyObject* tasks = nullptr;    // the current ones, by loop; null: they are asked for by `current`
 PyObject* current = nullptr;  // asyncio.current_task
 std::size_t owing = 0;        // tasks to which a cancellation is owed
-std::size_t virtual_loops = 0;
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
 struct {
   // made at the import: a static made at its first use takes a lock, which must not be held while
   // the gate opens
-  PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time;
+  PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time, *virtual_time;
 } names;
 
 PyObject* module_attribute(const char* name) noexcept {
@@ -172,7 +171,6 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   l->waiters = nullptr;
   l->dirty = false;
   l->virtual_time = virtual_time != 0;
-  virtual_loops += l->virtual_time;
   new (&l->rung) prim::atomic<bool>(false);
   l->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (l->bell < 0) {
@@ -186,7 +184,6 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 void link_dealloc(PyObject* o) {
   std::erase(every_link, lnk(o));
   if (lnk(o)->bell >= 0) close(lnk(o)->bell);
-  virtual_loops -= lnk(o)->virtual_time;
   Py_XDECREF(lnk(o)->loop);
   Py_TYPE(o)->tp_free(o);
 }
@@ -338,14 +335,20 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
+// Also of a loop that has not used Weft yet, and has no link.
+bool is_virtual(PyObject* loop) noexcept {
+  if (cached && refers_to(cached, loop)) return cached->virtual_time;
+  PyObject* is = PyObject_GetAttr(loop, names.virtual_time);
+  const bool yes = is && PyObject_IsTrue(is) == 1;
+  Py_XDECREF(is);
+  return yes;
+}
 std::optional<std::int64_t> loop_time() noexcept {
-  if (virtual_loops == 0) [[likely]]
-    return std::nullopt;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  LinkObject* l = link_here();
-  PyObject* loop = l && l->virtual_time ? loop_of(l) : nullptr;
-  PyObject* seconds = loop ? PyObject_CallMethodNoArgs(loop, names.time) : nullptr;
+  PyObject* loop = running_loop();
+  PyObject* seconds =
+      loop && is_virtual(loop) ? PyObject_CallMethodNoArgs(loop, names.time) : nullptr;
   std::optional<std::int64_t> ns;
   if (seconds) ns = std::llround(PyFloat_AsDouble(seconds) * 1e9);
   Py_XDECREF(seconds);
@@ -508,7 +511,8 @@ int init_asyncio(PyObject* m) {
       !(names.set_result = PyUnicode_InternFromString("set_result")) ||
       !(names.create_future = PyUnicode_InternFromString("create_future")) ||
       !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) ||
-      !(names.time = PyUnicode_InternFromString("time")))
+      !(names.time = PyUnicode_InternFromString("time")) ||
+      !(names.virtual_time = PyUnicode_InternFromString("virtual_time")))
     return -1;
   BellType.tp_name = "weft._native.Bell";
   BellType.tp_basicsize = sizeof(BellObject);

@@ -427,8 +427,6 @@ class TaskLimit:
         self._task = asyncio.current_task()
         if self._task is None:
             raise BadUse("a timeout outside any task: use it in a coroutine that a task runs")
-        if getattr(loop := self._task.get_loop(), "virtual_time", False):
-            _link_of(loop)  # else now() would be the steady clock's yet
         self._requests = self._task.cancelling() if hasattr(self._task, "cancelling") else 0
         self._arm(when, relative)
         self._open = True
