@@ -114,10 +114,16 @@ AGAIN = """
         ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
         return ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
 
+    def writes(writer):  # once the main thread waits, by which its handler has changed
+        until = time.monotonic() + 20
+        while handler() == pythons and time.monotonic() < until:
+            os.sched_yield()
+        writer.write(1)
+
     def wait():  # until a value comes
         channel = Channel()
         reader, writer = channel.reader(), channel.writer()
-        threading.Timer(0.01, writer.write, (1,)).start()
+        threading.Thread(target=writes, args=(writer,)).start()
         reader.read()
 
     @process
