@@ -91,7 +91,8 @@ class FarOp {
 
 class Far {
  public:
-  Far(Session& s, Carrier& c) noexcept : session_(s), carrier_(c) {}
+  Far(Session& s, Carrier& c, detail::Spare& spare) noexcept
+      : session_(s), carrier_(c), spare_(spare) {}
 
   // True: it is over already, and over() is not called. With the outcome `pending` nothing has
   // happened: o.refused says why.
@@ -169,7 +170,7 @@ class Far {
   std::vector<Asked> asked_;
   std::vector<Buffer> keep_;
   Buffer body_;
-  detail::Spare spare_;
+  detail::Spare& spare_;  // the space's
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

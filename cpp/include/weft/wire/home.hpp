@@ -141,7 +141,8 @@ class Home {
   // of the numbers that the peer chose (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 
-  Home(Session& s, Space& space, Carrier& c) noexcept : space(space), session_(s), carrier_(c) {}
+  Home(Session& s, Space& space, Carrier& c, detail::Spare& spare) noexcept
+      : space(space), session_(s), carrier_(c), spare_(spare) {}
 
   // Hands an end to the peer: its number. Name and type go with it.
   std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
@@ -234,8 +235,8 @@ class Home {
   };
   static const char* complete(std::vector<Before>& before, std::span<Asked> guards);
   std::vector<Before> before_;
-  detail::Spare spare_;
-  struct Came {  // what had come before, while it is looked at
+  detail::Spare& spare_;  // the space's
+  struct Came {           // what had come before, while it is looked at
     std::vector<Before> all;
     detail::Spare& spare;
     explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}

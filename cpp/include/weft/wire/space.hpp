@@ -191,6 +191,7 @@ class Space : public std::enable_shared_from_this<Space> {
     if (it != keys_.end() && it->second.at == &at) keys_.erase(it);
   }
   std::uint64_t next_token() noexcept { return ++tokens_; }
+  detail::Spare& spare() noexcept { return spare_; }  // in a step
   // Not to be guessed, and not zero. To make a source asks the processor what it is, which takes a
   // virtual machine tens of microseconds: one is made for each thread.
   static std::uint64_t random() {
@@ -232,6 +233,7 @@ class Space : public std::enable_shared_from_this<Space> {
   // incarnations that were introduced to each other
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
+  detail::Spare spare_;  // of all its sessions: a program may have thousands
   std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<Peer>> buried_;
   // Decided and not in the list yet, the latest first.
@@ -249,8 +251,8 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
       : space(s.shared_from_this()),
         session(*this, s.greeting_),
         carrier(*this),
-        home(session, s, carrier),
-        far(session, carrier) {
+        home(session, s, carrier, s.spare()),
+        far(session, carrier, s.spare()) {
     const Space::Step step(s);
     s.peers_.push_back(this);
   }
