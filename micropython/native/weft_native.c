@@ -3,7 +3,8 @@
 // (buffers, selects, ends of channels, cancellation) are the Python functions that hooks() registers.
 //
 // One source for two builds: a user C module (linked into the firmware) and a natmod (.mpy, loaded at run time, which
-// reaches MicroPython only through its function table). weft_native.h has the objects, the queue and the lines.
+// reaches MicroPython only through its function table). weft_native.h has the objects, the queue and
+// the lines.
 //
 // Invariants
 // - A process is in the run queue once at most: `rn` is NULL exactly when it is not; that of the last one is itself.

@@ -1,7 +1,8 @@
-// The objects of the native core, the run queue, and the lines of processes that wait at a channel. weft_native.c, which
-// alone includes it, has the invariants.
+// The objects of the native core, the run queue, and the lines of processes that wait at a channel.
+// weft_native.c, which alone includes it, has the invariants.
 //
-// No name of Python's (MP_QSTR_…) stands here: for a natmod mpy_ld looks for them in the .c file alone.
+// No name of Python's (MP_QSTR_…) stands here: for a natmod mpy_ld looks for them in the .c file
+// alone.
 #pragma once
 
 #ifdef MICROPY_ENABLE_DYNRUNTIME

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -235,3 +236,14 @@ def test_only_tls_1_3(keys):  # wire 17.1
         made = _net_keys.context(keys, server)
         assert made.minimum_version == ssl.TLSVersion.TLSv1_3
         assert made.verify_mode == ssl.CERT_REQUIRED
+
+
+def test_a_host_ends_by_a_signal_that_another_of_its_threads_gets(agent) -> None:
+    """The system gives a signal to any of them, and it is the main thread that must end."""
+    host = agent()
+    pid = host.process.pid
+    other = next(int(t.name) for t in Path(f"/proc/{pid}/task").iterdir() if int(t.name) != pid)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.tgkill(pid, other, int(signal.SIGTERM)) == 0, os.strerror(ctypes.get_errno())
+    status, errors = host.ended()
+    assert status == 143, errors

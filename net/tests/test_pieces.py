@@ -269,10 +269,8 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
 
 
 @pytest.mark.parametrize("most", [10, 300, (1 << 16) - PIECE.size])
-def test_a_session_says_whole_frames(ways, most):  # wire 17.13
+def test_a_session_says_whole_frames(most):  # wire 17.13
     """So who reads a large value takes each where it lies."""
-    if ways == "tcp":
-        pytest.skip("nothing here is carried")
     link = _native._Link(-1, "whole", False, False, 0, 0, 0, 1)
     feed = link.feed()
     kept = [th.Channel(f"c{i}") for i in range(2000)]

@@ -2,8 +2,9 @@
 // owner, drops that one. Dropped by another it is queued, until its owner runs Python code again;
 // and an owner that sleeps here may wait for an end that is in it (rule 12.2).
 //
-//   a thread drops what another has made ──► CPython marks its owner ──wake_owners()──► asleep here: disturbed, drop_own()
-//   an owner that is about to sleep: drop_own()
+//   a thread drops what another has made ──► CPython marks its owner
+//      └──the owner sleeps here: wake_owners()──► disturbed, drop_own()
+//      └──it is about to sleep──► drop_own()
 //
 // Invariant: while an owner that is marked sleeps, no run concludes that nothing can wake it.
 #pragma once
