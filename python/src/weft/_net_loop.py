@@ -38,31 +38,11 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-class _Helps:
-    """Marks the thread that makes it as one that wakes no run, until it ends: then what is local to
-    it goes, and this too."""
-
-    def __init__(self) -> None:
-        _native._helper_thread(True)
-        _rounds.ours()
-
-    def __del__(self) -> None:
-        _rounds.not_ours()  # another thread may get its number
-        _native._helper_thread(False)
-
-
-_local = threading.local()
-
-
-def _helps() -> None:
-    _local.helps = _Helps()
-
-
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    _helps()
+    _rounds.helps()
     asyncio.set_event_loop(loop)
     # for what blocks, as a look for the address of a name does
-    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_helps))
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_rounds.helps))
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)

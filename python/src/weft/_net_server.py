@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import IO
 
 from weft import _net_keys, _rounds
-from weft._extension import native as _native
 from weft.errors import BadUse
 
 __all__ = ["LEAST", "Server", "found"]
@@ -163,13 +162,8 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    _native._helper_thread(True)  # it lives as long as the server, and wakes no run (rule 10.3)
-    _rounds.ours()
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            for line in log:
-                file.write(line)
-                file.flush()
-    finally:
-        _rounds.not_ours()  # another thread may get its number
-        _native._helper_thread(False)
+    _rounds.helps()  # it lives as long as the server
+    with path.open("w", encoding="utf-8") as file:
+        for line in log:
+            file.write(line)
+            file.flush()

@@ -181,6 +181,29 @@ def not_ours(thread: int | None = None) -> None:
         _ours.discard(thread or threading.get_ident())
 
 
+class _Helps:
+    """Of a thread that helps: when it ends, what is local to it goes, and this too."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        _native._helper_thread(True)
+        ours()
+
+    def __del__(self) -> None:
+        # Without the lock, which nobody lets go of where a fork has ended the thread.
+        _ours.discard(self.thread)  # another thread may get its number
+        if threading.get_ident() == self.thread:
+            _native._helper_thread(False)
+
+
+_local = threading.local()
+
+
+def helps() -> None:
+    """Notes that the calling thread is Weft's own, and wakes no run (rule 10.3), until it ends."""
+    _local.helps = _Helps()
+
+
 def at_work(change: int) -> None:
     """Changes the number of calls of this host that are at work outside any run."""
     global _working
@@ -444,9 +467,7 @@ def _ring(how: bytes) -> None:
 
 
 def _watch(ring: socket.socket) -> None:
-    # it outlives the hosts, and is not a thread that may wake a run (rule 10.3)
-    _native._helper_thread(True)
-    ours()
+    helps()  # it outlives the hosts
     while True:
         with _lock:
             members = list(_members)

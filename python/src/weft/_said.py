@@ -31,7 +31,6 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import _records, _rounds
-from weft._extension import native as _native
 
 __all__ = ["Heard", "observed", "say_to"]
 
@@ -213,10 +212,7 @@ def _ring() -> None:
 
 
 def _hear(ring: socket.socket) -> None:
-    _native._helper_thread(
-        True
-    )  # it outlives the hosts, and is nobody who may wake a run (rule 10.3)
-    _rounds.ours()
+    _rounds.helps()  # it outlives the hosts
     while True:
         with _known:
             _all.difference_update([heard for heard in _all if not heard.descriptors()])

@@ -27,7 +27,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft import _observers, _rounds
-from weft._extension import native as _native
 
 if TYPE_CHECKING:
     from weft._there import There
@@ -183,17 +182,12 @@ def _tick(on: bool) -> None:
 
 
 def _send_now_and_then(over: threading.Event) -> None:
-    _native._helper_thread(True)
-    _rounds.ours()
+    _rounds.helps()
     pause = PERIOD
-    try:
-        while not over.wait(pause):
-            since = time.monotonic()
-            tell()
-            pause = max(PERIOD, 9 * (time.monotonic() - since))  # of many channels
-    finally:
-        _rounds.not_ours()
-        _native._helper_thread(False)
+    while not over.wait(pause):
+        since = time.monotonic()
+        tell()
+        pause = max(PERIOD, 9 * (time.monotonic() - since))  # of many channels
 
 
 def _forget() -> None:

@@ -360,8 +360,7 @@ class _Looks:
         self._idle.set()
 
     def _watch(self) -> None:
-        _native._helper_thread(True)
-        _rounds.ours()
+        _rounds.helps()
         while True:
             self._idle.wait()
             self._idle.clear()
