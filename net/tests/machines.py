@@ -52,6 +52,25 @@ def why_not() -> str:
     return "" if tried.returncode == 0 else f"no namespaces here: {tried.stderr!r}"
 
 
+class Losses:
+    """One of every 1/loss that come is lost, and which one is drawn: so that a test which sends so
+    many knows that its line was bad. Drawn one by one, one run in ninety would lose none."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.left = self.at = 0
+
+    def next(self, loss: float) -> bool:
+        if not loss:
+            self.left = 0  # who asks for losses again begins anew
+            return False
+        if not self.left:
+            self.left = round(1 / loss)
+            self.at = self.random.randint(1, self.left)
+        self.left -= 1
+        return self.left + 1 == self.at
+
+
 class Machines:
     port = 4222  # where the tests' server listens
     loss = 0.02  # of a bad line
@@ -90,7 +109,7 @@ class Machines:
         Args:
             delay: seconds, each way.
             jitter: seconds more, at random: so they overtake each other.
-            loss: of 1.
+            loss: of 1, as Losses draws them.
             cut: the machines that nobody reaches, and that reach nobody.
         """
         assert self.switch.stdin is not None
@@ -145,6 +164,7 @@ class _Switch:
     def __init__(self, seed: int, pids: list[str]) -> None:
         self.devices = {i + 1: _device(pid, i + 1) for i, pid in enumerate(pids)}
         self.random = random.Random(seed)
+        self.losses = Losses(seed)
         self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
         self.counts = {"passed": 0, "lost": 0, "cut": 0}
         self.due: list[tuple[float, int, int, bytes]] = []  # when, number, to whom, packet
@@ -156,7 +176,7 @@ class _Switch:
             return
         if {machine, to} & set(self.how["cut"]):
             self.counts["cut"] += 1
-        elif self.random.random() < self.how["loss"]:
+        elif self.losses.next(self.how["loss"]):
             self.counts["lost"] += 1
         else:
             self.number += 1

@@ -26,6 +26,8 @@ import socket
 import threading
 from typing import Any
 
+from machines import Losses
+
 NETWORK = "127.77.0"
 RESENT = 0.2  # seconds until TCP would send again what was lost
 TOLD = "WEFT_TEST_PROXY"  # in a program's environment: "PORT MACHINE"
@@ -52,6 +54,7 @@ class Loopback:
 
     def __init__(self, _: int, seed: int) -> None:
         self.random = random.Random(seed)
+        self.losses = Losses(seed)
         self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
         self.counts = {"passed": 0, "lost": 0, "cut": 0}
         self.ways: dict[tuple[int, str], int] = {}
@@ -152,7 +155,7 @@ class Loopback:
             while data:
                 data = await reader.read(16_384)
                 late = self.how["delay"] + self.random.random() * self.how["jitter"]
-                if self.random.random() < self.how["loss"]:
+                if self.losses.next(self.how["loss"]):
                     self.counts["lost"] += 1
                     late += RESENT
                 await under_way.put((self.loop.time() + late, data))
