@@ -8,7 +8,7 @@ out/cppcsp.
 
 Each point is the least of its samples in a few interleaved rounds, as in ./run bench; but no ratios
 are judged here, curves are drawn. Writes out/cppcsp/NAME.svg, NAME.json and tables.md. Exit status:
-1 if a program failed, 130 after Ctrl-C (what was finished is kept).
+1 if a program failed, 130 after Ctrl-C, 143 after SIGTERM (what was finished is kept).
 """
 
 from __future__ import annotations
@@ -108,10 +108,11 @@ def main(argv: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(
+            runner.stopped_by(
+                lambda: main(sys.argv[1:]), "cppcsp", "finished experiments are kept in out/cppcsp"
+            )
+        )
     except runner.RunError as error:
         print(f"\ncppcsp: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("\ncppcsp: stopped; finished experiments are kept in out/cppcsp", file=sys.stderr)
-        sys.exit(130)

@@ -12,7 +12,7 @@ and table 1. Each program is one text, which runs on coroutines, greenlets, thre
 processes. Each point is the least of its samples in a few interleaved rounds; a curve ends at the
 limit of its kind of process. Writes out/pycsp/NAME.svg, NAME.json and tables.md; with --write also
 the tables between the marks of bench/PYCSP.md, each with its machine and commit. Exit status: 1 if
-a program failed below its limit, 130 after Ctrl-C (what was finished is kept).
+a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (what was finished is kept).
 """
 
 from __future__ import annotations
@@ -206,10 +206,11 @@ def main(argv: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(
+            runner.stopped_by(
+                lambda: main(sys.argv[1:]), "pycsp", "finished experiments are kept in out/pycsp"
+            )
+        )
     except runner.RunError as error:
         print(f"\npycsp: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("\npycsp: stopped; finished experiments are kept in out/pycsp", file=sys.stderr)
-        sys.exit(130)

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -236,18 +235,9 @@ def main(argv: Sequence[str]) -> int:
     return status
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the program that runs is ended, as after Ctrl-C."""
-
-
-def _terminated(*_: object) -> None:
-    raise Terminated
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _terminated)
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt as stop:
-        say("\nbench: stopped; the bench that was running is not kept")
-        sys.exit(143 if isinstance(stop, Terminated) else 130)
+    sys.exit(
+        runner.stopped_by(
+            lambda: main(sys.argv[1:]), "bench", "the bench that was running is not kept"
+        )
+    )

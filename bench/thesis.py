@@ -13,7 +13,7 @@ reported separately, and its share of the others. Every result is checked. Write
 out/thesis/NAME.json and tables.md; with --write also the tables between the marks of
 bench/THESIS.md, each with its machine and commit. A program whose libraries are not installed is
 left out, with a line that says what to install. Exit status: 1 if a program failed, 130 after
-Ctrl-C (what was finished is kept).
+Ctrl-C, 143 after SIGTERM (what was finished is kept).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCH))
 
+from harness import runner  # noqa: E402
 from harness.build import Missing, need  # noqa: E402
 from harness.page import filled, provenance  # noqa: E402
 
@@ -275,10 +276,11 @@ def main(words: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(
+            runner.stopped_by(
+                lambda: main(sys.argv[1:]), "thesis", "finished tables are kept in out/thesis"
+            )
+        )
     except Failed as error:
         print(f"\nthesis: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("\nthesis: stopped; finished tables are kept in out/thesis", file=sys.stderr)
-        sys.exit(130)

@@ -21,6 +21,7 @@ from html import escape
 from . import runner
 from .build import Program
 
+SPARE = 2 << 30  # bytes: else the system would end some program, perhaps not the one that took it
 COLOURS = ("#1b6ca8", "#d1495b", "#2a9d5c", "#8a5fbf", "#e08e0b", "#444444")
 
 
@@ -63,7 +64,7 @@ def measure(
     timeout: float = 900.0,
 ) -> Found:
     """Runs `program(curve, x)` for all points, round by round. Raises RunError; with `may_end` a
-    failure only ends its curve."""
+    failure only ends its curve, and so does a program that leaves less than SPARE of memory."""
     found = Found({c: {} for c in e.curves}, {c: {} for c in e.curves})
     total, done = rounds * sum(len(e.tried(c)) for c in e.curves), 0
     if not sys.stderr.isatty():
@@ -80,7 +81,7 @@ def measure(
                 if x >= found.ended.get(curve, (math.inf, ""))[0]:
                     continue
                 try:
-                    got = runner.run_once(program(curve, x), cpus, timeout)
+                    got = runner.run_once(program(curve, x), cpus, timeout, SPARE if may_end else 0)
                 except runner.RunError as error:
                     if not may_end:
                         raise

@@ -3,7 +3,8 @@
 Invariants
 - Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine falls on all of them.
 - One program runs at a time, in a process group of its own, pinned from its first instruction.
-  However the run ends (by itself, by the time-out, by Ctrl-C), no process of that group is left.
+  However the run ends (by itself, by the time-out, by Ctrl-C, for want of memory), no process of
+  that group is left.
 - A candidate that has failed once is not run again; the others go on.
 
 A program's output: lines "ns V V …", "bytes V V …" and "create V V …"; anything else on stdout is
@@ -16,11 +17,16 @@ import dataclasses
 import os
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from .build import Program
 from .targets import MEASURES
+
+LOOKS = 0.25  # seconds between two looks at the memory that is left
 
 
 class RunError(Exception):
@@ -57,6 +63,47 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the program that runs is ended, as after Ctrl-C."""
+
+
+def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
+    """What a command of this folder ends with: main()'s status; 130 after Ctrl-C and 143 after
+    SIGTERM, either of which ends the program that runs, and says what was `kept`."""
+
+    def terminated(*_: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminated)
+    try:
+        return main()
+    except KeyboardInterrupt as stop:
+        print(f"\n{name}: stopped; {kept}", file=sys.stderr)
+        return 143 if isinstance(stop, Terminated) else 130
+
+
+def available() -> int:
+    """Bytes of memory that programs may take before the system swaps, or ends one."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise RunError("the system does not say how much memory is available")
+
+
+def _answer(child: subprocess.Popen[str], timeout: float, spare: int) -> tuple[str, str]:
+    """What it has written once it has ended. Raises RunError."""
+    end = time.monotonic() + timeout
+    while True:
+        left = end - time.monotonic()
+        try:
+            return child.communicate(timeout=min(left, LOOKS) if spare else left)
+        except subprocess.TimeoutExpired as error:
+            if end - time.monotonic() <= 0:
+                raise RunError(f"gave no result within {timeout:g} s and was ended") from error
+        if available() < spare:
+            raise RunError(f"left less than {spare >> 20} MB of the machine's memory and was ended")
+
+
 def _end(child: subprocess.Popen[str]) -> None:
     """Ends the whole process group of a child. The child was started in a session of its own, so
     the group is ours to end."""
@@ -65,8 +112,11 @@ def _end(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
-def run_once(program: Program, cpus: Sequence[int], timeout: float) -> dict[str, list[float]]:
-    """Run the program once and return its samples by measure. Raises RunError."""
+def run_once(
+    program: Program, cpus: Sequence[int], timeout: float, spare: int = 0
+) -> dict[str, list[float]]:
+    """Run the program once and return its samples by measure. `spare`: it is ended when fewer
+    bytes of memory are left (0: never). Raises RunError."""
     with _pinned(cpus):
         try:
             child = subprocess.Popen(
@@ -81,9 +131,7 @@ def run_once(program: Program, cpus: Sequence[int], timeout: float) -> dict[str,
         except OSError as error:
             raise RunError(f"cannot be started: {error}") from error
     try:
-        out, err = child.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired as error:
-        raise RunError(f"gave no result within {timeout:g} s and was ended") from error
+        out, err = _answer(child, timeout, spare)
     finally:
         _end(child)
         for pipe in (child.stdout, child.stderr):

@@ -204,6 +204,31 @@ class Cpus(unittest.TestCase):
             runner.choose_cpus([0], 2)
 
 
+class Memory(unittest.TestCase):
+    """What looks for the most of something does not take the machine down with it."""
+
+    def run_once(self, script, spare):
+        program = Program([sys.executable, "-c", script], {})
+        return runner.run_once(program, sorted(os.sched_getaffinity(0))[-1:], 600, spare)
+
+    def test_who_leaves_too_little_is_ended(self):
+        with tempfile.TemporaryDirectory() as place:
+            said = Path(place, "pid")
+            with self.assertRaisesRegex(
+                runner.RunError, "left less than .* of the machine's memory"
+            ):
+                self.run_once(
+                    f"import os, signal; open({str(said)!r}, 'w').write(str(os.getpid())); signal.pause()",
+                    1 << 60,
+                )
+            pid = said.read_text(encoding="ascii") if said.exists() else ""
+            while pid and not gone(int(pid)):  # "": it was ended before it began
+                os.sched_yield()
+
+    def test_who_leaves_enough_is_not(self):
+        self.assertEqual(self.run_once("print('ns 7')", 1)["ns"], [7.0])
+
+
 class Stopped(unittest.TestCase):
     """The whole command, stopped while a program hangs."""
 
@@ -212,6 +237,25 @@ class Stopped(unittest.TestCase):
 
     def test_sigterm_ends_the_program_and_the_status_is_143(self):
         self.stop(signal.SIGTERM, 143)
+
+    def test_commands_that_share_it_say_what_is_kept(self):
+        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            script = (
+                "import os, signal, sys\nfrom harness import runner\n"
+                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                f"hangs = lambda: (os.kill(os.getpid(), {int(number)}), signal.pause())\n"
+                "sys.exit(runner.stopped_by(hangs, 'x', 'half is kept'))"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", script],
+                cwd=Path(runner.__file__).parent.parent,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertEqual(
+                (done.returncode, done.stderr), (status, "\nx: stopped; half is kept\n")
+            )
 
     def stop(self, number, status):
         with tempfile.TemporaryDirectory() as place:
