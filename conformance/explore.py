@@ -14,15 +14,16 @@ def run(
     grain: str = "atomic",
     limit: int = 100_000,
     check: bool = False,
+    clock: str = "virtual",
 ) -> list[Record]:
     """Runs a network under a seeded scheduler → its history (README.md, "Histories").
 
-    In the atomic grain an operation arrives in the turn in which it was called, as on one
+    With clock="real" timers may go off at any moment. In the atomic grain an operation arrives in the turn in which it was called, as on one
     scheduler. `check`: assert the model's invariants after every step. RuntimeError if the network
     does not end within `limit` steps.
     """
     rng = random.Random(seed)
-    sim = Sim(net, grain)
+    sim = Sim(net, grain, clock=clock)
     history: list[Record] = []
     for _ in range(limit):
         steps = sim.steps()

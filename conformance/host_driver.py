@@ -1,5 +1,5 @@
 """Networks with some processes in other OS processes (`weft.processes`): "processes", or
-"processes+threads+coroutines" and so on.
+"processes+threads+coroutines" and so on; or on hosts of a network of machines: "machines+threads".
 
     _Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► there: a _Play of that process alone, whose records go to the same file
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from weft import threads
+from weft import net, threads
 from weft.processes import Cancelled, Channel, Hosts, current_process, process
 
 from .interp import Record
@@ -108,10 +108,20 @@ class Journal:
 
 
 class Away:
-    """The hosts of a server, and the history of the network that runs."""
+    """The hosts of a server, and the history of the network that runs.
 
-    def __init__(self, n: int = 2) -> None:
-        self.hosts = Hosts(n)
+    Args:
+        machines: they are those of the network that $WEFT_NET and $WEFT_SERVER say, two at least,
+            which allow `played` and `played_awaiting`, and are on this machine: so they write the
+            same file. $WEFT_TRUST: values are pickled.
+    """
+
+    def __init__(self, machines: bool = False) -> None:
+        self.machines = machines
+        if machines:
+            self.hosts: Any = net.join(trust="WEFT_TRUST" in os.environ).hosts(2)
+        else:
+            self.hosts = Hosts(2)
         self.file = tempfile.NamedTemporaryFile(suffix=".history")  # noqa: SIM115 – as long as this lives
         # Nobody reads it. Its writers come and go, and a process that ends by poison does not
         # poison it.
@@ -140,6 +150,7 @@ class Away:
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
         proc = {**proc, "buffers": buffers}
+        assert not (self.machines and barriers), "barriers do not reach over machines"
         return made(journal.path, proc, self.tick.writer(), barriers, *ends).named(f"p{proc['id']}")
 
 

@@ -41,7 +41,9 @@ class Names:
         """`unit`: the seconds of real time in a unit of the network's; 0: virtual time."""
         # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
         self.how = {"host": "asyncio"} if module == "weft.guest" else {}
-        self.tasks, self.away = module == "weft.tasks", module == "weft.processes"
+        self.tasks, self.machines = module == "weft.tasks", module == "weft.machines"
+        module = "weft.processes" if self.machines else module
+        self.away = module == "weft.processes"
         self.native = module == "weft.native"  # and threads do what no component can
         module = "weft.coroutines" if self.how or self.tasks else module
         module = "weft.threads" if self.native else module
@@ -188,7 +190,7 @@ def grain_of(backend: str) -> str:
 
 
 def clock_of(backend: str) -> str:
-    return "real" if {"tasks", "processes"} & {*backends_of(backend)} else "virtual"
+    return "real" if {"tasks", "processes", "machines"} & {*backends_of(backend)} else "virtual"
 
 
 class PythonDriver:
@@ -280,7 +282,8 @@ def serve(backend: str, seconds: float) -> None:
     `seconds`, the answer is the records made so far, and the OS process ends: what the network
     started cannot be stopped."""
     names = names_of(backend)
-    away = host_driver.Away() if any(n.away for n in names) else None
+    machines = any(n.machines for n in names)
+    away = host_driver.Away(machines) if any(n.away for n in names) else None
     native = 0
     if any(n.native for n in names):
         native_driver.component()
