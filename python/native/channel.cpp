@@ -44,8 +44,10 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   PyObject* name = Py_None;
   PyObject* overflow_name = nullptr;
   PyObject* of = Py_None;
+  PyObject* capacity_given = nullptr;
+  PyObject* immunity_given = nullptr;
   Py_ssize_t capacity = 0;
-  int immunity = 0;
+  Py_ssize_t immunity = 0;
   Overflow overflow = Overflow::block;
   if (PyTuple_GET_SIZE(args) != 0 || kw) {
     if (PyTuple_GET_SIZE(args) > 1)
@@ -53,8 +55,8 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
           PyExc_TypeError,
           "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
           PyTuple_GET_ITEM(args, 0));
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUiO:Channel", const_cast<char**>(names), &name,
-                                     &capacity, &overflow_name, &immunity, &of))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$OUOO:Channel", const_cast<char**>(names), &name,
+                                     &capacity_given, &overflow_name, &immunity_given, &of))
       return nullptr;
     if (name != Py_None && !PyUnicode_Check(name))
       return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s",
@@ -62,11 +64,13 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
                           PyLong_Check(name) ? "; for a buffer: capacity=..." : "");
     if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0)
       return bad_use("Channel: the name is empty; leave it out for file:line");
-    if (capacity < 0 || capacity > 0x3fffffff)
-      return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd",
-                     capacity);
-    if (immunity < 0 || immunity > 255)
-      return bad_use("Channel: immunity must be from 0 to 255, not %d", immunity);
+    if (capacity_given &&
+        !whole_number(capacity_given, "Channel: capacity", "from 0 (rendezvous) to 2**30 - 1", 0,
+                      0x3fffffff, capacity))
+      return nullptr;
+    if (immunity_given &&
+        !whole_number(immunity_given, "Channel: immunity", "from 0 to 255", 0, 255, immunity))
+      return nullptr;
     if (overflow_name) {
       const char* o = PyUnicode_AsUTF8(overflow_name);
       if (!o) return nullptr;
@@ -204,13 +208,9 @@ int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char
     return -1;
   }
   if (n + k == 0) return 1;
-  const long s = PyLong_AsLong(args[0]);
-  if (s == -1 && PyErr_Occurred()) return -1;
-  if (s < 1 || s > 255) {
-    bad_use("%s: the strength must be from 1 to 255, not %ld", verb, s);
-    return -1;
-  }
-  return static_cast<int>(s);
+  Py_ssize_t s = 0;
+  const std::string what = std::string(verb) + ": the strength";
+  return whole_number(args[0], what.c_str(), "from 1 to 255", 1, 255, s) ? static_cast<int>(s) : -1;
 }
 
 PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {

@@ -56,6 +56,20 @@ PyObject* bad_use(const char* format, ...) {
   return nullptr;
 }
 
+bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t least,
+                  Py_ssize_t most, Py_ssize_t& to) {
+  if (!PyIndex_Check(o)) {
+    PyErr_Format(PyExc_TypeError, "%s must be a whole number, not %.100s", what,
+                 Py_TYPE(o)->tp_name);
+    return false;
+  }
+  to = PyNumber_AsSsize_t(o, nullptr);  // the nearest there is, of one that is beyond
+  if (to == -1 && PyErr_Occurred()) return false;
+  if (to >= least && to <= most) return true;
+  bad_use("%s must be %s, not %R", what, range, o);
+  return false;
+}
+
 PyObject* no_copy(PyObject* o, PyObject*) {
   if (Py_IS_TYPE(o, &ProcessType))
     return bad_use(

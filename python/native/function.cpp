@@ -266,7 +266,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
 // What is of the process, and was asked of its function: the call is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(o, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name))
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name) ||
+      !func(o)->name)
     return found;
   for (const char* const of_process : {"cancel", "done", "ended", "id", "named", "path", "result"})
     if (PyUnicode_CompareWithASCIIString(name, of_process) == 0) {
@@ -278,8 +279,8 @@ PyObject* function_getattro(PyObject* o, PyObject* name) {
   return nullptr;
 }
 PyObject* function_await(PyObject* o) {
-  return bad_use("%R is not awaited: `await Parallel(%U(...))` runs a process of it", o,
-                 func(o)->name);
+  return bad_use("%R is not awaited: `await Parallel(%V(...))` runs a process of it", o,
+                 func(o)->name, "?");
 }
 
 PyMethodDef function_methods[] = {

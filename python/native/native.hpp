@@ -367,6 +367,9 @@ struct Failure {
 
 // All set a Python exception and return null.
 PyObject* bad_use(const char* format, ...);
+// Is `o` a whole number from `least` to `most`, which `range` says in words? Else an exception is set.
+bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t least,
+                  Py_ssize_t most, Py_ssize_t& to);
 // `where`: what follows its repr, as " in a list"
 PyObject* no_process(PyObject* o, const char* where);
 PyObject* raise_closed(EndObject* e, const char* verb);

@@ -399,6 +399,21 @@ void thread_body(void* arg) {
   PyGILState_Release(gil);
 }
 
+// False: there is none, and an exception is set.
+bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead) {
+  if (interpreter_ends()) {  // where a thread never gets the interpreter's lock
+    bad_use(
+        "process %s: the interpreter ends, and no thread begins any more: run it before, in a "
+        "function of atexit at the latest",
+        process);
+    return false;
+  }
+  if (PyThread_start_new_thread(body, arg) != static_cast<unsigned long>(-1)) return true;
+  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; %s",
+               process, instead);
+  return false;
+}
+
 void start_thread(runtime::Group& g, ProcessObject* p) {
   auto* t = new ThreadProcess(&g.run, p);
   t->function = p->base.function;
@@ -411,11 +426,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
     observe_start(p);
   Py_INCREF(p);
   g.run.activated();
-  if (PyThread_start_new_thread(thread_body, t) != static_cast<unsigned long>(-1)) return;
-  PyErr_Format(
-      PyExc_RuntimeError,
-      "process %s: the system has no room for another thread; use coroutine processes (async def)",
-      t->function);
+  if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)")) return;
   end_process(p, *t, nullptr);
   delete t;
   g.run.deactivated();
@@ -468,11 +479,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   Py_INCREF(p);  // the thread's, beyond its end as a process
   p->own->post(&p->base);
   g.run.activated();
-  if (PyThread_start_new_thread(apart_body, p) != static_cast<unsigned long>(-1)) return;
-  PyErr_Format(
-      PyExc_RuntimeError,
-      "process %s: the system has no room for another thread; start it without on(threads)",
-      p->base.function);
+  if (begin_thread(apart_body, p, p->base.function, "start it without on(threads)")) return;
   end_process(p, p->base, nullptr);
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();

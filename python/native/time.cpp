@@ -16,11 +16,11 @@ TimerObject* tim(PyObject* o) noexcept { return reinterpret_cast<TimerObject*>(o
 
 PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"parties", nullptr};
+  PyObject* given;
   Py_ssize_t parties;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "n:Barrier", const_cast<char**>(names), &parties))
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Barrier", const_cast<char**>(names), &given) ||
+      !whole_number(given, "Barrier: parties", "from 0 to 2**31 - 1", 0, 0x7fffffff, parties))
     return nullptr;
-  if (parties < 0 || parties > 0x7fffffff)
-    return bad_use("Barrier: parties must be from 0 to 2**31 - 1, not %zd", parties);
   auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
   if (!b) return nullptr;
   new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));

@@ -183,9 +183,11 @@ def test_reading_a_writer_and_writing_a_reader(b):  # rule 11.2
 def test_channels_check_their_parameters(b):  # rules 1.3, 11.2
     for how, match in [
         ({"capacity": -1}, "capacity must be from 0"),
+        ({"capacity": 10**30}, r"capacity must be from 0 .* not 10{30}"),
         ({"capacity": 1, "overflow": "spill"}, "overflow must be"),
         ({"overflow": "drop_oldest"}, "give a capacity of at least 1"),
         ({"immunity": 256}, "immunity must be from 0 to 255"),
+        ({"immunity": -(10**30)}, "immunity must be from 0 to 255"),
         ({"name": ""}, "the name is empty"),
     ]:
         with pytest.raises(BadUse, match=match):
@@ -193,7 +195,16 @@ def test_channels_check_their_parameters(b):  # rules 1.3, 11.2
     with pytest.raises(TypeError, match="must be a str"):
         b.weft.Channel(3)
     c = b.weft.Channel()
-    for strength in (0, 256, -1):
+    for no_number in ("3", 1.5, None):
+        with pytest.raises(TypeError, match="Channel: capacity must be a whole number, not"):
+            b.weft.Channel(capacity=no_number)
+        with pytest.raises(TypeError, match="the strength must be a whole number, not"):
+            c.poison(no_number)
+        with pytest.raises(TypeError, match="Barrier: parties must be a whole number, not"):
+            b.weft.Barrier(no_number)
+    with pytest.raises(BadUse, match="parties must be"):
+        b.weft.Barrier(10**30)
+    for strength in (0, 256, -1, 10**30):
         with pytest.raises(BadUse, match="strength must be from 1 to 255"):
             c.poison(strength)
     with pytest.raises(BadUse, match="parties must be"):

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import signal
+import subprocess
 import sys
 import sysconfig
 from functools import partial
@@ -279,3 +280,32 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
         assert kept[1:] == [None] * 3
     else:
         assert [type(e) for e in told] == [BadUse] * 3, told
+
+
+@pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])
+def test_a_finaliser_that_runs_a_network_while_the_interpreter_ends(kind):  # rule 11.2
+    """There a thread would never get the interpreter's lock, and who waits for it never go on."""
+    made = "coroutines.process(here).on('threads')" if kind == "apart" else f"{kind}(here)"
+    here = "def here():" if kind == "threads.process" else "async def here():"
+    program = f"""
+import sys
+from weft import coroutines, threads
+{here}
+    return "done"
+class Dies:
+    def __del__(self, run=threads.run, made={made}, out=sys.stdout):
+        try:
+            out.write(repr(run(made())))
+        except Exception as error:
+            out.write(f"{{type(error).__name__}} {{error}}")
+        out.flush()
+kept = Dies()  # until the interpreter clears its modules
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    if kind == "coroutines.process":
+        assert ended.stdout == "'done'"
+    else:
+        assert ended.stdout.startswith("BadUse main: process here: the interpreter ends, and no ")

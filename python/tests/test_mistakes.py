@@ -110,6 +110,17 @@ def test_what_a_process_has_is_asked_of_its_function():  # rule 11.1
         coroutines.watched(worker)
 
 
+def test_a_process_function_that_was_never_made():  # rule 11.1
+    """copy, pickle and their like make objects so."""
+    empty = type(worker).__new__(type(worker))
+    with pytest.raises(BadUse, match="is not awaited"):
+        empty.__await__()
+    with pytest.raises(AttributeError, match="no attribute 'cancel'"):
+        empty.cancel  # noqa: B018
+    with pytest.raises(TypeError):
+        empty()
+
+
 def test_processes_are_not_awaited():  # rule 11.1
     p = worker()
 
