@@ -21,7 +21,7 @@ from typing import Any
 import far_parts as parts
 import pytest
 
-from weft import _net_relay, _net_server, net
+from weft import _net_link, _net_names, _net_relay, _net_server, net
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -106,6 +106,18 @@ def program() -> Iterator[Callable[..., Program]]:
     yield start
     for one in started:
         one.clear()
+
+
+class _Nobody(set[Any]):
+    def __contains__(self, _: object) -> bool:
+        return False
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a home refuses without a session, this program may ask of itself."""
+    monkeypatch.setattr(_net_names, "_own_homes", _Nobody())
+    monkeypatch.setattr(_net_link, "_asking", _Nobody())
 
 
 @pytest.fixture(params=BUILDS)

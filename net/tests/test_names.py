@@ -107,6 +107,9 @@ def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
     p = program("is_home", server.url, keys, "lab/results")
     assert p.heard() == "offered"
     with joined(server, keys) as network:
+        far = network.writer("lab/results")
+        with pytest.raises(BadUse, match="was made by another program, which alone can offer it"):
+            network.offer("lab/mine", far.channel, writers=True)
         c = th.Channel("c")
         with pytest.raises(
             BadUse, match=r"'lab/results' is taken by home at 127\.0\.0\.1:\d+: take another name"
@@ -122,6 +125,11 @@ def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
         network.offer("lab/results", c, readers=True)
         with pytest.raises(BadUse, match="is a channel of this program"):
             network.reader("lab/results")
+        with (
+            joined(server, keys) as again,
+            pytest.raises(BadUse, match=r"is a channel of this program: use reader\(\)"),
+        ):
+            again.reader("lab/results")
 
 
 def test_two_who_want_a_name_at_once(server, keys):  # wire 17.3
@@ -183,7 +191,7 @@ def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
     assert len(offer.tickets) <= _net_names.MEETING + 2
 
 
-def test_a_side_that_is_not_given(server, keys, program):
+def test_a_side_that_is_not_given(server, keys, apart):
     with joined(server, keys) as network:
         c = th.Channel("c")
         network.offer("c", c, writers=True)
@@ -195,7 +203,7 @@ def test_a_side_that_is_not_given(server, keys, program):
                 other.reader("c", patience=0.2)
 
 
-def test_a_channel_that_has_ended(server, keys):
+def test_a_channel_that_has_ended(server, keys, apart):
     with joined(server, keys) as network, joined(server, keys) as other:
         c = th.Channel("c")
         c.reader().retire()
@@ -204,7 +212,7 @@ def test_a_channel_that_has_ended(server, keys):
             other.writer("c")
 
 
-def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.4
+def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.4
     """It may write the entry, for it has keys of the network; its certificate is another."""
     with joined(server, keys) as network, joined(server, other_keys) as impostor:
         c = th.Channel("c")

@@ -199,7 +199,7 @@ def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monke
         network.writer("lab")
 
 
-def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.21
+def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.21
     """It listens where the home should: its certificate has another fingerprint."""
     with joined(server, other_keys) as impostor, joined(server, keys) as network:
         impostor.offer("c", th.Channel("c"), writers=True)
@@ -208,7 +208,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys):  # wire 17.21
             network.writer("c")
 
 
-def test_keys_of_another_authority(server, keys, strange_keys, monkeypatch):  # wire 17.21
+def test_keys_of_another_authority(server, keys, strange_keys, monkeypatch, apart):  # wire 17.21
     """The server might let it in; a program does not."""
     with joined(server, keys) as network, joined(server, keys) as other:
         network.offer("c", th.Channel("c"), writers=True)

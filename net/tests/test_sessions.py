@@ -445,6 +445,14 @@ def test_the_port_is_taken(keys):
         net.listen(door.address, keys=keys)
 
 
+def test_a_program_that_comes_to_its_own_door(keys):  # wire 17.2
+    with (
+        net.listen(keys=keys) as door,
+        pytest.raises(BadUse, match="refuses: it is this program itself, and a session joins two"),
+    ):
+        net.connect(door.address, keys=keys)
+
+
 def test_a_door_that_is_closed(keys):
     door = net.listen(keys=keys)
     door.close()

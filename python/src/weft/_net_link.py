@@ -12,6 +12,7 @@ Invariants
   which is between the two, to the loop's thread again.
 - What waits here is what the connection's transport holds: who does not read stops who writes. Of
   what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
+- `_asking` is the loop's thread's, and empty in the child of a fork.
 - Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
 """
 
@@ -63,6 +64,9 @@ UNHEARD = 20_000  # milliseconds for which what was sent may stay without an ack
 
 Said = dict[str, Any]
 
+_asking: set[Any] = set()  # our ends of connections whose other end has not answered yet
+os.register_at_fork(after_in_child=_asking.clear)
+
 
 class Refused(Exception):
     """What the other side is told, and the end of the connection. `again`: it may ask once more,
@@ -109,7 +113,7 @@ class Session:
                 that waits in the channel cannot go there; the name has a space or is too long; the
                 session was closed.
         """
-        if not name or " " in name or len(name.encode()) > 60:
+        if not isinstance(name, str) or not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
@@ -373,6 +377,8 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = await asyncio.wait_for(_heard(reader), GREETING)
+        if writer.get_extra_info("peername") in _asking:
+            raise Refused("it is this program itself, and a session joins two")
         welcome = await answer(said)
         try:
             trusted = welcome.trust and said.get("trust") is True
@@ -454,7 +460,10 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
         BadUse: it refuses, or its certificate is not right.
     """
     reader, writer = streams
+    own = writer.get_extra_info("sockname")
     try:
+        if own is not None:  # the relay has none
+            _asking.add(own)
         way: Any = writer.transport
         if fingerprint is not None and _net_keys.fingerprint_of(way.shown) != fingerprint:
             raise BadUse(
@@ -480,6 +489,8 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
     except BaseException:
         writer.transport.abort()
         raise
+    finally:
+        _asking.discard(own)
 
 
 async def begun(

@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import secrets
 import ssl
 from collections.abc import Callable
@@ -55,6 +56,10 @@ _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
 )
+
+# The homes of this program: a session joins two, and it may have joined more than once.
+_own_homes: set[str] = set()
+os.register_at_fork(after_in_child=_own_homes.clear)
 
 # What the server, or its absence, makes the client raise.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
@@ -111,6 +116,7 @@ class Meeting:
         self._relay: _net_relay.Relay | None = None
         self._beyond: dict[str, float] = {}  # homes whose address did not answer: until when
         self.home = secrets.token_hex(8)
+        _own_homes.add(self.home)
         self.kept = kept  # a session that has begun
         self.address = ""
         self._client_tls = _net_keys.context(keys, server=False)
@@ -230,6 +236,7 @@ class Meeting:
 
     async def end(self) -> None:
         """Lets go of the server, and of sessions by the relay."""
+        _own_homes.discard(self.home)
         if self._relay is not None:
             await self._relay.end()
         if self._nats is None:
@@ -550,7 +557,7 @@ class Meeting:
                     if update is None or not update.value:  # all that was there; or it was deleted
                         continue
                     entry = _entry_of(update.value, name)
-                    if entry["home"] == self.home:
+                    if entry["home"] in _own_homes:
                         raise BadUse(
                             f"{name!r} is a channel of this program: use {side}() of the channel itself"
                         )

@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 Path = str | os.PathLike[str]
+_LEFT = "this program has left the network: join again"
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -301,6 +302,12 @@ class Network:
         """
         if not isinstance(channel, _native.Channel):
             raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
+        try:
+            channel.stats()
+        except BadUse:  # which its home alone knows (rule 14.8)
+            raise BadUse(
+                f"offer: {channel!r} was made by another program, which alone can offer it"
+            ) from None
         if not (readers or writers):
             raise BadUse("offer: say which ends others get: readers=True, writers=True, or both")
         self._call(self._meeting.offer(checked(name), channel, bool(readers), bool(writers)))
@@ -384,7 +391,7 @@ class Network:
     def _call(self, what: Any) -> Any:
         if self._closed:
             what.close()
-            raise BadUse("this program has left the network: join again")
+            raise BadUse(_LEFT)
         return _net_loop.call(self._loop, what)
 
     def close(self) -> None:
@@ -404,6 +411,8 @@ class Network:
             _net_loop.done(self._loop)
 
     def __enter__(self) -> Network:
+        if self._closed:
+            raise BadUse(_LEFT)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -450,6 +459,8 @@ def join(
         raise BadUse(f"relay is 'auto', 'only' or 'never', not {relay!r}")
     folder = _net_keys.folder_of(keys)
     url = server or _net_keys.server_of(folder)
+    if not isinstance(url, str):
+        raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
     scheme, colons, rest = url.partition("://")
     if not colons or scheme not in ("nats", "tls") or not rest:
         raise BadUse(f"a server is nats://HOST:PORT, not {url!r}")
