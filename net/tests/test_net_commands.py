@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from weft import _net_keys, _net_server, net
+from weft import _commands_net, _net_keys, _net_server, net
 from weft import threads as th
 from weft.errors import BadUse
 
@@ -205,6 +205,25 @@ def test_keys_for_another_machine(keys, tmp_path):
     assert (tmp_path / "gpu1/authority.pem").read_bytes() == (keys / "authority.pem").read_bytes()
     again = weft("keys", tmp_path / "gpu1", "--by", keys)
     assert again.returncode == 2 and "is there already" in again.stderr
+
+
+def test_an_authority_is_not_replaced(keys, tmp_path):
+    """By another one all other machines' keys would be of none."""
+    made = net.make_keys(tmp_path / "made")
+    authority = (made / "authority-key.pem").read_bytes()
+    for name in ("certificate.pem", "key.pem"):
+        (made / name).unlink()
+    with pytest.raises(BadUse, match=r"has an authority already.* say by="):
+        net.make_keys(made)
+    assert _commands_net._made(made) == made  # as `weft net up` does
+    assert (made / "authority-key.pem").read_bytes() == authority
+    _net_keys.context(made, server=True)
+
+
+def test_no_folder_is_left_where_no_keys_were_made(tmp_path):
+    with pytest.raises(BadUse, match="no authority to sign with"):
+        net.make_keys(tmp_path / "made", by=tmp_path)
+    assert not (tmp_path / "made").exists()
 
 
 def test_keys_that_do_not_fit(keys, strange_keys, tmp_path):

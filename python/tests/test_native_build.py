@@ -106,6 +106,11 @@ def test_the_compilers_warnings_are_shown(folder: Path) -> None:
             'its function has 3 parameters, and 2 are named: .argument("name") for each',
         ),
         ([], {}, "Missing argument 'SOURCE'"),
+        (["filter.cpp"], {"CXX": "'g++"}, "is no command (No closing quotation)"),
+        (["filter.cpp"], {"WEFT_CACHE": "/proc/none"}, "$WEFT_CACHE says where else"),
+        (["filter.cpp", "-o", "none/filter.so"], {}, "cannot write none/filter.so (No such file"),
+        (["filter.cpp", "-o", "."], {}, "cannot write . (Is a directory)"),
+        (["filter.cpp", "--stub"], {}, "cannot write filter.pyi: Is a directory"),
     ],
 )
 def test_mistakes_are_one_line_that_says_what_to_do(
@@ -127,6 +132,7 @@ def test_mistakes_are_one_line_that_says_what_to_do(
         )
     )
     (folder / "unnamed.cpp").write_text(FILTER.replace('.argument("by", 2.0)', ""))
+    (folder / "filter.pyi").mkdir()
     done = weft_build(folder, *arguments, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr

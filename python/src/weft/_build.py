@@ -50,9 +50,15 @@ def compiler() -> list[str]:
     """The C++ compiler and its first arguments: $CXX, else c++, g++ or clang++.
 
     Raises:
-        BadUse: there is none.
+        BadUse: there is none, or $CXX is no command.
     """
-    words = shlex.split(os.environ.get("CXX", ""))
+    given = os.environ.get("CXX", "")
+    try:
+        words = shlex.split(given)
+    except ValueError as error:
+        raise BadUse(
+            f"CXX={given!r} is no command ({error}): say which compiler, CXX=g++"
+        ) from None
     names = [words[0]] if words else ["c++", "g++", "clang++"]
     for name in names:
         if shutil.which(name):
@@ -87,25 +93,38 @@ def build(
     warnings go to the standard error.
 
     Raises:
-        BadUse: there is no such file or no compiler, or the source does not compile: the message
-            has the compiler's own.
+        BadUse: there is no such file or no compiler, the source does not compile (the message has
+            the compiler's own), or the library cannot be written.
     """
     path = Path(source)
     if not path.is_file():
         raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
+    if isinstance(flags, str):
+        raise BadUse(f"build: flags is a list of options: [{flags!r}]")
     kind = _DEBUG if debug else ("-O2", "-DNDEBUG")
     front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
     version = _run([*compiler(), "--version"], path)
     seen = _run([*front, "-E", str(path)], path)
     content = hashlib.sha256(b"\0".join([version, " ".join(front).encode(), seen])).hexdigest()
     kept = cache_dir() / f"{path.stem}-{content[:20]}.so"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
-            made = Path(beside) / "made.so"
-            _run([*front, str(path), "-o", str(made)], path, warns=True)
-            made.replace(kept)
+    try:
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
+                made = Path(beside) / "made.so"
+                _run([*front, str(path), "-o", str(made)], path, warns=True)
+                made.replace(kept)
+    except OSError as error:
+        raise BadUse(
+            f"build: nothing can be kept in {kept.parent} ({error.strerror or error}): "
+            "$WEFT_CACHE says where else"
+        ) from None
     if output is None:
         return kept
-    shutil.copyfile(kept, output)
+    try:
+        shutil.copyfile(kept, output)
+    except OSError as error:
+        raise BadUse(
+            f"build: cannot write {output} ({error.strerror or error}): give another output"
+        ) from None
     return Path(output)

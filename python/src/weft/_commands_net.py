@@ -119,7 +119,8 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
 
 def _made(folder: Path) -> Path:
     if not (folder / _net_keys.CERTIFICATE).exists():
-        net.make_keys(folder)
+        has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
+        net.make_keys(folder, by=folder if has_authority else None)
         click.echo(f"weft: made keys in {folder}", err=True)
     return folder
 

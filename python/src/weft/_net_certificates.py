@@ -85,12 +85,19 @@ def _new_authority(folder: Path) -> None:
 
 def make(folder: Path, by: Path | None, name: str | None) -> Path:
     """As make_keys()."""
+    if name is not None and not isinstance(name, str):
+        raise BadUse(f"make_keys: the name in a certificate is a str, not {name!r}")
     for taken in (CERTIFICATE, KEY):
         if (folder / taken).exists():
             raise BadUse(f"{folder / taken} is there already: give another folder, or remove it")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if by is None and (folder / AUTHORITY_KEY).exists():
+        raise BadUse(
+            f"{folder} has an authority already, which signed the keys of other machines: say by={str(folder)!r} "
+            f"for a certificate of it; for a new one move {AUTHORITY_KEY} away"
+        )
     authority = folder if by is None else by
     if by is None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _new_authority(folder)
     try:
         signer = serialization.load_pem_private_key(
@@ -126,6 +133,7 @@ def make(folder: Path, by: Path | None, name: str | None) -> Path:
         )
         .sign(signer, hashes.SHA256())
     )
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write(folder / KEY, _pem_of(key), 0o600)
     _write(folder / CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
     if by is not None:

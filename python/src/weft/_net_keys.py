@@ -69,7 +69,8 @@ def make_keys(
         name: in the certificate, for people; None: this machine's.
 
     Raises:
-        BadUse: the folder has keys already, or `by` has no authority's key.
+        BadUse: the folder has keys already, or, without `by`, an authority's; or `by` has no
+            authority's key.
         OSError: a file cannot be written.
     """
     from weft import _net_certificates  # it takes 50 ms, and most programs have their keys

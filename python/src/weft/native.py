@@ -177,8 +177,8 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
             filter = weft.native.load("filter.cpp")
 
     Raises:
-        BadUse: it is not a component, there is no such folder, or the file to be replaced is not a
-            stub of a component.
+        BadUse: it is not a component, there is no such folder, the file to be replaced is not a
+            stub of a component, or it cannot be written.
     """
     if not isinstance(component, Component):
         raise BadUse(
@@ -187,11 +187,14 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
     if not Path(folder).is_dir():
         raise BadUse(f"write_stub: there is no folder {folder}")
     path = Path(folder) / f"{component.__name__}.pyi"
-    if path.exists() and "weft.native.write_stub" not in path.read_text(
-        encoding="utf-8", errors="replace"
-    ):
-        raise BadUse(f"write_stub: {path} is there, and was not written by it: move it away")
-    path.write_text(stub_of(component), encoding="utf-8")
+    try:
+        if path.exists() and "weft.native.write_stub" not in path.read_text(
+            encoding="utf-8", errors="replace"
+        ):
+            raise BadUse(f"write_stub: {path} is there, and was not written by it: move it away")
+        path.write_text(stub_of(component), encoding="utf-8")
+    except OSError as error:
+        raise BadUse(f"write_stub: cannot write {path}: {error.strerror}") from None
     return path
 
 
