@@ -411,6 +411,7 @@ def test_a_server_for_other_machines(where, keys, tmp_path):
     [
         (("--allow", "a:b"), "which nodes? give --nodefile FILE or --ssh NODE"),
         (("--ssh", "gpu1"), "give it at least once"),
+        (("--allow", "a", "--ssh", "gpu1"), "what a host runs is MODULE:FUNCTION"),
         (("--allow", "a:b", "--ssh", "gpu1", "--ssh", "gpu1"), "would both be host gpu1"),
         (("--allow", "a:b", "--ssh", "-x"), "'-x' is no node"),
         (("--allow", "a:b", "--ssh", "gpu1:"), "'gpu1:' is no node"),

@@ -407,6 +407,7 @@ def test_other_bad_use() -> None:
     assert "did you mean 'run'?" in one_line(weft("rnu"))
     assert "did you mean 'weft run hello.py'?" in one_line(weft("hello.py"))
     assert "--help" in one_line(weft("xyzzy"))
+    assert "weft net --help lists them" in one_line(weft("net", "xyzzy"))
     assert "--help" in one_line(weft("run"))
     assert "--help" in one_line(weft("--nonsense"))
 
@@ -420,7 +421,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--help"], ["-h"], ["run", "--help"], ["bench", "--help"]]
+    "arguments", [[], ["--help"], ["-h"], ["run", "--help"], ["bench", "--help"], ["net"]]
 )
 def test_help_is_for_a_newcomer(arguments: list[str]) -> None:
     done = weft(*arguments, COLUMNS="100")
@@ -436,6 +437,8 @@ def test_help_is_for_a_newcomer(arguments: list[str]) -> None:
             assert part in done.stdout
     elif arguments[:1] == ["bench"]:
         assert "Examples:" in done.stdout and "./run bench" in done.stdout
+    elif arguments[:1] == ["net"]:
+        assert "Examples:" in done.stdout and "weft net up" in done.stdout
     else:
         assert "--version" in done.stdout
         for command in ("bench", "build", "host", "lf", "net", "run", "trace", "up"):
@@ -629,6 +632,43 @@ def test_the_trace_of_a_deadlock_is_whole(program, tmp_path: Path) -> None:
     assert weft("run", program(text), "--trace", str(out)).returncode == 3
     (row,) = json.loads(weft("trace", str(out), "--json").stdout)["processes"]
     assert row["withdrawn"] == 1 and row["waited"] > 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no file that is always full")
+def test_a_full_disk_is_told_in_one_line(program, tmp_path: Path) -> None:
+    out = tmp_path / "t.jsonl"
+    assert weft("run", program(PIPE), "--trace", str(out)).returncode == 0
+    for arguments in (
+        ["--version"],
+        ["--help"],
+        ["trace", str(out)],
+        ["trace", str(out), "--json"],
+    ):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "weft.cli", *arguments],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 1
+        assert done.stderr.endswith("could not be written: No space left on device\n")
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+    done = weft("run", program(PIPE), "--trace", "/dev/full")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_summary_for_nobody(program, tmp_path: Path) -> None:
+    out = tmp_path / "t.jsonl"
+    assert weft("run", program(PIPE), "--trace", str(out)).returncode == 0
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "weft.cli", "trace", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
 
 
 def test_what_is_no_trace(program, tmp_path: Path) -> None:

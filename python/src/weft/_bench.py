@@ -1,5 +1,5 @@
 """What `weft bench` measures without a checkout: CommsTime on Weft's coroutines against
-asyncio.Queue(1), in one run.
+asyncio.Queue(1), in one run; and how it passes on to the checkout's own.
 
 CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
 consumer. A round is four communications. The two programs take turns, and the least time of each
@@ -11,8 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import time
+from collections.abc import Sequence
 
+from weft.cli import EXIT
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
@@ -137,3 +141,28 @@ def main(as_json: bool) -> None:
                 }
             )
         )
+
+
+def pass_on(command: Sequence[str]) -> int:
+    """Runs a command to its end and returns its status. Passes on SIGINT and SIGTERM, so that the
+    command can end what it has started."""
+    came: list[int] = []
+    process: subprocess.Popen[bytes] | None = None
+
+    def tell(number: int, _: object) -> None:
+        came.append(number)
+        if process is not None:
+            process.send_signal(number)
+
+    kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        process = subprocess.Popen(command)
+        for number in came[:1]:  # it came before the command was started
+            process.send_signal(number)
+        status = process.wait()
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+    if not came:
+        return status
+    return EXIT["interrupted" if came[0] == signal.SIGINT else "terminated"]

@@ -15,7 +15,6 @@ import difflib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -255,7 +254,8 @@ class _Commands(click.Group):
             hint = did_you_mean(args[0], self.list_commands(ctx))
             if not hint and args[0].endswith(".py"):
                 hint = f"; did you mean 'weft run {args[0]}'?"
-            raise BadUse(f"there is no command '{args[0]}'{hint or '; weft --help lists them'}")
+            where = f"; {ctx.command_path} --help lists them"
+            raise BadUse(f"there is no command '{args[0]}'{hint or where}")
         return super().resolve_command(ctx, args)
 
 
@@ -437,7 +437,8 @@ def _print_summary(summary: _trace.Summary) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    console = Console(highlight=False, width=None if terminal else 160)
     for title, rows in (("processes", summary.processes), ("channels", summary.channels)):
         table = Table(title=title)
         table.add_column(title, overflow="fold")
@@ -484,7 +485,7 @@ def bench_command(name: str | None, as_json: bool) -> int:
     if checkout and name != _bench.NAME:
         command = [str(checkout / "run"), "bench"]
         command += [name] if name else []
-        return _pass_on(command + (["--json"] if as_json else []))
+        return _bench.pass_on(command + (["--json"] if as_json else []))
     if name not in (None, _bench.NAME):
         hint = did_you_mean(str(name), [_bench.NAME]) or f"; there is '{_bench.NAME}'"
         raise BadUse(f"there is no bench '{name}' outside a checkout of Weft{hint}")
@@ -625,8 +626,14 @@ class _Net(_Commands):
         return super().get_command(ctx, cmd_name)
 
 
-@weft_command.group("net", cls=_Net, context_settings={"help_option_names": ["-h", "--help"]})
-def net_group() -> None:
+@weft_command.group(
+    "net",
+    cls=_Net,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def net_group(ctx: click.Context) -> None:
     """Programs on several machines: a server where they meet, their keys, hosts, and who is there.
 
     \b
@@ -639,31 +646,8 @@ def net_group() -> None:
                                     the same on many machines at once
       weft net keys ~/for-gpu1      keys for another machine
     """
-
-
-def _pass_on(command: Sequence[str]) -> int:
-    """Runs a command to its end and returns its status. Passes on SIGINT and SIGTERM, so that the
-    command can end what it has started."""
-    came: list[int] = []
-    process: subprocess.Popen[bytes] | None = None
-
-    def tell(number: int, _: object) -> None:
-        came.append(number)
-        if process is not None:
-            process.send_signal(number)
-
-    kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        process = subprocess.Popen(command)
-        for number in came[:1]:  # it came before the command was started
-            process.send_signal(number)
-        status = process.wait()
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
-    if not came:
-        return status
-    return EXIT["interrupted" if came[0] == signal.SIGINT else "terminated"]
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def find_checkout(start: Path) -> Path | None:

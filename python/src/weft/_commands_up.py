@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from weft import _net_keys, _net_link, _net_nodes, _net_up
+from weft import _net_calls, _net_keys, _net_link, _net_nodes, _net_up
 from weft._commands import BadUse, did_you_mean
 from weft._commands_net import KEYS_HELP, agent_options, until_stopped
 from weft.cli import EXIT
@@ -184,6 +184,11 @@ def up(nodefile: str | None, ssh: tuple[str, ...], program: tuple[str, ...], **g
         raise BadUse(f"there is no option {program[0]}{did_you_mean(program[0], options)}")
     if not given["allow"]:
         raise BadUse("an agent runs what --allow MODULE:FUNCTION names: give it at least once")
+    try:
+        for run in given["allow"]:
+            _net_calls.parted_run(run)
+    except Refused as error:
+        raise BadUse(f"--allow: {error}") from None
     folder = _net_keys.folder_of(given["keys"])
     try:
         nodes = _nodes_of(nodefile, ssh)

@@ -7,7 +7,10 @@ the extra `weft[cli]`; without it `weft` says so in one line and ends with the s
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +18,7 @@ __all__ = ["EXIT", "main"]
 
 EXIT = {"ok": 0, "failed": 1, "bad use": 2, "deadlock": 3, "interrupted": 130, "terminated": 143}
 NEEDS = ("click", "rich")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a file that takes no more
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +34,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT["bad use"]
     from weft import _commands
 
-    return _commands.main(arguments)
+    try:
+        return _commands.main(arguments)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        what = error.filename or "what it says, or its trace,"
+        print(f"weft: {what} could not be written: {error.strerror}", file=sys.stderr)
+        _drop_output()
+        return EXIT["failed"]
+
+
+def _drop_output() -> None:
+    """Else the interpreter tries once more to write it as it ends."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 if __name__ == "__main__":
