@@ -174,8 +174,10 @@ def check(
                     loud.append(s)
             else:
                 silent.append(s)
-        for s in silent + loud:  # the last one is tried first
-            new = sim.clone()
+        ways = silent + loud  # the last one is tried first
+        for k, s in enumerate(ways, 1):
+            # Nobody looks at this state any more: its last way has the state itself, not a copy.
+            new = sim if k == len(ways) else sim.clone()
             made = new.apply(s)
             if made is not None:
                 if not matches(made, record):

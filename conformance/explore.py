@@ -69,8 +69,9 @@ def outcomes(
         if grain == "atomic":
             arrive = [s for s in steps if s[0] == "arrive"]
             steps = [s for s in arrive if s[1] == arrive[0][1]] if arrive else steps
-        for step in steps:
-            new = sim.clone()
+        for k, step in enumerate(steps, 1):
+            # Nobody looks at this state any more: its last step has the state itself, not a copy.
+            new = sim if k == len(steps) else sim.clone()
             record = new.apply(step)
             if check:
                 new.check_invariants()

@@ -222,7 +222,7 @@ class ApartDriver:
     is lost.
     """
 
-    def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 5):
+    def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 60):
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None

@@ -284,13 +284,13 @@ def test_a_network_that_hangs_is_a_history_that_breaks_off(
 ) -> None:
     """A server that dies and a runtime that never answers: both are said, and the driver goes
     on."""
-    broken = ApartDriver("no_such_backend", seconds=0.5)
+    broken = ApartDriver("no_such_backend")
     assert broken.run(generate(0), 0) == []
     assert broken.server is None
     assert "the network of seed 0 ended its process" in capsys.readouterr().err
-    stuck = ApartDriver("conformance.tests.stuck", seconds=0.3)
+    stuck = ApartDriver("conformance.tests.stuck")
     history = stuck.run(net(1, SOURCE, SINK), 7)
     stuck.close()
     assert [r["e"] for r in history if r["p"] == 1] == ["call", "ret", "call"], history
     assert not check(net(1, SOURCE, SINK), history)
-    assert "the network of seed 7 did not end within 0.3 s" in capsys.readouterr().err
+    assert f"the network of seed 7 did not end within {stuck.seconds} s" in capsys.readouterr().err

@@ -134,12 +134,13 @@ def test_a_deadlock_between_kinds_names_the_knot() -> None:
 
 
 def test_a_failure_of_one_kind_cancels_the_other() -> None:
-    c = co.Channel("c")
+    c, here = co.Channel("c"), co.Channel("here")
     kept = c.writer()
     ended: list[str] = []
 
     @th.process
-    def th_waits(into: Any) -> None:
+    def th_waits(into: Any, out: Any) -> None:
+        out.write("it runs")  # one that is cancelled before it has begun runs nothing (rule 6.5)
         try:
             into.read()
         except th.Cancelled:
@@ -147,11 +148,11 @@ def test_a_failure_of_one_kind_cancels_the_other() -> None:
             raise
 
     @co.process
-    async def co_fails() -> None:
-        await co.sleep(0.001)
+    async def co_fails(into: Any) -> None:
+        await into.read()
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        co.run(th_waits(c.reader()), co_fails())
+        co.run(th_waits(c.reader(), here.writer()), co_fails(here.reader()))
     assert not kept.closed
     assert ended == ["cancelled"]

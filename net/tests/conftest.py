@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -152,13 +153,57 @@ def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return net.make_keys(tmp_path_factory.mktemp("net") / "strange")
 
 
+LEAST, SOME = 10_000, 20_000  # the first port that a test has for itself, and how many there are
+_tried = os.getpid() * 331 % SOME
+
+
+@contextlib.contextmanager
+def of_its_own() -> Iterator[str]:
+    """An address at which a server can be started again, after it was killed.
+
+    Meanwhile no other lane takes the port (of each that is in use a name is kept), nor does the
+    system, for a connection to anywhere: it is below those that it gives, if there are any.
+    """
+    global _tried
+    given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for _ in range(SOME):
+        _tried = (_tried + 1) % SOME
+        port = LEAST + _tried
+        if LEAST < given <= port:
+            continue
+        with socket.socket(socket.AF_UNIX) as kept:
+            try:
+                kept.bind(f"\0weft-net-tests-{port}")
+                with socket.socket() as free:
+                    free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            yield f"127.0.0.1:{port}"
+            return
+    raise OSError("no port is free")
+
+
 @pytest.fixture
-def server(keys: Path, tmp_path: Path) -> Iterator[_net_server.Server]:
+def own_address() -> Iterator[str]:
+    with of_its_own() as address:
+        yield address
+
+
+@pytest.fixture
+def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server.Server]:
     """One of the test's own."""
     folder = tmp_path / "server"
     net.make_keys(folder, by=keys)
-    with _net_server.Server(folder, "127.0.0.1:0") as started:
+    with _net_server.Server(folder, own_address) as started:
         yield started
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """An address where nobody listens, and nobody else can."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
 @pytest.fixture

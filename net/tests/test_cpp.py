@@ -440,12 +440,10 @@ def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
     assert (p.heard(), p.ended()) == (True, 0)
 
 
-def test_no_server(keys, tmp_path, cpp):
-    with socket.create_server(("127.0.0.1", 0)) as listens:
-        port = listens.getsockname()[1]
-    p = cpp("tries", f"nats://127.0.0.1:{port}", keys, "c", "reader", 1)
+def test_no_server(keys, tmp_path, cpp, refusing):
+    p = cpp("tries", f"nats://{refusing}", keys, "c", "reader", 1)
     how, why = p.heard()
-    assert how == "error" and f"no meeting place at tls://127.0.0.1:{port}" in why
+    assert how == "error" and f"no meeting place at tls://{refusing}" in why
     for url in ("127.0.0.1:4222", "http://x", "nats://"):
         how, why = cpp("tries", url, keys, "c", "reader", 1).heard()
         assert (how, why) == ("error", f"a server is nats://HOST:PORT, not '{url}'")

@@ -150,11 +150,11 @@ def is_of(pid: int, ancestor: int) -> bool:
 # --- a server that is restarted -------------------------------------------------------------------
 
 
-def test_a_server_that_is_restarted_under_load(keys, program, tmp_path):  # wire 17.8
+def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
     """By SIGKILL, again and again, while names are offered and withdrawn. Sessions go on meanwhile,
     and each time who comes next is met."""
     folder = net.make_keys(tmp_path / "server", by=keys)
-    server = _net_server.Server(folder, "127.0.0.1:0")
+    server = _net_server.Server(folder, own_address)
     address = server.url.removeprefix("tls://")
     try:
         loads = [program("offers_and_withdraws", server.url, keys, f"load/{i}") for i in range(2)]

@@ -124,13 +124,6 @@ def silent() -> Iterator[str]:
         yield f"127.0.0.1:{listens.getsockname()[1]}"
 
 
-@pytest.fixture
-def refusing() -> str:
-    """One where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listens:
-        return f"127.0.0.1:{listens.getsockname()[1]}"
-
-
 @pytest.fixture(params=["silent", "refusing"])
 def nowhere(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
@@ -166,9 +159,11 @@ def test_one_that_answers_is_not_gone_around(server, keys, program):  # wire 17.
         c = th.Channel("c")
         r = c.reader()
         network.offer("c", c, writers=True)
-        program("names_writer", server.url, keys, "c", 1)
+        p = program("counts_by_name", server.url, keys, "c")
         assert r.read() == 0
-        assert [s.relayed for s in network._sessions] == [False]
+        assert [s.relayed for s in network._sessions] == [False]  # it writes on
+        r.retire()
+        assert p.heard()[1] == "Retired"
 
 
 @pytest.mark.parametrize(
@@ -307,12 +302,12 @@ def test_the_server_is_restarted_under_load(server, keys, program, tmp_path):  #
 def test_a_peer_that_is_killed_is_dead_after_the_lease(
     server, keys, program, monkeypatch
 ):  # wire 17.19
-    monkeypatch.setattr(_net_relay, "LEASE", 1000)
+    monkeypatch.setattr(_net_relay, "LEASE", 3000)
     with joined(server, keys) as network:
         c = th.Channel("numbers")
         r = c.reader()
         network.offer("numbers", c, writers=True)
-        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 1000)
+        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 3000)
         for i in range(10):
             checked(r, i)
         p.kill()
@@ -325,12 +320,12 @@ def test_one_that_is_stopped_is_dead_after_the_lease(
     server, keys, program, monkeypatch
 ):  # wire 17.19
     """And when it goes on it hears that the session is over."""
-    monkeypatch.setattr(_net_relay, "LEASE", 1000)
+    monkeypatch.setattr(_net_relay, "LEASE", 3000)
     with joined(server, keys) as network:
         c = th.Channel("numbers")
         r = c.reader()
         network.offer("numbers", c, writers=True)
-        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 1000)
+        p = program("writes_with_checksums", server.url, keys, "numbers", SEED, 3000)
         checked(r, 0)
         p.process.send_signal(signal.SIGSTOP)
         with pytest.raises(PeerDied):

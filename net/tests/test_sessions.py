@@ -66,8 +66,8 @@ def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
             p = program("takes_what_never_comes", door.address, keys)
             sessions.append(door.next())
             assert p.heard() == "here"
-            threads.append(len(list(Path("/proc/self/task").iterdir())))
-        assert threads[1:] == threads[:-1]
+            threads.append(set(Path("/proc/self/task").iterdir()))
+        assert threads[2] <= threads[1] <= threads[0]  # one of a test before may end
         for session in sessions:
             session.close()
 
@@ -433,11 +433,9 @@ def test_no_keys(tmp_path, monkeypatch):
             call()
 
 
-def test_nobody_there(keys):
-    with net.listen(keys=keys) as door:
-        address = door.address
+def test_nobody_there(keys, refusing):
     with pytest.raises(ConnectionRefusedError):
-        net.connect(address, keys=keys)
+        net.connect(refusing, keys=keys)
 
 
 def test_the_port_is_taken(keys):

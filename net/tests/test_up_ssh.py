@@ -7,12 +7,12 @@ import getpass
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import of_its_own
 from test_up import ended, gone, joined, pids, start, where
 
 __all__ = ["start", "where"]  # fixtures
@@ -46,12 +46,6 @@ mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec "$@"
 """
 
 
-def free_port() -> int:
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
-
-
 def server_program() -> list[str]:
     for program in ("/usr/sbin/sshd", str(UNPACKED / "usr/sbin/sshd")):
         if Path(program).exists():
@@ -62,11 +56,11 @@ def server_program() -> list[str]:
 class Sshd:
     """A server for this user, under way."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str) -> None:
         program = server_program()
         if shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
             pytest.skip("there is no ssh")
-        self.folder, self.port = folder, free_port()
+        self.folder, self.port = folder, int(address.rpartition(":")[2])
         for name in ("host", "user", "stranger"):
             subprocess.run(
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)],
@@ -113,9 +107,10 @@ class Sshd:
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
     folder = tmp_path / "sshd"
     folder.mkdir()
-    started = Sshd(folder)
-    yield started
-    started.stop()
+    with of_its_own() as address:
+        started = Sshd(folder, address)
+        yield started
+        started.stop()
 
 
 NODES = ("--ssh", "localhost", "--ssh", f"{getpass.getuser()}@127.0.0.1")

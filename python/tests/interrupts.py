@@ -255,7 +255,7 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
         str(rounds),
         stdin=subprocess.PIPE,
         bufsize=1,
-        seconds=30 + rounds / 4,
+        seconds=280 + rounds / 4,
     ) as p:
         assert p.stdin is not None and p.stdout is not None
         for k in range(rounds):
@@ -266,7 +266,7 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
                 p.send_signal(s)
             p.stdin.write("x")
             p.stdin.flush()
-            tell = threading.Timer(20, p.send_signal, (signal.SIGUSR1,))  # where it hangs
+            tell = threading.Timer(240, p.send_signal, (signal.SIGUSR1,))  # where it hangs
             tell.start()
             line = p.stdout.readline().rstrip("\n")
             tell.cancel()

@@ -407,7 +407,7 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
             loop = Loop()
             loop.set_exception_handler(lambda *_: None)  # a log would keep what was cut off
             task = loop.create_task(main(loop, k))
-            faulthandler.dump_traceback_later(60, exit=True)  # rather than wait for ever
+            faulthandler.dump_traceback_later(280, exit=True)  # rather than wait for ever
             try:
                 loop.run_until_complete(task)
                 ends.append("done")

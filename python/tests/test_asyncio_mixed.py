@@ -54,7 +54,7 @@ def test_an_io_call_in_a_task_stops_no_loop(play: Runner) -> None:
 
     @io
     def blocks() -> str:
-        assert go_on.wait(60)
+        assert go_on.wait(280)
         return "done"
 
     async def main() -> Any:

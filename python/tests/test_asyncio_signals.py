@@ -405,7 +405,7 @@ def test_ctrl_c_says_where_each_process_of_a_guest_was(start: str) -> None:  # r
         assert p.stdout.readline() == "ready\n"
         until_asleep(p.pid)
         p.send_signal(signal.SIGINT)
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate()
     if "asyncio.run" in start:  # else asyncio leaves its loop at once, and the task as it is
         assert out == "cleaned up\n" * 2
     assert err.count("weft: interrupted; the processes were:") == 1
@@ -415,22 +415,32 @@ def test_ctrl_c_says_where_each_process_of_a_guest_was(start: str) -> None:  # r
     assert p.returncode != 0
 
 
+OWN = """
+import signal
+def own(*_):
+    print("own", flush=True)
+    ends()
+signal.signal(signal.SIGINT, own)
+"""
+THAT_ENDS_IT = """
+    global ends
+    idle, loop = idles(), asyncio.get_running_loop()
+    ends = lambda: loop.call_soon_threadsafe(lambda: (keep.retire(), idle.cancel()))
+"""
+
+
 def test_a_program_s_own_handler_of_ctrl_c_is_its_own_under_asyncio() -> None:  # rule 6.7
-    own = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('own', flush=True))\n"
     text = (
-        INTERRUPTED.format(start="asyncio.run(main())")
-        .replace("sleep(600)", "sleep(0.6)")
-        .replace(
-            "    await Parallel",
-            "    asyncio.get_running_loop().call_later(0.5, keep.retire)\n    await Parallel",
-        )
+        INTERRUPTED.replace('    print("ready"', f'{THAT_ENDS_IT}    print("ready"')
+        .replace("idles())", "idle)")
+        .format(start="asyncio.run(main())")
     )
-    with child("-c", own + text) as p:
+    with child("-c", OWN + text) as p:
         assert p.stdout is not None
         assert p.stdout.readline() == "ready\n"
         until_asleep(p.pid)
         p.send_signal(signal.SIGINT)
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate()
     assert out.splitlines() == ["own", "cleaned up", "cleaned up"]
     assert err == ""
     assert p.returncode == 0

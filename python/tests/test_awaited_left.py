@@ -228,7 +228,7 @@ def test_one_that_a_thread_came_to_hold_is_left(kind):  # the same; it was in li
     def holder():
         with p.r.extended() as x:
             holds.set()
-            assert left.wait(60)
+            assert left.wait(280)
         return x
 
     @process
@@ -237,7 +237,7 @@ def test_one_that_a_thread_came_to_hold_is_left(kind):  # the same; it was in li
         coroutine.send(None)
         thread = holder()
         Spawn(thread)
-        assert holds.wait(60)
+        assert holds.wait(280)
         coroutine.close()
         del coroutine
         gc.collect()

@@ -23,7 +23,7 @@ LIMIT = 280  # seconds: what hangs fails here, not in the whole room
 def program(text, **how):
     """Runs a program; gives (exit status, output). One that hangs says where."""
     head = (
-        "import faulthandler; faulthandler.dump_traceback_later(30, exit=True)\n"
+        "import faulthandler; faulthandler.dump_traceback_later(270, exit=True)\n"
         "from weft.threads import *\nfrom weft.errors import *\n"
     )
     done = subprocess.run(

@@ -223,7 +223,7 @@ def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rul
 
     def make():
         making.set()
-        assert made.wait(60), "the other writer waited for the value that is being made"
+        assert made.wait(280), "the other writer waited for the value that is being made"
         return "computed"
 
     @weft_threads.process
@@ -232,7 +232,7 @@ def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rul
 
     @weft_threads.process
     def writes(w):
-        assert making.wait(60)
+        assert making.wait(280)
         ready.append(weft_threads.select(weft_threads.Output(w, "plain"), weft_threads.skip())[0])
         if ready != [0]:
             w.write("plain")

@@ -60,7 +60,7 @@ def test_listing_2_io_keeps_the_others_running(p: Any) -> None:
 
     @p.io
     def wait() -> int:
-        return all_wait.wait(30)
+        return all_wait.wait(280)
 
     @p.process
     def delayed(i: int) -> int:

@@ -472,7 +472,7 @@ def test_io_lets_the_others_run(p: Any) -> None:
 
     @p.io
     def wait() -> bool:
-        return met.wait(30)
+        return met.wait(280)
 
     @p.process
     def waits() -> bool:

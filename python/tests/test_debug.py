@@ -182,7 +182,7 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
     async def writes(w: Any, o: Any) -> None:
         data = [1]
         await w.write(data)
-        assert changed.wait(60)  # without an operation
+        assert changed.wait(280)  # without an operation
         await o.write(1)
 
     run(changes_it(c.reader()), writes(c.writer(), other.writer()), collect(other.reader()))

@@ -94,6 +94,6 @@ print("left")
 
 @pytest.mark.parametrize("seed", range(4))
 def test_alarms_in_between(seed: int) -> None:  # rules 7.5, 11.1
-    with child("-c", HEAD + GROUPS, str(seed), seconds=200) as running:
+    with child("-c", HEAD + GROUPS, str(seed), seconds=280) as running:
         out, err = running.communicate()
     assert (running.returncode, out, err) == (0, "left\n", ""), f"seed {seed}"

@@ -117,7 +117,7 @@ def test_others_run_meanwhile():
 
     @gr.io
     def waits():
-        return gate.wait(30)
+        return gate.wait(280)
 
     @gr.process
     def calls():
@@ -153,7 +153,7 @@ def test_it_counts_as_outside():  # rule 10.3
 
     @gr.io
     def waits():
-        gate.wait(30)
+        gate.wait(280)
 
     @gr.process
     def calls(w):
@@ -194,7 +194,7 @@ def test_a_cancelled_call_goes_on_and_holds_a_deadlock_back():  # rules 6.2, 10.
     @gr.io
     def waits():
         begun.set()
-        gate.wait(30)
+        gate.wait(280)
         done.set()
 
     @gr.process
@@ -228,7 +228,7 @@ def test_a_coroutine_that_is_closed_waits_no_longer():
 
     @co.io
     def waits():
-        gate.wait(30)
+        gate.wait(280)
         return Thing()
 
     class Thing:
@@ -266,7 +266,7 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
             most.append(len(running))
             if len(running) == 3:
                 full.set()
-        full.wait(30)
+        full.wait(280)
         with lock:
             running.remove(n)
         return n
@@ -376,7 +376,7 @@ def test_idle_threads_end(monkeypatch):
         return works()
 
     worker = gr.run(calls())
-    worker.join(30)
+    worker.join(280)
     assert not worker.is_alive()
 
 

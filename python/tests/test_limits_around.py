@@ -113,7 +113,7 @@ def test_an_io_call_is_waited_for_no_longer():  # rule 7.12
 
     @co.io
     def call():
-        gate.wait(30)
+        gate.wait(280)
         done.set()
 
     @co.process
@@ -125,7 +125,7 @@ def test_an_io_call_is_waited_for_no_longer():  # rule 7.12
         gate.set()
 
     co.run(body())
-    assert done.wait(30)
+    assert done.wait(280)
 
 
 def test_ordinary_code_outside_any_run():  # rule 7.12

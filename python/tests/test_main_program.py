@@ -442,7 +442,7 @@ def test_the_child_of_a_fork_in_a_block_is_ordinary_code_and_runs_nothing_of_it(
             "-c",
             """
 import faulthandler, os, signal, sys
-faulthandler.dump_traceback_later(30, exit=True)
+faulthandler.dump_traceback_later(270, exit=True)
 from weft.greenlets import *
 from weft.errors import *
 
@@ -461,7 +461,7 @@ w = c.writer()
 with Group() as g:
     g.start(says(c.reader()))
     if (pid := os.fork()) == 0:
-        signal.alarm(30)
+        signal.alarm(260)
         yield_()
         sleep(0.001)
         try:

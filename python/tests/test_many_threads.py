@@ -21,7 +21,7 @@ MOST = 60  # times that a thread may give up its CPU
 
 HEAD = """
 import faulthandler, os, resource, signal, sys, threading
-faulthandler.dump_traceback_later(100, exit=True)
+faulthandler.dump_traceback_later(270, exit=True)
 from weft.threads import *
 from weft.errors import *
 
@@ -111,7 +111,7 @@ with Group() as g:
         g.start(adds(k, k))
     # Nothing has given up the lock yet: they wait for it.
     if (pid := os.fork()) == 0:
-        signal.alarm(20)
+        signal.alarm(260)
         os._exit(sum(run([adds(k, 1) for k in range(4)], adds(10, 20))[-1:]))
     _, status = os.waitpid(pid, 0)
     print(os.waitstatus_to_exitcode(status))

@@ -37,7 +37,7 @@ from weft.processes import (
     statistics,
 )
 
-TIMEOUT = 100  # seconds for a program; each takes two or so
+TIMEOUT = 280  # seconds for a program; each takes two or so
 
 
 def program(

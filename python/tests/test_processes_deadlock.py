@@ -201,7 +201,7 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(
     monkeypatch.setattr(_knots, "tell", tell)
 
     def later() -> None:
-        told.wait(60)
+        told.wait(280)
         kept.pop().write("late")
 
     thread = threading.Thread(target=later)

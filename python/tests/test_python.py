@@ -27,7 +27,7 @@ SOURCES = str(Path(coroutines.__file__).parents[1])
 
 
 def python(
-    program: str, *, signal_at: str | None = None, timeout: float = 30
+    program: str, *, signal_at: str | None = None, timeout: float = 280
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program; once it has printed the line `signal_at`, sends it SIGINT."""
     environment = {**os.environ, "PYTHONPATH": SOURCES, "PYTHONUNBUFFERED": "1"}

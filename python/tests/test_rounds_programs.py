@@ -56,7 +56,7 @@ class Beside:
         self.link.give(self.b.writer(), "out")
 
     def end(self) -> tuple[int, str]:
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=280)
         return self.process.returncode, out
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
 
     def writes() -> None:
         _rounds.ours()  # so this thread is not what keeps it from being told
-        late.wait(60)
+        late.wait(280)
         kept.pop().write("late")
 
     thread = threading.Thread(target=writes)

@@ -115,7 +115,7 @@ AGAIN = """
         return ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
 
     def writes(writer):  # once the main thread waits, by which its handler has changed
-        until = time.monotonic() + 20
+        until = time.monotonic() + 280
         while handler() == pythons and time.monotonic() < until:
             os.sched_yield()
         writer.write(1)
