@@ -162,6 +162,13 @@ def test_help(command):
     assert said.returncode == 0 and "Exit status:" in said.stdout and "--json" in said.stdout
 
 
+def test_without_a_command():
+    said = weft()
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "Examples:" in said.stdout and "weft net up" in said.stdout
+    assert "; weft net --help lists them" in weft("xyzzy").stderr
+
+
 @pytest.mark.parametrize(
     ("program", "why"),
     [
