@@ -9,6 +9,8 @@ import gc
 import os
 import queue
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -164,6 +166,11 @@ def test_bad_arguments(kind: Any) -> None:
         kind(0)
     with pytest.raises(TypeError, match="initializer"):
         kind(1, initializer=5)
+
+
+def test_a_function_that_is_none(either: cf.Executor) -> None:
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        either.submit(None, 3).result()  # type: ignore[arg-type]
 
 
 def test_a_process_that_dies_breaks_the_pool_as_there() -> None:
@@ -357,6 +364,38 @@ def test_a_process_that_cannot_be_started_is_told_to_who_submits_and_the_call_is
             e.submit(away.power, 3)
         assert not e._state.waiting
         assert e.submit(away.power, 4).result() == 16
+
+
+def test_a_module_in_place_of_a_list_of_them() -> None:
+    with pytest.raises(TypeError, match=r"preload is a list of modules: \['json'\]"):
+        Executor(1, preload="json")
+
+
+@pytest.mark.parametrize("block", [True, False])
+def test_ctrl_c_does_not_wait_for_calls(tmp_path: Path, block: bool) -> None:  # rule 6.7
+    main = tmp_path / "main.py"
+    main.write_text(
+        "import signal, sys, time\n"
+        "from weft.processes import Executor\n"
+        "def waits(n):\n"
+        "    print('begun', flush=True)\n"
+        "    time.sleep(3600)\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        + (
+            "    with Executor(1) as pool:\n        list(pool.map(waits, range(3)))\n"
+            if block
+            else "    list(Executor(1).map(waits, range(3)))\n"
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, main], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate()
+    assert (process.returncode, said) == (-signal.SIGINT, "")
+    assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_the_cause_is_a_remote_traceback(pool: Executor) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 import weakref
@@ -139,6 +140,11 @@ class _State:
             call.future.cancel()
             call.future.set_running_or_notify_cancel()
 
+    def stop(self) -> None:
+        """By Ctrl-C: what waits is cancelled, and what runs is ended with its OS process."""
+        self.cancel()
+        self.break_it("the executor was stopped by Ctrl-C", [])
+
     def break_it(self, why: str, batch: list[_Call]) -> None:
         """A host has died: the executor is broken, all calls fail."""
         with self.lock:
@@ -250,7 +256,7 @@ class _Feeder:
         """The batch in the form in which it is sent. A call that cannot be sent has failed, and is
         taken out."""
         good, sent = [], []
-        last: Any = None  # most calls of a batch are of one function
+        last: Any = self  # most calls of a batch are of one function
         packed = b""
         for call in self.batch:
             try:
@@ -373,7 +379,11 @@ _states: weakref.WeakSet[_State] = weakref.WeakSet()
 
 
 def _at_exit() -> None:
+    # by a Ctrl-C that nobody met; at a prompt it may be long past
+    stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):
+        if stopped:
+            state.stop()
         state.end()
     for state in list(_states):
         state.join()
@@ -440,6 +450,8 @@ class Executor(_Executor):
             )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        if isinstance(preload, str):
+            raise TypeError(f"preload is a list of modules: [{preload!r}]")
         if max_tasks_per_child is not None and max_tasks_per_child <= 0:
             raise ValueError("max_tasks_per_child must be >= 1")
         server = mp_context is not None and mp_context.get_start_method() == "forkserver"
@@ -534,3 +546,10 @@ class Executor(_Executor):
         self._state.end()
         if wait:
             self._state.join()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """As shutdown(). A Ctrl-C that leaves the block ends what runs: who presses it does not wait
+        for calls."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._maker:
+            self._state.stop()
+        self.shutdown()
