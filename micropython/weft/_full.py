@@ -19,8 +19,9 @@ OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
 
 def furnish(c, capacity, overflow):
     """Gives a channel its buffer."""
-    if not isinstance(capacity, int) or capacity < 0:
-        raise BadUse("capacity is 0 or more, not %r" % (capacity,))
+    # beyond that MicroPython reckons the size of a list wrong, and crashes
+    if not isinstance(capacity, int) or not 0 <= capacity < 1 << 29:
+        raise BadUse("capacity is 0 to 2**29 - 1, not %r" % (capacity,))
     if overflow not in OVERFLOWS:
         raise BadUse("overflow is one of %s, not %r" % (", ".join(OVERFLOWS), overflow))
     if overflow != "block" and not capacity and overflow != "unbounded":

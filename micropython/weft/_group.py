@@ -3,9 +3,9 @@ used."""
 
 from . import _core as core
 from . import _proc
-from ._chan import REQ, begin
+from ._chan import REQ, bad, begin
 from ._proc import Parallel, Party, flatten, never
-from .errors import BadUse, Cancelled, Poisoned, Retired
+from .errors import Cancelled, Poisoned, Retired
 
 
 async def Sequence(*processes):
@@ -24,13 +24,15 @@ def Spawn(*processes):
     """Starts processes that may outlive the group of their caller: they belong to the outermost run
     (7.4)."""
     if _proc._run is None:
-        raise BadUse("Spawn outside a run")
+        raise bad("OUTSIDE", "Spawn")
     for x in flatten(processes, []):
         x.start(_proc._run)
 
 
 class Group:
     """`async with Group() as g: g.start(p)`: leaving the block waits for all (7.5)."""
+
+    party = Party  # which has no block, until it is entered
 
     async def __aenter__(self):
         p = core.cur()
@@ -41,6 +43,8 @@ class Group:
         return self
 
     def start(self, *processes):
+        if not self.party.block:
+            raise bad("OUTSIDE", "start")
         ps = flatten(processes, [])
         for x in ps:
             x.start(self.party)
@@ -73,6 +77,7 @@ class Group:
         except Cancelled as e:
             if error is None:
                 error = e
+        party.block = False
         if own is not None and not party.failed:
             return False
         if party.failed:

@@ -58,6 +58,7 @@ builtins.__import__ = loads
 refused(lambda: run(nothing))
 refused(lambda: run(5))
 refused(lambda: Channel("c", capacity=-1))
+refused(lambda: Channel("c", capacity=1 << 29))
 refused(lambda: Channel("c", overflow="explode"))
 refused(lambda: Channel("c", capacity=1).poison(0))
 
@@ -141,3 +142,14 @@ async def crowd(log):
 log = []
 run(crowd(log))
 print(log)
+
+
+@process
+async def late():
+    refused(lambda: Group().start(reads(Channel("c").reader())))
+    async with Group() as g:
+        pass
+    refused(lambda: g.start(reads(Channel("c").reader())))
+
+
+run(late())
