@@ -96,7 +96,7 @@ class Sim(Composing):
     def key(self) -> tuple:
         return (
             self.world_key(),
-            tuple(q.key() for q in self.procs.values()),
+            tuple([q.key() for q in self.procs.values()]),
             self.root,
             self.failing,
             self.dead,

@@ -68,7 +68,7 @@ class World(Passing):
 
     def _clone_into(self, new: World) -> None:
         new.chans = [c.clone() for c in self.chans]
-        new.ends = [e.clone() for e in self.ends]
+        new.ends = self.ends[:]
         new.barriers = [b.clone() for b in self.barriers]
         new.ops = {p: o.clone() for p, o in self.ops.items()}
         new.holds = dict(self.holds)
@@ -78,10 +78,10 @@ class World(Passing):
 
     def world_key(self) -> tuple:
         return (
-            tuple(c.key() for c in self.chans),
-            tuple(e.key() for e in self.ends),
-            tuple(b.key() for b in self.barriers),
-            tuple(self.ops[p].key() for p in sorted(self.ops)),
+            tuple([c.key() for c in self.chans]),
+            tuple(self.ends),
+            tuple([b.key() for b in self.barriers]),
+            tuple([self.ops[p].key() for p in sorted(self.ops)]),
             tuple(sorted(self.holds.items())),
             tuple(sorted(self.feeds.items())),
             self.now,
@@ -108,14 +108,16 @@ class World(Passing):
         return len(self.ends) - 1, ""
 
     def hold(self, end: int, pid: int) -> None:
-        self.ends[end].holders += (pid,)
+        e = self.ends[end]
+        self.ends[end] = e._replace(holders=(*e.holders, pid))
 
     def let_go(self, end: int, pid: int) -> None:
         """2.3: a finished process lets go; the last one closes the end."""
         e = self.ends[end]
         if pid in e.holders:
-            e.holders = tuple(h for h in e.holders if h != pid)
-            if not e.holders:
+            holders = tuple(h for h in e.holders if h != pid)
+            self.ends[end] = e._replace(holders=holders)
+            if not holders:
                 self.close(end, "let go by the last process that held it")
 
     def close(self, end: int, how: str, died: bool = False) -> None:
@@ -123,7 +125,7 @@ class World(Passing):
         e = self.ends[end]
         if e.how:
             return
-        e.how = how
+        self.ends[end] = e._replace(how=how)
         c = self.chans[e.chan]
         c.live[e.side] -= 1
         c.died[e.side] |= died

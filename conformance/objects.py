@@ -1,7 +1,7 @@
 """The parts of the model's world: guards, operations, ends, channels, barriers. Each knows only
 itself.
 
-All of them are plain values with `clone` and `key`, for searches. `model.World` does what happens
+All of them are plain values, those that change with `clone` and `key`, for searches. `model.World` does what happens
 between them.
 
 Invariants: a closed end says how it was closed (`End.how`). A channel counts all ends that it ever
@@ -94,24 +94,14 @@ class Op:
         )
 
 
-class End:
-    """One reader or writer end (2.1). `how` says how it was closed; `holders` are the processes
-    that hold it (2.3)."""
+class End(NamedTuple):
+    """One reader or writer end (2.1). `how` says how it was closed, "": it is open; `holders` are
+    the processes that hold it (2.3). It is replaced, not changed: states share it."""
 
-    __slots__ = ("chan", "holders", "how", "side")
-
-    def __init__(self, chan: int, side: int):
-        self.chan, self.side = chan, side
-        self.how = ""  # open
-        self.holders: tuple[int, ...] = ()
-
-    def clone(self) -> End:
-        new = End(self.chan, self.side)
-        new.how, new.holders = self.how, self.holders
-        return new
-
-    def key(self) -> tuple:
-        return (self.chan, self.side, self.how, self.holders)
+    chan: int
+    side: int
+    how: str = ""
+    holders: tuple[int, ...] = ()
 
 
 class Chan:

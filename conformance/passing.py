@@ -51,7 +51,7 @@ class Passing(Choosing):
             old = self.ends[value[1]]
             new = End(old.chan, old.side)
             self.ends.append(new)
-            old.how, old.holders = "sent away", ()
+            self.ends[value[1]] = old._replace(how="sent away", holders=())
             return ("end", len(self.ends) - 1)
         return value
 

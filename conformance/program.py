@@ -45,36 +45,7 @@ class Code:
 
 
 class Proc:
-    """A process in progress."""
-
-    FIELDS = (
-        "pid",
-        "parent",
-        "st",
-        "frames",
-        "slots",
-        "cancel",
-        "doomed",
-        "limits",
-        "by",
-        "passed",
-        "n",
-        "todo",
-        "exc",
-        "out",
-        "result",
-        "kids",
-        "join",
-        "started",
-        "at",
-        "values",
-        "yielding",
-        "starve",
-        "late",
-        "watchers",
-        "excused",
-    )
-    __slots__ = FIELDS
+    """A process in progress. Its fields are those that __init__ sets, always in this order."""
 
     def __init__(self, pid: int, parent: int, slots: tuple[int, ...]):
         self.pid, self.parent, self.slots = pid, parent, slots
@@ -100,12 +71,11 @@ class Proc:
 
     def clone(self) -> Proc:
         new = Proc.__new__(Proc)
-        for f in Proc.FIELDS:
-            setattr(new, f, getattr(self, f))
+        new.__dict__.update(self.__dict__)  # of all that a search does this is done most
         return new
 
     def key(self) -> tuple:
-        return tuple(getattr(self, f) for f in Proc.FIELDS)
+        return tuple(self.__dict__.values())
 
     def slot(self, k: int) -> int:
         """The end in a slot; a slot that was never filled (an end that never came) is bad use."""
