@@ -248,7 +248,8 @@ def verify(case: Case, folder: Path) -> Result:
     built = tool(*how, "-w", *bounds, "-o", "pan", "pan.c")
     if built.status != 0:
         return Result(-1, 0, False, built.output.strip())
-    ran = tool("./pan", f"-m{DEPTH}")
+    # Of the table by which states are found: to clear 128 MB takes longer than most searches.
+    ran = tool("./pan", f"-m{DEPTH}", f"-w{24 if case.large else 20}")
     return Result(-1, 0, False, f"it hung: {ran.hung}") if ran.hung else parse(ran.output)
 
 
