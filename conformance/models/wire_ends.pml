@@ -1,13 +1,14 @@
 /* An end that moves between spaces as a value (WIRE.md 7.4).
  *
  * Spaces 0, 1, 2 and the home of the channel. One counted end starts at 0; it may be sent on, dropped on the way, retired, and one space may be killed:
- * what it had sent arrives or is lost. The home has a bit for each space.
+ * what it had sent arrives or is lost. With LEAVE one that has nothing to do with the end any more may say BYE. The home has a bit for each space.
  *
  *   holds ──END(token)──► in transit ──ADOPTED, DROPPED, the receiver died──► let go: RETIRE, if nothing else is held or under way
  *
  * MUT 61: the sender lets go when it sends. 62: a dropped end is not reported. 63: the receiver frees the sender, not the home. 64: the sender says nothing
  * when the receiver dies. 65: ADOPT is not sent by a space whose bit is set. 66: the key of who had the end before does not go with it. 67: an adopter that
- * was found by that key does not tell the sender.
+ * was found by that key does not tell the sender. 155: one that was found by the first key does not. 156: who says BYE does not tell the sender of an end
+ * that it has closed, and of which the home has not answered.
  *
  * The bit of a space stands for its key. A space is `sure` once the home has said ADOPTED to it; until then the end that it sends on has the key of space 0 too.
  *
@@ -24,15 +25,16 @@
 #define OLDER 8                                         /* beside the token: space 0's key is there too */
 
 mtype = { END, ADOPT, ADOPTED, DROPPED, RETIRE, DIED, DEAD, SURE, TELL }
-typedef Links { chan to[NS] = [4] of { mtype, byte } };
+typedef Links { chan to[NS] = [6] of { mtype, byte } };
 Links link[NS];                                         /* link[a].to[b] */
 chan to_home[NS] = [6] of { mtype, byte, byte };        /* kind, token, the sender of the end */
 chan from_home[NS] = [6] of { mtype, byte, byte };
 bool alive[NS], holds[NS], bit_[NS], sure[NS];
+byte got_by[NS], got_from[NS];                          /* of the end that it has adopted and is not sure of: the token, and who had it */
 byte transit[NS * (MOVES + 1)];                         /* [space * (MOVES+1) + token]: 1 + receiver of an end not yet confirmed */
 byte coming[NS];                                        /* ends on their way to a space */
-byte moves, kills;
-bool gone_, died, killed;
+byte moves, kills, leaves;
+bool gone_, died, killed, left[NS];
 
 #define IN_TRANSIT(s) (transit[(s) * 3 + 1] || transit[(s) * 3 + 2])
 
@@ -68,7 +70,7 @@ endloop:
             if
             :: to != me ->
                 do                                      /* what it had sent arrives, or is lost from some point on */
-                :: len(link[me].to[to]) < 3 -> break
+                :: len(link[me].to[to]) < 5 -> break
                 :: nempty(link[me].to[to]) -> link[me].to[to]?k, t; coming[to] = (k == END -> coming[to] - 1 : coming[to])
                 od;
                 link[me].to[to]!DEAD, 0
@@ -80,13 +82,29 @@ endloop:
         :: do :: nempty(to_home[me]) -> to_home[me]?k, t, from :: empty(to_home[me]) -> break od
         fi;
         to_home[me]!DEAD, 0, 0 }
+#ifdef LEAVE
+    :: atomic { alive[me] && leaves && !holds[me] && !IN_TRANSIT(me) && !coming[me] ->  /* BYE: what it has said arrives */
+        leaves--;
+        if
+        :: got_by[me] && alive[got_from[me]] && MUT != 156 -> link[me].to[got_from[me]]!DROPPED, got_by[me]
+        :: else
+        fi;
+        alive[me] = false; left[me] = true;
+        for (to : 0 .. NS - 1) {
+            if
+            :: to != me && alive[to] -> link[me].to[to]!DEAD, 0
+            :: else
+            fi
+        };
+        to_home[me]!DEAD, 0, 0 }
+#endif
     :: atomic { alive[me] && nempty(from_home[me]) ->
         from_home[me]?k, t, from;                       /* ADOPTED to the sender; SURE, TELL to the adopter */
         if
         :: k == SURE || k == TELL ->
-            sure[me] = true;
+            sure[me] = true; got_by[me] = 0;
             if
-            :: k == TELL && alive[from] && MUT != 67 -> link[me].to[from]!DROPPED, t
+            :: alive[from] && !(k == TELL && MUT == 67) && !(k == SURE && MUT == 155) -> link[me].to[from]!DROPPED, t
             :: else
             fi
         :: k == ADOPTED ->
@@ -105,7 +123,7 @@ got:    atomic {
             coming[me]--;
             if
             :: true ->                                  /* it is received */
-                holds[me] = true; sure[me] = false;
+                holds[me] = true; sure[me] = false; got_by[me] = t % OLDER; got_from[me] = from;
                 if
                 :: MUT == 65 && bit_[me]
                 :: else -> to_home[me]!ADOPT, t, from
@@ -162,7 +180,7 @@ endhome:
             known = bit_[from];
             if
             :: gone_ || !(known || (t >= OLDER && bit_[0])) ->           /* a dead end; the space's own share goes, if it has one */
-                assert(killed);
+                assert(killed || left[s]);              /* who has left had closed it, and its sender knew that first */
                 if
                 :: alive[s] && holds[s] -> holds[s] = false; let_go(s, RETIRE)
                 :: else
@@ -192,6 +210,9 @@ init {
         holds[0] = true; bit_[0] = true; sure[0] = true;
 #ifdef KILL
         kills = 1;
+#endif
+#ifdef LEAVE
+        leaves = 1;
 #endif
         for (s : 0 .. NS - 1) { run Space(s) }
     }

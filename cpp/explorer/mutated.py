@@ -352,9 +352,14 @@ EDITS: list[tuple[str, str, str]] = [
         "    if (WEFT_MUTANT != 102 || guest.home) port.end_extended(guest);\n",
     ),
     (
-        "wire/impl/home.ipp",
-        "  const bool tell = !from.first;\n",
-        "  const bool tell = !from.first && WEFT_MUTANT != 67;\n",
+        "wire/impl/space.ipp",
+        "  if (const auto from = a->from.lock())\n",
+        "  if (const auto from = a->from.lock(); from && WEFT_MUTANT != (f.val ? 67 : 155))\n",
+    ),
+    (
+        "wire/impl/space.ipp",
+        "      if (a.closed && a.from.lock().get() == this)\n",
+        "      if (a.closed && a.from.lock().get() == this && WEFT_MUTANT != 156)\n",
     ),
     (
         "wire/impl/home.ipp",

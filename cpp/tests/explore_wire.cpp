@@ -339,6 +339,47 @@ SCENARIO(
 }
 
 SCENARIO(
+    "wire: an end moves, its receiver closes it and says BYE to both, at any step: the home learns "
+    "of a retirement and of no death (wire 7.4, rule 4.5)",
+    0) {
+  MovingNet n;
+  n.write.begin(n.cb.at_party);
+  n.cb.pump();
+  n.write.forget();
+  Wire& ca = *n.world->between(0, 2);
+  REQUIRE_THAT(ca.up() && ca.down());  // the greetings
+  const bool home_first = engine().choose(2) != 0;
+  const auto leave = [&](Wire& l) {
+    w::Peer& p = l.at_home.space == n.world->spaces[2] ? l.at_home : l.at_party;
+    const w::Space::Step step(*p.space);
+    p.session.bye("it is done");
+  };
+  std::optional<OutEnd> got;
+  {
+    w::RoomOf<OutEnd> room;
+    core::Waker me;
+    me.slot = room.slot();
+    Reader<OutEnd> ends = n.carry.reader();
+    REQUIRE_THAT(ends.core()->begin<core::Side::in>(me) == Status::ok);
+    room.filled();
+    got.emplace(room.take());
+  }
+  bool left = false;
+  Events e(8);
+  do {
+    for (Wire& l : n.world->wires) e.frames(l);
+    e.may(!left, [&] {
+      left = true;
+      got.emplace();
+      leave(home_first ? ca : n.cb);
+      leave(home_first ? n.cb : ca);
+    });
+    REQUIRE_THAT(n.seen() == Status::ok || (left && n.seen() == Status::retired));
+  } while (e.one());
+  REQUIRE_THAT(left && n.seen() == Status::retired);
+}
+
+SCENARIO(
     "wire: an end goes on at once to a fourth space, whose ADOPT may overtake: it is found, and "
     "nobody keeps a share (wire 7.4)",
     0) {

@@ -282,4 +282,12 @@ NUMBERED: dict[int, tuple[str, str]] = {
         "wire: a home that was offered a choice as it was asked is not told that it has gone",
         "wire: a choice that is held is let go",
     ),
+    155: (
+        "wire: an adopter tells the sender only what the home cannot",
+        "wire: an end moves, its receiver closes it",
+    ),
+    156: (
+        "wire: who says BYE does not say first which ends it has closed again",
+        "wire: an end moves, its receiver closes it",
+    ),
 }

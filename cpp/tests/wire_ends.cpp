@@ -244,6 +244,43 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "wire 7.4: who has got an end, closes it and says BYE before its sender has heard the home's "
+    "word has not died") {
+  for (const bool adopted : {false, true})
+    for (const bool poisoned : {false, true}) {
+      CAPTURE(adopted);
+      CAPTURE(poisoned);
+      Third t;
+      t.write.begin(t.cb.at_party);
+      t.cb.pump();
+      REQUIRE(t.write.ok());
+      t.write.forget();
+      Wire& ca = *t.world->between(0, 2);
+      if (adopted) ca.pump();
+      {
+        const Out e = t.out();
+        if (poisoned) e.poison();
+      }
+      {
+        const w::Space::Step step(*t.world->spaces[2]);
+        t.cb.at_home.session.bye("it is done");
+      }
+      // What the sender says of that is at the home before all that the receiver says.
+      t.cb.pump();
+      CHECK(t.cb.at_party.carrier.under_way() == 0);
+      while (t.ab.up()) {
+      }
+      t.world->pump();
+      if (!poisoned)
+        CHECK_THROWS_AS(t.home(), Retired);
+      else if (adopted)
+        CHECK_THROWS_AS(t.home(), Poisoned);
+      else
+        CHECK_THROWS_AS(t.home(), PeerDied);  // it was too late for the poison: no good order
+    }
+}
+
+TEST_CASE(
     "wire 7.4: the sender dies before the receiver's ADOPT is at the home: the end has died, and "
     "the receiver's first use says so") {
   Third t;

@@ -209,13 +209,13 @@ PyObject* f_strangers(PyObject*, PyObject*) {
 #endif
 }
 // _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable
-// for yet (WIRE.md 7.4).
+// for yet, or has taken over without its home's word so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
     const Space::Step step(*space);
     for (const Peer* p : space->peers())
-      if (!p->session.is_over()) n += p->carrier.under_way();
+      if (!p->session.is_over()) n += p->carrier.under_way() + p->being_adopted();
   }
   return PyLong_FromSize_t(n);
 }

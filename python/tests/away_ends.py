@@ -43,6 +43,22 @@ def takes_and_drops(inp: Any) -> None:
 
 
 @process
+def takes_and_poisons(inp: Any) -> None:
+    inp.read().poison()
+
+
+@process
+def is_not_answered(server: Any) -> str:
+    reply = Channel("reply")
+    reader = reply.reader()
+    server.write(reply.writer())
+    try:
+        return str(reader.read())
+    except ChannelEnd as error:
+        return type(error).__name__
+
+
+@process
 def passes_on(inp: Any, out: Any) -> None:
     for value in inp:
         out.write(value)

@@ -98,6 +98,18 @@ def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 
     assert Parallel(asks(c.writer()), away.takes_and_drops(c.reader())) == ["Retired", None]
 
 
+def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 7.4, rule 3.1
+    """The home of the end is neither who takes it nor who passes it on, and may hear of that last:
+    who takes it has ended in good order all the same."""
+    take = [away.takes_and_drops, away.takes_and_poisons, away.takes_and_drops]
+    requests = [Channel(f"requests {i}") for i in range(len(take))]
+    said = Parallel(
+        *(away.is_not_answered(c.writer()) for c in requests),
+        *(takes(c.reader()) for takes, c in zip(take, requests, strict=True)),
+    )
+    assert said[: len(take)] == ["Retired", "Poisoned", "Retired"]
+
+
 def _outcome(reader: Any) -> str:
     try:
         return str(reader.read())

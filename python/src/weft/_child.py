@@ -280,7 +280,8 @@ def _serve_beside(
 
 def _see_ends_off() -> None:
     """Waits for ends that were sent on: until their homes have confirmed it they would die with
-    this OS process (WIRE.md 7.4).
+    this OS process. And for those that have come: what was done to them is known there then
+    (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:

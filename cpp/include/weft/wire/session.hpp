@@ -42,6 +42,7 @@ class Receiver {
   virtual void opened() = 0;                       // the peer's HELLO was good
   virtual const char* received(const Frame&) = 0;  // null, or what is wrong with it: a fault
   virtual void session_over() noexcept = 0;        // once
+  virtual void before_bye() noexcept {}            // what is sent now is there before our BYE
 
  protected:
   ~Receiver() = default;

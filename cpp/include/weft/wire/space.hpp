@@ -291,10 +291,12 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // Who waits for a credit there is offered first (WIRE.md 7.3).
   void retire(std::uint32_t end, bool died) {
     far.closing(end);
+    if (Adopting* const a = adopting(end)) a->closed = !died && !a->poisoned;
     session.send(Frame{Kind::retire, 0, end, 0, 0, died ? 1u : 0u, {}});
   }
   void poison(std::uint32_t end, std::uint8_t strength) {
     far.give_up(end);
+    if (Adopting* const a = adopting(end)) a->poisoned = true;
     session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}});
   }
 
@@ -305,6 +307,8 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // the others are earlier ones (WIRE.md 7.4).
   std::shared_ptr<FarEnd> adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
                                 const std::string& type, const std::string& name, Peer& from);
+  // Ends that were taken over there, and the home has not said so yet.
+  std::size_t being_adopted() const noexcept { return adopting_.size(); }
 
  private:
   void opened() override {
@@ -315,6 +319,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   const char* passed(const Frame& f);
   void adopted(const Frame& f);
   WEFT_IMPL void session_over() noexcept override;
+  WEFT_IMPL void before_bye() noexcept override;
 
   // Ends that we have adopted there, and the home has not said so: if it never does, who had them
   // before is told.
@@ -323,7 +328,13 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     std::uint64_t token;
     std::weak_ptr<Peer> from;
     std::weak_ptr<FarEnd> end;
+    bool closed = false, poisoned = false;  // in good order; here, before the home has said so
   };
+  Adopting* adopting(std::uint32_t number) noexcept {
+    for (Adopting& a : adopting_)
+      if (a.number == number) return &a;
+    return nullptr;
+  }
   std::vector<Adopting> adopting_;
   Traffic traffic_;
   std::uint32_t next_adopted_ = Home::kAdopted;

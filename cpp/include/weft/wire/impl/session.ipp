@@ -110,6 +110,7 @@ WEFT_IMPL const char* Session::hello(const Frame& f) {
 WEFT_IMPL void Session::end(const std::string& why, bool tell) {
   if (is_over()) return;
   if (tell && state_ != State::fresh) {
+    receiver_.before_bye();
     const Bytes text =
         std::as_bytes(std::span(why)).first(std::min<std::size_t>(why.size(), kSmallest - kHeader));
     append(out_, Frame{Kind::bye, 0, 0, 0, 0, text.size(), text}, next_out_++);

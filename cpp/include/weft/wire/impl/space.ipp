@@ -113,19 +113,27 @@ WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, s
   session.send(
       Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), keys[0], token, body});
   auto e = std::make_shared<FarEnd>(shared_from_this(), number, mine, name);
-  adopting_.push_back({number, token, from.weak_from_this(), e});
+  adopting_.push_back({number, token, from.weak_from_this(), e, false, false});
   e->before = std::move(keys);
   return e;
 }
-// The home has our ADOPT.
+// The home has our ADOPT. Who had the end hears it from us as well, before all that we say there
+// later: the home's word to him may be overtaken by our BYE.
 WEFT_IMPL void Peer::adopted(const Frame& f) {
-  const auto it = std::find_if(adopting_.begin(), adopting_.end(),
-                               [&](const Adopting& a) { return a.number == f.where; });
-  if (it == adopting_.end()) return;
-  if (const auto e = it->end.lock()) e->before.clear();
-  if (const auto from = it->from.lock(); from && f.val != 0)
-    from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, it->token, {}});
-  adopting_.erase(it);
+  const Adopting* const a = adopting(f.where);
+  if (!a) return;
+  if (const auto e = a->end.lock()) e->before.clear();
+  if (const auto from = a->from.lock())
+    from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a->token, {}}, f.val == 0);
+  adopting_.erase(adopting_.begin() + (a - adopting_.data()));
+}
+// What has come from this peer, and was closed again before its home had our ADOPT: his share is all
+// that there is to tell of, and it was no death.
+WEFT_IMPL void Peer::before_bye() noexcept {
+  for (const Peer* home : space->peers_)
+    for (const Adopting& a : home->adopting_)
+      if (a.closed && a.from.lock().get() == this)
+        session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
 }
 
 WEFT_IMPL const char* Peer::received(const Frame& f) {
