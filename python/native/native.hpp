@@ -274,7 +274,8 @@ struct PyRun {
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // by Ctrl-C
 #ifdef Py_GIL_DISABLED
-  bool counted;  // its thread, among those that the interpreter counts (report.cpp)
+  bool counted;          // its thread, among those that the interpreter counts (report.cpp)
+  unsigned long thread;  // its identity
 #endif
   std::vector<runtime::Report::Blocked> blocked;                    // at a deadlock
   std::vector<LeftOpen> left_open;                                  // at a deadlock
@@ -314,8 +315,13 @@ void forget_strangers() noexcept;  // in the child of a fork
 void look_again() noexcept;
 // threads that are no processes may hold ends (rule 10.3)
 void watch_outside(runtime::Run& run) noexcept;
+#ifdef Py_GIL_DISABLED
+// identities of the threads that are not foreign to every run, and that the interpreter counts
+PyObject* known_of_all();
+#else
 // identities of the threads that are foreign to every run
 PyObject* strangers_of_all();
+#endif
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 // no run, and no other Python thread that could use an end
 bool nobody_else() noexcept;

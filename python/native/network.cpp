@@ -199,13 +199,14 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   const Space::Step step(*side.peer->space);
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
-// _strangers(): identities of the threads that are no process of any run and not Weft's; None: they
-// cannot be told.
+// _strangers(): (True, identities of the threads that are no process of any run and not Weft's). On
+// a free-threaded build, where these cannot be listed: (False, those of the others), without
+// threads that C code has made known.
 PyObject* f_strangers(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
-  Py_RETURN_NONE;
+  return Py_BuildValue("ON", Py_False, known_of_all());
 #else
-  return strangers_of_all();
+  return Py_BuildValue("ON", Py_True, strangers_of_all());
 #endif
 }
 // _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable

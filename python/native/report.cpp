@@ -409,6 +409,7 @@ PyMethodDef shutdown_def{"_shutdown", gated<f_shutdown>, METH_NOARGS, nullptr};
 PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
 #ifdef Py_GIL_DISABLED
   counted = is_counted(PyThreadState_Get());
+  thread = PyThread_get_thread_ident();
 #endif
   watch_standstill(run);
   runs.insert(this);
@@ -536,7 +537,26 @@ PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
   return list;
 }
 
-#ifndef Py_GIL_DISABLED
+#ifdef Py_GIL_DISABLED
+PyObject* known_of_all() {
+  std::set<unsigned long> found;
+  const auto add = [&found](PyThreadState* t) {
+    if (is_counted(t)) found.insert(t->thread_id);
+  };
+  add(PyThreadState_Get());
+  for (PyThreadState* t : every_helper()) add(t);
+  for (const auto& [t, whose] : own_threads) add(t);
+  for (const PyRun* r : runs)
+    if (r->counted) found.insert(r->thread);
+  PyObject* list = PyList_New(0);
+  for (const unsigned long identity : found) {
+    PyObject* one = PyLong_FromUnsignedLong(identity);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+#else
 PyObject* strangers_of_all() {
   PyObject* list = PyList_New(0);
   for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sysconfig
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,6 @@ import pytest
 import weft.threads as th
 from weft import _knots, _rounds
 from weft.processes import Barrier, BlockedProcess, Channel, Deadlock, Group, Hosts, Parallel
-
-# There other threads are not known by name, so an end that no process holds may be one of theirs.
-knows_threads = pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="a standstill is told there"
-)
 
 
 def stuck(*processes: Any) -> Deadlock:
@@ -84,7 +78,6 @@ def test_a_choice_at_far_ends_names_its_channels() -> None:
     assert "main/choose" in told.knot
 
 
-@knows_threads
 @pytest.mark.parametrize("kind", ["meets", "meets_async"])
 def test_at_a_barrier_that_another_made_they_sync(kind: str) -> None:  # rule 8.7
     b, c = Barrier(2), Channel("c")
@@ -139,7 +132,6 @@ def test_a_group_of_ordinary_code() -> None:
     assert len(caught.value.knot) == 2
 
 
-@knows_threads
 def test_a_process_of_its_own_that_nobody_writes_to() -> None:
     a, b = Channel("a"), Channel("b")
     kept, also = a.writer(), b.reader()

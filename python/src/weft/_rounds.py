@@ -19,6 +19,7 @@ Invariants
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import pickle
@@ -532,11 +533,25 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
         return dict(_calls), away
 
 
+def _strangers() -> bool:
+    """Are there threads that are no process and not Weft's own (rule 10.3)?"""
+    strange, threads = _native._strangers()
+    with _lock:
+        if strange:
+            return not set(threads) <= _ours
+        known = _ours.union(threads)
+    # Without a GIL threads can only be counted. Those of ours that lived before and after that are
+    # among them; what is noted of one that has ended is not.
+    before = {thread.ident for thread in threading.enumerate()}
+    count = _thread._count() + 1  # it does not count the main thread
+    after = {thread.ident for thread in threading.enumerate()}
+    return count > len(known & before & after)
+
+
 def _mine(members: list[Member]) -> Space:
     incarnation, waits, sessions, lent, far, held = _native._network()
-    strangers = _native._strangers()
+    alien = _strangers()
     with _lock:
-        alien = strangers is None or not set(strangers) <= _ours
         idle = _jobs is not None and _native._waits_at(_jobs)
         waits = waits and _working == (1 if idle else 0)
     calls, away = calls_and_callers(members)
