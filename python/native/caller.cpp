@@ -64,6 +64,8 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
 // It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule
 // 10.6). True: look again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
+  if (is_helper(PyThreadState_Get())) return false;  // it waits for what others do
+  if (any_board()) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
   for (PyRun* run : every_run())
     if (!run->run.stands_still()) return true;

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import weft.threads as th
-from weft.processes import Parallel, process, select, sleep
+from weft.processes import Executor, Parallel, process, select, sleep
 
 
 @process
@@ -69,3 +69,20 @@ def with_another(inp: Any, out: Any, between: Any) -> None:
 @process
 def two_more(inp: Any, left: Any, right: Any, out: Any) -> None:
     Parallel(pass_on(inp, left), pass_on_here(right, out))
+
+
+@process
+def with_an_executor(inp: Any, out: Any) -> None:
+    with Executor(1) as pool:
+        assert pool.submit(abs, -1).result() == 1
+        out.write(inp.read())
+
+
+def within() -> None:
+    """Two that wait for each other, in a call of an Executor."""
+    a, b = th.Channel("a"), th.Channel("b")
+    Parallel(pass_on_here(a.reader(), b.writer()), pass_on_here(b.reader(), a.writer()))
+
+
+def reads(inp: Any) -> Any:
+    return inp.read()

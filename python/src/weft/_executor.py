@@ -4,13 +4,18 @@ concurrent.futures.ProcessPoolExecutor.
     submit() ──waits in `_State`──► a feeder's batch ──► its host computes it, in_order() ──► futures
                                           └─the host dies──► all that is not over: BrokenProcessPool
 
-Each host has a feeder: a thread with a small network, which writes batches to its host and reads
-results. Short calls are sent many at a time: as many as take about eight milliseconds together. A
+Each host has a feeder: a thread which writes batches to its host and reads results, beside one that
+waits for the process there to end. Both are Weft's own and of no run, so they keep no deadlock from
+being told; calls do, unless their hosts say that they wait too (rule 10.3).
+
+Short calls are sent many at a time: as many as take about eight milliseconds together. A
 longer call is sent alone. A host sends its results after two milliseconds, so that no result waits
 long for the rest of its batch.
 
 Invariants (of `_State.lock`)
 - A call is in `waiting`, or in the batch of one feeder, or over.
+- `going_on` is what was said last of whether any is not over. Who may have a batch, or is about to
+  say that calls have failed, is in `working`; so it is still so while what waits for them is told.
 - Once `broken` is set no call is waiting, and no more are accepted.
 - An OS process is started without the lock, since that runs the user's code (rule 12.1). It is
   counted in `starting` until its feeder is in `feeders`.
@@ -25,13 +30,13 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor as _Executor
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from weft import _host, _hosts, _pickling, _shared
+from weft import _host, _hosts, _pickling, _rounds
 from weft._extension import native as _native
 from weft.errors import BadUse, ChannelEnd
 
@@ -58,23 +63,70 @@ class _State:
         self.changed = threading.Condition(self.lock)
         self.waiting: deque[_Call] = deque()
         self.idle = 0  # feeders that wait for calls
+        self.working: set[int] = set()  # threads that may have calls in hand
+        self.reads: dict[int, Any] = {}  # the channel at which such a thread waits for results
+        self.going_on = False
         self.starting = 0  # OS processes that have no feeder yet
         self.ended = False  # no more calls come
         self.broken: str | None = None
         self.feeders: list[threading.Thread] = []
         self.hosts: set[Any] = set()  # the hosts to kill if it breaks
 
+    def see(self) -> None:
+        """Called with the lock, when `waiting` or `working` has changed."""
+        so = bool(self.waiting or self.working)
+        if so != self.going_on:
+            self.going_on = so
+            _rounds.calls_go_on(self, so)
+
+    def waits_for_hosts(self) -> bool:
+        with self.lock:
+            if self.waiting and (self.idle or self.starting):
+                return False
+            reads = [self.reads.get(thread) for thread in self.working]
+        return all(c is not None and c.stats().waiting_readers for c in reads)
+
+    def stuck(self, why: str) -> Callable[[], None]:
+        with self.lock:
+            self.broken = self.broken or f"calls wait for ever: {why}"
+            hosts = list(self.hosts)
+            self.changed.notify_all()
+
+        def end() -> None:
+            for host in hosts:  # whoever waits for them sees to the rest
+                host.kill()
+
+        return end
+
+    @contextlib.contextmanager
+    def in_hand(self) -> Iterator[None]:
+        """In the block the calling thread may have calls in hand, but not while it is in take()."""
+        me = threading.get_ident()
+        with self.lock:
+            self.working.add(me)
+            self.see()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.working.discard(me)
+                self.see()
+
     def take(self, most: Callable[[_Call], int], same: bool = False) -> list[_Call]:
         """Waits for a call, and gives calls to run: at most as many as `most` says for the first
         one, and leaving enough for idle feeders. An empty list: there are no more. `same`: only
-        calls of one function.
+        calls of one function. In an in_hand() block.
         """
         batch: list[_Call] = []
+        me = threading.get_ident()
         with self.lock:
+            self.working.discard(me)
             while not batch:
                 while not self.waiting:
                     if self.ended or self.broken:
+                        self.working.add(me)
                         return []
+                    self.see()
                     self.idle += 1
                     self.changed.wait()
                     self.idle -= 1
@@ -86,6 +138,7 @@ class _State:
                     call = self.waiting.popleft()
                     if call.future.set_running_or_notify_cancel():
                         batch.append(call)
+            self.working.add(me)
         return batch
 
     def end(self) -> None:
@@ -118,6 +171,7 @@ class _State:
                 waits = call in self.waiting
                 if waits:
                     self.waiting.remove(call)
+                    self.see()
             if waits or not isinstance(error, Exception):
                 raise
             return
@@ -134,11 +188,12 @@ class _State:
         host.close()
 
     def cancel(self) -> None:
-        with self.lock:
-            calls, self.waiting = list(self.waiting), deque()
-        for call in calls:
-            call.future.cancel()
-            call.future.set_running_or_notify_cancel()
+        with self.in_hand():
+            with self.lock:
+                calls, self.waiting = list(self.waiting), deque()
+            for call in calls:
+                call.future.cancel()
+                call.future.set_running_or_notify_cancel()
 
     def stop(self) -> None:
         """By Ctrl-C: what waits is cancelled, and what runs is ended with its OS process."""
@@ -147,17 +202,18 @@ class _State:
 
     def break_it(self, why: str, batch: list[_Call]) -> None:
         """A host has died: the executor is broken, all calls fail."""
-        with self.lock:
-            self.broken = self.broken or why
-            calls, self.waiting = [*batch, *self.waiting], deque()
-            hosts = list(self.hosts)
-            self.changed.notify_all()
-        for host in hosts:
-            host.kill()
-        for call in calls:
-            if not call.future.done():
-                with contextlib.suppress(Exception):  # it was cancelled meanwhile
-                    call.future.set_exception(BrokenProcessPool(self.broken))
+        with self.in_hand():
+            with self.lock:
+                self.broken = self.broken or why
+                calls, self.waiting = [*batch, *self.waiting], deque()
+                hosts = list(self.hosts)
+                self.changed.notify_all()
+            for host in hosts:
+                host.kill()
+            for call in calls:
+                if not call.future.done():
+                    with contextlib.suppress(Exception):  # it was cancelled meanwhile
+                        call.future.set_exception(BrokenProcessPool(self.broken))
 
 
 # --- in the host ----------------------------------------------------------------------------------
@@ -195,6 +251,8 @@ def next_size(size: int, calls: int, seconds: float) -> int:
 def _compute(tasks: Any, results: Any) -> None:
     """The process in the host: reads batches of calls, and writes their results."""
     functions: dict[bytes, Any] = {}
+    me = _native.current_process()
+    assert me is not None
 
     def call(packed: bytes, args: Any, keywords: Any) -> Any:
         function = functions.get(packed)
@@ -203,9 +261,12 @@ def _compute(tasks: Any, results: Any) -> None:
         return function(*args, **keywords)
 
     results.write([])  # it is here: from now on a call that cannot be sent is told at its own write
+    _rounds.serves(me.id)
     for batch in tasks:
+        _rounds.serves(None)
         in_order(batch, call, lambda done: _send(results, done))
         del batch
+        _rounds.serves(me.id)
 
 
 def _send(results: Any, done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
@@ -232,16 +293,18 @@ class _Feeder:
         self.names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
         self.why: BaseException | None = None
         self.fed = 0
-        self.call = _shared.process_of(self._call, "threads")
-        self.pump = _shared.process_of(self._pump, "threads")
 
     def _call(self, tasks: Any, results: Any) -> None:
+        """On a thread of its own."""
+        _rounds.helps()
         try:
             self.host.call(_compute, (tasks, results), {})
         except BaseException as error:
             self.why = error
             text = f"a process of the pool failed: {type(error).__name__}: {error}"
             self.state.break_it(text, self.batch)
+        finally:  # the traceback keeps this frame, but not its ends
+            _let_go(tasks, results)
 
     def _packed(self, function: Any) -> bytes:
         try:
@@ -313,15 +376,38 @@ class _Feeder:
     def run(self) -> bool:
         """Feeds the host until there is nothing left for it. False: it died."""
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
-        _shared.run(
-            self.call(tasks.reader(), results.writer()),
-            self.pump(tasks.writer(), results.reader()),
-        )
+        told, answers = tasks.writer(), results.reader()
+        there = tasks.reader(), results.writer()
+        call = threading.Thread(target=self._call, args=there, name="weft: calls a host")
+        call.start()
+        del there
+        self.state.reads[threading.get_ident()] = results
+        try:
+            self._pump(told, answers)
+        except BaseException as error:
+            self.state.break_it(f"{type(error).__name__}: {error}", self.batch)
+            raise
+        finally:
+            del self.state.reads[threading.get_ident()]
+            _let_go(told, answers)
+            call.join()
         return self.why is None
+
+
+def _let_go(*ends: Any) -> None:
+    for end in ends:
+        with contextlib.suppress(BadUse):  # it is the host's now
+            end.retire()
 
 
 def _feed(state: _State, host: _host.Host) -> None:
     """What the thread of a feeder runs."""
+    _rounds.helps()
+    with state.in_hand():
+        _feed_hosts(state, host)
+
+
+def _feed_hosts(state: _State, host: _host.Host) -> None:
     feeder = None
     try:
         while True:
@@ -496,6 +582,7 @@ class Executor(_Executor):
             if self._down or state.ended:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             state.waiting.extend(calls)
+            state.see()
             beyond = len(state.waiting) - state.idle  # calls for which nobody is idle
             starts = min(state.workers - len(state.feeders) - state.starting, beyond, len(calls))
             if starts > 0:

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from typing import Any, NamedTuple
 
+from weft import _rounds
 from weft._deadlocks import Place, Waiter, line
 from weft._extension import native as _native
 from weft._spread import Spaces
@@ -161,7 +162,7 @@ def tell(spaces: list[Any]) -> None:
     if not shown:
         return
     if not unknown:
-        _native._declare_deadlock(text, knot, [row.blocked() for row in shown])
+        _rounds.declare(text, knot, [row.blocked() for row in shown])
     elif text not in _told:
         _told.add(text)
         import logging

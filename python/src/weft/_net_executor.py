@@ -141,6 +141,10 @@ class State(_executor._State):
 
     def _feed(self) -> None:
         """A feeder's thread."""
+        with self.in_hand():
+            self._feed_lines()
+
+    def _feed_lines(self) -> None:
         lines: dict[int, _Line] = {}
         try:
             while batch := self.take(lambda call: self._most(lines, call), same=True):

@@ -29,7 +29,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from weft import _deadlocks, _programs, _shared
 from weft._extension import native as _native
@@ -44,6 +44,8 @@ __all__ = [
     "at_work",
     "call_of",
     "called",
+    "calls_go_on",
+    "declare",
     "join",
     "leave",
     "members",
@@ -52,6 +54,7 @@ __all__ = [
     "named",
     "ours",
     "running",
+    "serves",
 ]
 
 #: seconds before each round of one look, while a space does not wait yet
@@ -82,6 +85,16 @@ class Space(NamedTuple):
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
 
 
+class Caller(Protocol):
+    """An Executor of this space, whose calls may wake a run (rule 10.3)."""
+
+    def waits_for_hosts(self) -> bool:
+        """Do all its calls run in hosts that have said nothing new? Then they will tell."""
+
+    def stuck(self, why: str) -> Callable[[], None]:
+        """Its calls are part of a deadlock: it is broken; what is returned ends them."""
+
+
 class _Gone(Exception):
     """A host has gone while it was asked."""
 
@@ -93,6 +106,10 @@ _calls: dict[int, str] = {}
 _running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
 _jobs: Any = None  # in a host: the reader at which it asks for calls
+_server: int | None = None  # in a host of an Executor: the process that asks for its calls
+_callers: set[Caller] = set()  # of Executors here, those that have calls
+_waiting: set[Caller] = set()  # of these, who had some when this space last said that it waits
+_asked = False  # has a round come by since the last calls of one were over?
 _up: socket.socket | None = None  # to the parent
 _answers = False  # are other programs told of this one?
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
@@ -210,6 +227,42 @@ def at_work(change: int) -> None:
     global _working
     with _lock:
         _working += change
+
+
+def calls_go_on(caller: Caller, so: bool) -> None:
+    """Calls have come, or all are over. When they are those ask again who were told that this space
+    does not wait.
+    """
+    global _asked
+    if so:
+        with _lock:
+            _callers.add(caller)
+        _native._outside(True)
+        return
+    _native._outside(False)
+    with _lock:
+        _callers.discard(caller)
+        asked, _asked = _asked, False
+    if asked:
+        standing()
+
+
+def declare(text: str, knot: list[str], rows: list[Any]) -> None:
+    """Tells a deadlock here: in all runs that wait, and to all who had calls when this space last
+    said that it waits. Their calls are ended last: a run that waits for one gets Deadlock.
+    """
+    broken = [caller.stuck(text) for caller in list(_waiting)]
+    _native._declare_deadlock(text, knot, rows)
+    for end in broken:
+        end()
+
+
+def serves(process: int | None) -> None:
+    """In a host of an Executor: this process asks for calls, and until it has one no report speaks
+    of it (rule 10.3).
+    """
+    global _server
+    _server = process
 
 
 def asks_for_calls(jobs: Any) -> None:
@@ -529,7 +582,7 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
     by the host's pid.
     """
     with _lock:
-        away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items())}
+        away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items()) if p}
         return dict(_calls), away
 
 
@@ -549,13 +602,20 @@ def _strangers() -> bool:
 
 
 def _mine(members: list[Member]) -> Space:
-    incarnation, waits, sessions, lent, far, held = _native._network()
+    global _asked, _waiting
+    with _lock:  # before the look: calls that it still finds will be over after it
+        _asked, callers = True, set(_callers)
+    incarnation, waits, sessions, lent, far, held = _native._network(len(callers))
+    waits = waits and all(caller.waits_for_hosts() for caller in callers)
     alien = _strangers()
     with _lock:
         idle = _jobs is not None and _native._waits_at(_jobs)
-        waits = waits and _working == (1 if idle else 0)
+        waits = waits and _working == (1 if idle else 0) and callers == _callers
+        _waiting = callers if waits else set()
     calls, away = calls_and_callers(members)
     facts = _native._facts(True) if waits else []
+    if _server is not None:
+        facts = [([w for w in rows if w[0] != _server], places) for rows, places in facts]
     return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
 
 
@@ -674,20 +734,23 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
             return
     if tell:
         _native._rounds_tell(tell)
-    _native._declare_deadlock(text, knot, rows)
+    declare(text, knot, rows)
 
 
 def _forget() -> None:
     """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
-    global _lock, _asking, _working, _jobs, _up, _bell, _answers
+    global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), threading.Lock()
     _members.clear()
     _ours.clear()
     _calls.clear()
+    _callers.clear()
+    _waiting.clear()
     _running.clear()
     if _bell is not None:
         os.close(_bell)
-    _working, _jobs, _up, _bell, _answers = 0, None, None, None, False
+    _working, _jobs, _server, _asked = 0, None, None, False
+    _up, _bell, _answers = None, None, False
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,462 @@
+"""A begun Executor of weft.processes that has no calls keeps no deadlock and no standstill from being
+told; a call that is not over does (rules 10.1 to 10.3, 10.6, 11.2; WIRE.md 10)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import away
+import away_stuck
+import pytest
+from test_processes import program
+
+import weft
+import weft.coroutines as co
+import weft.greenlets as gr
+import weft.threads as th
+from weft import _rounds
+from weft.processes import Channel, Deadlock, Executor, Hosts, Parallel, Retired
+
+# There other threads are not known by name, so an end that no process holds may be one of theirs.
+knows_threads = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="a standstill is told there"
+)
+
+
+def pids(pool: Executor) -> list[int]:
+    return sorted(host.pid for host in pool._state.hosts)
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Executor]:
+    """Two OS processes that have begun. They are the same afterwards, and compute."""
+    paths = [str(tmp_path / "one"), str(tmp_path / "other")]
+    for path in paths:
+        os.mkfifo(path)
+    with Executor(2) as e:
+        both = [e.submit(away.meet, *paths), e.submit(away.meet, *reversed(paths))]
+        before = sorted(one.result() for one in both)
+        assert pids(e) == before
+        yield e
+        assert set(e.map(away.its_pid, range(50))) <= set(before)
+        assert pids(e) == before
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], list[bool]]:
+    """rounds(n, then): a list of what the rounds find from now on; after the n-th then() is
+    called."""
+
+    def after(n: int, then: Callable[[], Any]) -> list[bool]:
+        found: list[bool] = []
+        real = _rounds._still
+
+        def still(spaces: Any) -> bool:
+            found.append(real(spaces))
+            if len(found) == n:
+                then()
+            return found[-1]
+
+        monkeypatch.setattr(_rounds, "_still", still)
+        return found
+
+    return after
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
+    """A path at which away.wait_for_file() waits, and what ends that."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return str(path), lambda: path.write_text("gone on", encoding="utf-8")
+
+
+async def _awaits(inp: Any, out: Any) -> None:
+    await out.write(await inp.read())
+
+
+def _blocks(inp: Any, out: Any) -> None:
+    out.write(inp.read())
+
+
+PASS_ON = {
+    "coroutines": co.process(_awaits),
+    "greenlets": gr.process(_blocks),
+    "threads": th.process(_blocks),
+    "processes": away_stuck.pass_on,
+}
+
+
+def stuck(kind: str = "coroutines") -> Deadlock:
+    """Two processes that wait for each other: what is told."""
+    a, b = Channel("a"), Channel("b")
+    pass_on = PASS_ON[kind]
+    with pytest.raises(Deadlock) as caught:
+        Parallel(
+            pass_on(a.reader(), b.writer()).named("one"),
+            pass_on(b.reader(), a.writer()).named("other"),
+        )
+    told = caught.value
+    assert [(p.path, p.operation, p.places) for p in told.processes] == [
+        ("main/one", "read", ("'a'",)),
+        ("main/other", "read", ("'b'",)),
+    ]
+    assert told.knot == ["main/one", "main/other"]
+    return told
+
+
+# --- it is told -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(PASS_ON))
+def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
+    """Again and again, and its own OS processes are not in the report."""
+    for _ in range(2):
+        told = stuck(kind)
+        assert f"they are in {3 if kind == 'processes' else 1} OS process" in told.report
+        assert not any(str(pid) in told.report for pid in pids(pool))
+        assert "2 processes are blocked" in told.report
+        assert pool.submit(away.power, 3).result() == 9
+
+
+def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
+    """The Executor of a host's process, too: this program's tree is asked as a whole."""
+    a, b = Channel("a"), Channel("b")
+    with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
+        Parallel(
+            away_stuck.with_an_executor.on(hosts)(a.reader(), b.writer()),
+            away_stuck.pass_on_here(b.reader(), a.writer()),
+        )
+    assert [p.path for p in caught.value.processes] == [
+        "main/pass_on_here",
+        "main/with_an_executor",
+    ]
+    assert "2 OS processes" in caught.value.report
+
+
+def test_once_the_last_call_is_over(
+    pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
+) -> None:
+    """Until then nothing is told."""
+    path, go = fifo
+    call = pool.submit(away.wait_for_file, path)
+    found = rounds(5, go)  # who has found it so five times asks no more of itself
+    stuck()
+    assert found[:5] == [False] * 5
+    assert call.done() and call.result() == "gone on"
+
+
+def test_once_what_waits_for_the_last_call_is_told(
+    pool: Executor, rounds: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call's callback may wake a process. When it has come to its end nothing else asks: the
+    OS process that had the call has waited for long, and said so."""
+    go, over = threading.Event(), []
+    pool.submit(away.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
+    found, real = rounds(5, _rounds.standing), _rounds._look
+
+    def look(ring: Any) -> None:
+        real(ring)
+        if len(found) >= 10:
+            go.set()
+
+    monkeypatch.setattr(_rounds, "_look", look)
+    stuck()
+    assert over and found[:10] == [False] * 10
+
+
+def test_a_network_whose_process_waits_for_a_call(
+    pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
+) -> None:
+    """Others wait for that one: it is no deadlock."""
+    path, go = fifo
+    rounds(4, go)
+    c, d = Channel("c"), Channel("d")
+
+    @th.process
+    def asks(out: Any) -> None:
+        call = pool.submit(away.wait_for_file, path)
+        _rounds.standing()  # as who waits for a channel says
+        out.write(call.result())
+
+    @co.process
+    async def reads(inp: Any, out: Any) -> None:
+        await out.write(await inp.read())
+
+    got = th.process(lambda inp: inp.read())
+    assert Parallel(asks(c.writer()), reads(c.reader(), d.writer()), got(d.reader()))[2] == (
+        "gone on"
+    )
+
+
+def test_a_guest_of_asyncio_whose_process_awaits_a_call(pool: Executor) -> None:  # rule 13.6
+    c = Channel("c")
+
+    @co.process
+    async def asks(out: Any) -> None:
+        for n in range(20):
+            await out.write(await asyncio.wrap_future(pool.submit(away.power, n)))
+
+    @co.process
+    async def reads(inp: Any) -> list[int]:
+        return [v async for v in inp]
+
+    got = weft.run(asks(c.writer()), reads(c.reader()), host="asyncio")
+    assert got[1] == [n * n for n in range(20)]
+
+
+def test_a_callback_that_wakes_a_process(
+    pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
+) -> None:
+    """No process waits for the call; what is called when it is over writes."""
+    path, go = fifo
+    rounds(4, go)
+    c = Channel("c", capacity=1)
+    out = c.writer()
+    pool.submit(away.wait_for_file, path).add_done_callback(lambda f: out.write(f.result()))
+    assert Parallel(th.process(lambda inp: inp.read())(c.reader()))[0] == "gone on"
+
+
+@knows_threads
+def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> None:  # rule 10.6
+    """As without the Executor: of its own threads and processes nothing is said."""
+    c = Channel("c")
+    said, out = [], c.writer()
+    told = threading.Event()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+            told.set()
+
+    handler = Handler()
+    thread = threading.Thread(target=lambda: (told.wait(), out.write("late")))
+    thread.start()
+    logging.getLogger("weft").addHandler(handler)
+    try:
+        assert Parallel(th.process(lambda inp: inp.read())(c.reader()).named("waits"))[0] == "late"
+    finally:
+        logging.getLogger("weft").removeHandler(handler)
+        thread.join()
+    assert len(said) == 1 and said[0].startswith("standstill")
+    assert said[0].count(" at ") == 1 and "main/waits: read 'c'" in said[0]
+    assert "weft: " not in said[0]
+
+
+# --- calls that wait too --------------------------------------------------------------------------
+
+
+def test_a_call_whose_processes_wait_for_each_other() -> None:
+    """It breaks the pool, which says where they wait, also beside a process that has no calls."""
+    with Executor(2) as e:
+        e.submit(abs, -1).result()
+        with pytest.raises(BrokenProcessPool) as caught:
+            [f.result() for f in [e.submit(away_stuck.within), e.submit(away.power, 2)]]
+        assert "calls wait for ever: deadlock: 2 processes" in str(caught.value)
+        assert "/pass_on_here[0]: read 'a' at away_stuck.py" in str(caught.value)
+        with pytest.raises(BrokenProcessPool):
+            e.submit(abs, -1)
+    stuck()
+
+
+def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
+    """Both are told; an Executor that has no calls is not broken by that. (The end of the process
+    here may be the end of the call too.)"""
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
+    with Executor(1) as e:
+        call = e.submit(away_stuck.reads, c.reader())
+        with pytest.raises(Deadlock) as caught:
+            Parallel(
+                away_stuck.pass_on_here(a.reader(), b.writer()),
+                th.process(lambda inp, *out: out[0].write(inp.read()))(
+                    b.reader(), a.writer(), c.writer()
+                ).named("other"),
+            )
+        assert [p.path for p in caught.value.processes] == [
+            "main/_compute",
+            "main/other",
+            "main/pass_on_here",
+        ]
+        assert isinstance(call.exception(), (Retired, BrokenProcessPool))
+        with pytest.raises(BrokenProcessPool, match="calls wait for ever"):
+            e.submit(abs, -1)
+
+
+def test_a_call_for_which_ordinary_code_writes(pool: Executor, rounds: Any) -> None:  # rule 10.6
+    """This thread is no process, and has the other end: nothing is broken."""
+    c, looked = Channel("c"), threading.Event()
+    out = c.writer()
+    found = rounds(2, looked.set)
+    call = pool.submit(away_stuck.reads, c.reader())
+    looked.wait()
+    out.write(7)
+    assert call.result() == 7 and found
+
+
+# --- when it ends, whichever way ------------------------------------------------------------------
+
+
+def test_after_one_of_its_processes_was_killed() -> None:
+    with Executor(1) as e:
+        pid = e.submit(os.getpid).result()
+        stuck()
+        os.kill(pid, signal.SIGKILL)
+        e._state.feeders[0].join()
+        stuck()
+        with pytest.raises(BrokenProcessPool):
+            e.submit(os.getpid)
+    stuck()
+
+
+def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -> None:
+    """Whatever becomes of calls, afterwards none goes on."""
+    path, go = fifo
+    with Executor(1, max_tasks_per_child=3) as e:
+        assert [f.exception() is None for f in [e.submit(away.power, n) for n in range(7)]]
+        assert e.submit(away.power, away.Unsendable()).exception() is not None
+        assert e.submit(away.unsendable).exception() is not None
+        assert isinstance(e.submit(away.inverse, 0).exception(), ZeroDivisionError)
+        stuck()
+        busy = e.submit(away.wait_for_file, path)
+        while not busy.running():
+            pass
+        waits = [e.submit(away.power, n) for n in range(5)]
+        assert waits[1].cancel()
+        assert e._state.going_on
+        e._state.cancel()
+        go()
+        assert busy.result() == "gone on"
+        stuck()
+        assert not e._state.going_on
+    stuck()
+    with Executor(1) as e:
+        assert isinstance(e.submit(away.exits_at_once).exception(), BrokenProcessPool)
+        stuck()
+
+
+def test_shut_down_without_waiting(pool: Executor, fifo: tuple[str, Callable[[], Any]]) -> None:
+    path, go = fifo
+    with Executor(1) as e:
+        call = e.submit(away.wait_for_file, path)
+        e.shutdown(wait=False)
+        go()
+        stuck()
+        assert call.result() == "gone on"
+
+
+HEAD = """
+import logging, os, threading, time
+import weft.threads as th
+from weft.processes import BadUse, Executor
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage(), flush=True)
+        end.set() if wakes else os._exit(3)
+
+def has_looked(pid):
+    # waits until the main thread of that program has fallen asleep often
+    def sleeps():
+        with open(f"/proc/{pid}/task/{pid}/status") as f:
+            return int(f.read().partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
+    first = sleeps()
+    while sleeps() < first + 20:
+        time.sleep(0.001)
+    return "woken"
+
+end, wakes, c = threading.Event(), [], th.Channel("c")
+
+if __name__ == "__main__":
+    logging.getLogger("weft").addHandler(Handler())
+"""
+
+
+def runs(tmp_path: Path, text: str, *, seconds: str = "0.02") -> tuple[str, str]:
+    lines = HEAD + "\n".join("    " + line for line in text.strip().splitlines())
+    environment = {**os.environ, "WEFT_STANDSTILL": seconds}
+    result = program(tmp_path, lines, env=environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout, result.stderr
+
+
+def test_a_program_that_deadlocks_and_ends_without_shutdown(tmp_path: Path) -> None:
+    out, err = runs(
+        tmp_path,
+        """
+e = Executor(2)
+print(e.submit(abs, -3).result())
+d, f = th.Channel("d"), th.Channel("f")
+p = th.process(lambda inp, out: out.write(inp.read()))
+try:
+    th.run(p(d.reader(), f.writer()), p(f.reader(), d.writer()))
+except th.Deadlock as told:
+    print(len(told.processes))
+print(e.submit(abs, -4).result())
+""",
+    )
+    assert (out, err) == ("3\n2\n4\n", "")
+
+
+def test_ordinary_code_that_nobody_can_wake(tmp_path: Path) -> None:  # rule 11.2
+    """It is bad use beside an Executor that has no calls, as it is without one."""
+    out, err = runs(
+        tmp_path,
+        """
+keep = c.writer()
+with Executor(1) as e:
+    print(e.submit(abs, -3).result())
+    while e._state.going_on: pass
+    try:
+        c.reader().read()
+    except BadUse as wrong:
+        print(wrong)
+    print(e.submit(abs, -4).result())
+""",
+    )
+    assert out.startswith("3\nread on channel 'c'") and "would wait for ever" in out
+    assert out.endswith("4\n") and err == ""
+
+
+@knows_threads
+def test_ordinary_code_that_a_thread_may_wake(tmp_path: Path) -> None:  # rule 10.6
+    """A standstill: the threads of the Executor are not among those that may wake it."""
+    out, _ = runs(
+        tmp_path,
+        """
+wakes.append(c.writer())
+t = threading.Thread(target=lambda: (end.wait(), wakes[0].write(7)), name="another")
+t.start()
+with Executor(1) as e:
+    print(e.submit(abs, -3).result())
+    while e._state.going_on: pass
+    print(c.reader().read())
+t.join()
+""",
+    )
+    first, *told, last = out.splitlines()
+    assert (first, last) == ("3", "7")
+    assert told[0].startswith("standstill: ordinary code outside any run")
+    assert "another thread (another)" in told[2] and "weft: " not in out
+
+
+def test_ordinary_code_that_a_call_may_wake(tmp_path: Path) -> None:  # rules 10.6, 11.2
+    """What is called when the call is over writes: it is neither bad use nor a standstill."""
+    out, err = runs(
+        tmp_path,
+        """
+out = c.writer()
+with Executor(1) as e:
+    e.submit(has_looked, os.getpid()).add_done_callback(lambda f: out.write(f.result()))
+    print(c.reader().read())
+""",
+    )
+    assert (out, err) == ("woken\n", "")
