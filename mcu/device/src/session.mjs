@@ -10,11 +10,27 @@
  *   symbol, against the periods that went through PIO's FIFO.
  */
 import { readFileSync } from 'node:fs';
-import { Machine } from '../../emulator/src/index.mjs';
+import { Machine, parseImage } from '../../emulator/src/index.mjs';
 import { firmware } from './firmware.mjs';
 import { Plant, PINS } from './plant.mjs';
 
 export class SessionError extends Error {}
+
+/**
+ * A controller of the user's. What is no ELF would be taken for bare instructions, and run for ever.
+ * @param {string} file
+ */
+function own(file) {
+  let data;
+  try {
+    data = readFileSync(file);
+    if (parseImage(data, undefined, '.elf').segments.length > 0) return data;
+  } catch (error) {
+    throw new SessionError(`--image ${file}: ${error instanceof Error ? error.message : error}`);
+  }
+  throw new SessionError(`--image ${file}: nothing to load in it`);
+}
+
 export const CONTROLLERS = /** @type {const} */ (['actors', 'lta', 'pio']);
 /** @typedef {typeof CONTROLLERS[number]} Controller */
 
@@ -103,11 +119,11 @@ export class Session {
       );
     const pulses = options.pulsesPerTurn ?? 1600;
     this.machine = new Machine({ uartDelay: true, conflicts: options.conflicts ?? false });
-    this.machine.load(
-      readFileSync(
-        options.image ?? firmware(controller, { pulses, thesis: options.constants === 'thesis' }),
-      ),
-    );
+    if (options.image) this.machine.load(own(options.image));
+    else
+      this.machine.load(
+        readFileSync(firmware(controller, { pulses, thesis: options.constants === 'thesis' })),
+      );
     this.plant = new Plant(this.machine, { ...options, pulsesPerTurn: pulses });
     this.lateness = new Lateness(this.machine);
     this.text = '';

@@ -156,4 +156,13 @@ test('the command: figures as JSON, exit status 1 for a hit, 2 with advice for a
     assert.equal(bad.status, 2);
     assert.match(bad.stderr, words);
   }
+  for (const [image, words] of /** @type {[string, RegExp][]} */ ([
+    ['/dev/null', /^ball: --image \/dev\/null: not an ELF file\n$/],
+    [cli, /^ball: --image .*cli\.mjs: not an ELF file\n$/],
+    ['.', /^ball: --image \.: EISDIR.*\n$/],
+  ])) {
+    const bad = run('--image', image);
+    assert.equal(bad.status, 1);
+    assert.match(bad.stderr, words);
+  }
 });
