@@ -184,6 +184,10 @@ void step_begins(ProcessObject* p) noexcept {
   s.number = last_step.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
+void forget_steps() noexcept {
+  steps.clear();
+  helpers.clear();
+}
 bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
 const std::set<PyThreadState*>& every_helper() noexcept { return helpers; }
 

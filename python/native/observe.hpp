@@ -76,6 +76,7 @@ void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;
 bool is_helper(PyThreadState* t) noexcept;  // a thread of Weft's own: it uses no end (rule 10.3)
 const std::set<PyThreadState*>& every_helper() noexcept;
+void forget_steps() noexcept;  // in the child of a fork: those threads are not there
 
 // --- reports on demand ---------------------------------------------------------------------------
 

@@ -495,6 +495,7 @@ void forget_threads() noexcept {
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
   own_threads.clear();
+  forget_steps();
   forget_strangers();
   forget_links();
   new_door();

@@ -652,6 +652,7 @@ void forget_links() noexcept {
   far_sides.clear();
   new auto(std::move(outsiders));
   outsiders.clear();
+  runtime::Outsiders::all().forget();
   runtime::links_are_asked = false;
   abroads.clear();
   wire::Slot::forget();

@@ -270,7 +270,7 @@ class Dog final : public Tool {
       std::vector<Hog> hogs;
       const std::int64_t now = prim::now();
       for (auto& [where, s] : steps_)
-        if (!s.told && now - s.since >= limit_) {
+        if (!s.told && now - s.since > limit_) {
           s.told = true;
           hogs.push_back({paths_[s.id], Span(now - s.since), s.at});
         }

@@ -60,6 +60,13 @@ WEFT_IMPL void Outsiders::exit(bool due, bool link) noexcept {
   for (Run* r = runs_; r; r = r->next_run) r->leave_outside(due);
 }
 
+WEFT_IMPL void Outsiders::forget() noexcept {
+  new (&mutex_) std::mutex;  // another thread may have had it
+  tokens_ = strangers_ = pins_ = 0;
+  due_tokens.store(0);
+  link_tokens.store(0);
+}
+
 WEFT_IMPL unsigned Outsiders::strangers() noexcept {
   const std::lock_guard g(mutex_);
   return strangers_;
