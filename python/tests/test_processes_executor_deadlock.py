@@ -268,6 +268,7 @@ def test_a_call_whose_processes_wait_for_each_other() -> None:
     stuck()
 
 
+@knows_threads
 def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
     """Both are told; an Executor that has no calls is not broken by that. (The end of the process
     here may be the end of the call too.)"""
@@ -406,6 +407,7 @@ print(e.submit(abs, -4).result())
     assert (out, err) == ("3\n2\n4\n", "")
 
 
+@knows_threads
 def test_ordinary_code_that_nobody_can_wake(tmp_path: Path) -> None:  # rule 11.2
     """It is bad use beside an Executor that has no calls, as it is without one."""
     out, err = runs(
