@@ -259,7 +259,7 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
     async def test(pair: Pair) -> None:
         for said in MEETS:
             await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", said)  # wants no answer
-            answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", said)
+            answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", said, HEARD)
             assert json.loads(answer.data) == {"refused": "who asks says no session and no place"}
         assert not pair.relays[1]._ways
         (_, w), (r, _) = await pair.session()
@@ -278,7 +278,7 @@ def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
         subject, answers = f"{RELAY}.{PLACES[1]}.meet", []
         for i in (0, 1, 1, 2, 0, 3, 2):
             asks = {"session": f"{i:032x}", "from": PLACES[0]}
-            answer = await pair.third.request(subject, json.dumps(asks).encode())
+            answer = await pair.third.request(subject, json.dumps(asks).encode(), HEARD)
             answers.append(json.loads(answer.data).get("refused"))
         assert answers == [None] * 5 + ["too many ask at once: try again", None]
         with pytest.raises(ConnectionRefusedError, match="too many ask at once"):
