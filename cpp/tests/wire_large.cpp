@@ -17,10 +17,10 @@
 #include "wire_pipe.hpp"
 #include "wire_world.hpp"
 
+namespace wire_large {
+namespace {
 using namespace weft;
 using namespace weft::test;
-
-namespace {
 
 struct Two {
   std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
@@ -192,8 +192,10 @@ TEST_CASE("wire 9.2, 14.2: a lease that is none ends the session") {
 // A value that says it is of more than a gibibyte, and has no memory for it.
 struct Vast {};
 }  // namespace
+}  // namespace wire_large
 template <>
-struct weft::wire::Value<Vast> {
+struct weft::wire::Value<wire_large::Vast> {
+  using Vast = wire_large::Vast;
   static std::string type() { return "vast"; }
   static Bytes bytes(const Vast&) {
     static void* const there = ::mmap(nullptr, kMostBytes + 8, PROT_READ,
@@ -203,6 +205,7 @@ struct weft::wire::Value<Vast> {
   static void put(const Vast& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<Vast> get(Bytes) { return Vast{}; }
 };
+namespace wire_large {
 namespace {
 TEST_CASE(
     "wire 9.1: a value of more than a gibibyte is bad use at a far writer, and nothing was sent") {
@@ -530,3 +533,4 @@ TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
 }
 
 }  // namespace
+}  // namespace wire_large
