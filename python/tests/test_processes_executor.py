@@ -366,6 +366,17 @@ def test_a_process_that_cannot_be_started_is_told_to_who_submits_and_the_call_is
         assert e.submit(away.power, 4).result() == 16
 
 
+def test_an_executor_is_collected_on_a_thread_that_has_its_lock() -> None:
+    e = Executor(1)
+    state = e._state
+    with state.lock:
+        assert state.lock.acquire(blocking=False)  # else the next lines would wait for ever
+        state.lock.release()
+        del e
+        gc.collect()
+        assert state.ended
+
+
 def test_a_module_in_place_of_a_list_of_them() -> None:
     with pytest.raises(TypeError, match=r"preload is a list of modules: \['json'\]"):
         Executor(1, preload="json")

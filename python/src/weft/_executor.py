@@ -59,7 +59,8 @@ class _State:
 
     def __init__(self, setting: Any, workers: int, max_tasks: int | None) -> None:
         self.setting, self.workers, self.max_tasks = setting, workers, max_tasks
-        self.lock = threading.Lock()
+        # re-entrant: the collector, or a signal's handler, may end an Executor on a thread that has it
+        self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.waiting: deque[_Call] = deque()
         self.idle = 0  # feeders that wait for calls
