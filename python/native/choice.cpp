@@ -141,7 +141,9 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       g.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
       break;
     case GuardKind::skip: g.kind = core::Kind::skip; break;
-    default:
+    case GuardKind::after:
+    case GuardKind::at:
+    case GuardKind::timer:
       timers_ = true;
       g.kind =
           s.kind == GuardKind::after && s.guard->ns <= 0 ? core::Kind::skip : core::Kind::timer;
@@ -438,6 +440,7 @@ void Choice::give_up() noexcept {
 PyObject* Choice::describe() const {
   static const char* const kinds[] = {"input", "output",  "after", "at",
                                       "skip",  "barrier", "timer", "end"};
+  static_assert(std::size(kinds) == kGuardKinds, "each kind of guard has a name");
   PyObject* all = PyTuple_New(n_);
   for (std::uint32_t i = 0; all && i < n_; ++i) {
     Spec s;

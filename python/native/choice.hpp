@@ -9,6 +9,7 @@
 namespace weft::py {
 
 enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer, end };
+inline constexpr std::size_t kGuardKinds = static_cast<std::size_t>(GuardKind::end) + 1;
 
 struct GuardObject {
   PyObject_HEAD PyObject* target;  // end, Barrier, Timer, Process

@@ -86,3 +86,9 @@ def within() -> None:
 
 def reads(inp: Any) -> Any:
     return inp.read()
+
+
+def syncs(barrier: Any) -> str:
+    """A call of an Executor."""
+    barrier.sync()
+    return "met"

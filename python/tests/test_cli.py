@@ -655,8 +655,9 @@ def test_a_full_disk_is_told_in_one_line(program, tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr.endswith("could not be written: No space left on device\n")
         assert len(done.stderr.splitlines()) == 1, done.stderr
-    done = weft("run", program(PIPE), "--trace", "/dev/full")
+    done = weft("run", program(textwrap.dedent(PIPE) + "print('done')\n"), "--trace", "/dev/full")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stdout.endswith("done\n")  # it could be written
 
 
 def test_a_summary_for_nobody(program, tmp_path: Path) -> None:

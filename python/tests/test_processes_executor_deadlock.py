@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
@@ -23,8 +24,8 @@ import weft
 import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
-from weft import _rounds
-from weft.processes import Channel, Deadlock, Executor, Hosts, Parallel, Retired
+from weft import _executor, _knots, _rounds
+from weft.processes import Barrier, Channel, Deadlock, Executor, Hosts, Parallel, Retired
 
 # There other threads are not known by name, so an end that no process holds may be one of theirs.
 knows_threads = pytest.mark.skipif(
@@ -462,3 +463,118 @@ with Executor(1) as e:
 """,
     )
     assert (out, err) == ("woken\n", "")
+
+
+# --- who may yet wake them ------------------------------------------------------------------------
+
+
+def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 10.6: it is a standstill at most, for this thread may be its other party."""
+    looked, tell = threading.Event(), _knots.tell
+
+    def tells(spaces: Any) -> None:
+        tell(spaces)
+        looked.set()
+
+    monkeypatch.setattr(_knots, "tell", tells)
+    barrier = Barrier(2)
+    with Executor(1) as e:
+        call = e.submit(away_stuck.syncs, barrier)
+        looked.wait()
+        barrier.sync()
+        assert call.result() == "met"
+
+
+def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over() -> None:
+    with Executor(1) as e:
+        state, seen = e._state, []
+
+        def cancels(_: Any) -> None:
+            state.cancel()
+            seen.append((threading.get_ident() in state.working, state.going_on))
+
+        path_open = e.submit(away.power, 2)
+        path_open.result()
+        with state.lock:  # so its callback is there before it is over
+            later = e.submit(away.power, 3)
+            later.add_done_callback(cancels)
+        assert later.result() == 9
+        e.submit(away.power, 4).result()
+        assert seen == [(True, True)]
+
+
+class _Calls:
+    """An Executor all of whose calls wait in hosts."""
+
+    def __init__(self) -> None:
+        self.why: list[str] = []
+
+    def waits_for_hosts(self) -> bool:
+        return True
+
+    def stuck(self, why: str) -> Callable[[], None]:
+        self.why.append(why)
+        return lambda: None
+
+
+def test_an_executor_in_a_host_is_at_work_while_it_has_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would tell it of a deadlock that the first program finds."""
+    calls, (up, down) = _Calls(), socket.socketpair()
+    with up, down:
+        for parent, waits in ((None, True), (up, False)):
+            monkeypatch.setattr(_rounds, "_up", parent)
+            _rounds.calls_go_on(calls, True)
+            assert _rounds._mine([]).waits is waits
+            _rounds.calls_go_on(calls, False)
+
+
+def test_calls_are_told_of_a_deadlock_that_another_program_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """WIRE.md 10.8: its word has condemned the runs here, so that this program runs again."""
+    calls = _Calls()
+
+    def all_spaces() -> Any:
+        _rounds._waiting = set()
+        raise _rounds._Gone
+
+    monkeypatch.setattr(_rounds, "_waiting", {calls})
+    monkeypatch.setattr(_rounds, "_all_spaces", all_spaces)
+    _rounds._declare("all of them wait", [])
+    assert calls.why == ["all of them wait"]
+
+
+# --- the collector, and forks ---------------------------------------------------------------------
+
+
+def test_the_collector_waits_for_no_lock() -> None:
+    """It may run on a thread that has another one, for which the holder of this one waits."""
+    state = Executor(1)._state  # the Executor goes at once
+    held, go_on = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with state.lock:
+            held.set()
+            go_on.wait()
+
+    holder = threading.Thread(target=holds)
+    holder.start()
+    held.wait()
+    state.ended = False
+    state.collected()
+    go_on.set()
+    holder.join()
+    while not state.ended:
+        os.sched_yield()
+
+
+def test_a_child_of_a_fork_waits_for_no_feeder_of_its_parent() -> None:
+    with Executor(1) as e:
+        e.submit(away.power, 2).result()
+        assert e._state in _executor._states
+        pid = os.fork()
+        if pid == 0:
+            os._exit(len(_executor._states))
+        assert os.waitpid(pid, 0)[1] == 0

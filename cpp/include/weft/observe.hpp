@@ -104,7 +104,7 @@ inline PartialDeadlock look_from_thread() {
 namespace detail {
 
 // A tool that is told of everything that happens, on the thread where it happens, under the lock of
-// the watchers (except for idle()).
+// the watchers (except for idle()). So it calls no code of the user's but from idle().
 class Tool {
  public:
   virtual ~Tool() = default;

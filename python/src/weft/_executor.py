@@ -23,6 +23,7 @@ Invariants (of `_State.lock`)
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import sys
@@ -59,7 +60,7 @@ class _State:
 
     def __init__(self, setting: Any, workers: int, max_tasks: int | None) -> None:
         self.setting, self.workers, self.max_tasks = setting, workers, max_tasks
-        # re-entrant: the collector, or a signal's handler, may end an Executor on a thread that has it
+        # re-entrant: a signal's handler, or a finaliser, may call on a thread that has it
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.waiting: deque[_Call] = deque()
@@ -101,17 +102,21 @@ class _State:
 
     @contextlib.contextmanager
     def in_hand(self) -> Iterator[None]:
-        """In the block the calling thread may have calls in hand, but not while it is in take()."""
+        """In the block the calling thread may have calls in hand, but not while it is in take(). A
+        block within another, as where a call's callback shuts the executor down, changes nothing.
+        """
         me = threading.get_ident()
         with self.lock:
+            within = me in self.working
             self.working.add(me)
             self.see()
         try:
             yield
         finally:
-            with self.lock:
-                self.working.discard(me)
-                self.see()
+            if not within:
+                with self.lock:
+                    self.working.discard(me)
+                    self.see()
 
     def take(self, most: Callable[[_Call], int], same: bool = False) -> list[_Call]:
         """Waits for a call, and gives calls to run: at most as many as `most` says for the first
@@ -146,6 +151,17 @@ class _State:
         with self.lock:
             self.ended = True
             self.changed.notify_all()
+
+    def collected(self) -> None:
+        """end(), by the collector: it comes on any thread, which may have any lock, and so must not
+        wait for one."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.end()
+            finally:
+                self.lock.release()
+        else:
+            _thread.start_new_thread(self.end, ())
 
     def join(self) -> None:
         """Waits for all feeders, also for those whose OS process is still being started."""
@@ -463,6 +479,7 @@ class _Calls(_Executor):
 
 
 _states: weakref.WeakSet[_State] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_states.clear)  # their threads are the parent's
 
 
 def _at_exit() -> None:
@@ -554,7 +571,7 @@ class Executor(_Executor):
         self._down = False
         self._maker = os.getpid()
         _states.add(self._state)
-        self._finalizer = weakref.finalize(self, self._state.end)
+        self._finalizer = weakref.finalize(self, self._state.collected)
         self._finalizer.atexit = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -91,8 +91,9 @@ class _Network(Spaces):
                 free[s.incarnation, key] = unknown
         held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
         away = Counter(place for _, _, place, _, _ in s.lent)
-        for _, _, place, _, count in s.lent:
-            free[s.incarnation, place] = count - held[place] - away[place]
+        for _, _, place, _, count in s.lent:  # 0: a barrier, of which a thread may be a party
+            here = count - held[place] - away[place] if count else 1
+            free[s.incarnation, place] = here
         for place, home, name, count in s.far:
             free.pop((s.incarnation, place), None)
             key = self.far_key(s, home, name)

@@ -64,7 +64,8 @@ UNHEARD = 20_000  # milliseconds for which what was sent may stay without an ack
 
 Said = dict[str, Any]
 
-_asking: set[Any] = set()  # our ends of connections whose other end has not answered yet
+# connections of ours whose other end has not answered yet: the addresses of our end and of that
+_asking: set[Any] = set()
 os.register_at_fork(after_in_child=_asking.clear)
 
 
@@ -377,7 +378,8 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = await asyncio.wait_for(_heard(reader), GREETING)
-        if writer.get_extra_info("peername") in _asking:
+        ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
+        if ends in _asking:
             raise Refused("it is this program itself, and a session joins two")
         welcome = await answer(said)
         try:
@@ -460,10 +462,10 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
         BadUse: it refuses, or its certificate is not right.
     """
     reader, writer = streams
-    own = writer.get_extra_info("sockname")
+    ends = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
     try:
-        if own is not None:  # the relay has none
-            _asking.add(own)
+        if None not in ends:  # the relay has none
+            _asking.add(ends)
         way: Any = writer.transport
         if fingerprint is not None and _net_keys.fingerprint_of(way.shown) != fingerprint:
             raise BadUse(
@@ -490,7 +492,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
         writer.transport.abort()
         raise
     finally:
-        _asking.discard(own)
+        _asking.discard(ends)
 
 
 async def begun(

@@ -247,11 +247,13 @@ def calls_go_on(caller: Caller, so: bool) -> None:
         standing()
 
 
-def declare(text: str, knot: list[str], rows: list[Any]) -> None:
-    """Tells a deadlock here: in all runs that wait, and to all who had calls when this space last
-    said that it waits. Their calls are ended last: a run that waits for one gets Deadlock.
+def declare(
+    text: str, knot: list[str], rows: list[Any], callers: list[Caller] | None = None
+) -> None:
+    """Tells a deadlock here: in all runs that wait, and to `callers`, who had calls when this space
+    last said that it waits. Their calls are ended last: a run that waits for one gets Deadlock.
     """
-    broken = [caller.stuck(text) for caller in list(_waiting)]
+    broken = [caller.stuck(text) for caller in (list(_waiting) if callers is None else callers)]
     _native._declare_deadlock(text, knot, rows)
     for end in broken:
         end()
@@ -606,6 +608,8 @@ def _mine(members: list[Member]) -> Space:
     with _lock:  # before the look: calls that it still finds will be over after it
         _asked, callers = True, set(_callers)
     incarnation, waits, sessions, lent, far, held = _native._network(len(callers))
+    # A host's own Executors are not told of a deadlock: so with calls they count as at work.
+    waits = waits and (_up is None or not callers)
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
     alien = _strangers()
     with _lock:
@@ -723,7 +727,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
     """
     from weft import _knots
 
-    rows = []
+    rows, callers = [], list(_waiting)  # a run that was condemned makes this space one that runs
     try:
         mine, *others = _all_spaces()
         if who:
@@ -734,7 +738,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
             return
     if tell:
         _native._rounds_tell(tell)
-    declare(text, knot, rows)
+    declare(text, knot, rows, callers)
 
 
 def _forget() -> None:

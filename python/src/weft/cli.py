@@ -46,7 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Else the interpreter tries once more to write it as it ends."""
+    """If it cannot be written: else the interpreter tries once more as it ends."""
+    with contextlib.suppress(AttributeError):  # there is none
+        try:
+            sys.stdout.flush()
+            return
+        except (OSError, ValueError):
+            pass
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

@@ -4,7 +4,8 @@
 // State under the lock: the two lines of waiters, the buffer, what has ended. A party *attempts* to
 // commit; if it cannot, it joins its line and is committed by a later arrival.
 //
-//   begin() ──attempt()─► committed │ held │ ended
+//   begin() ──meet_alone(): who waits alone, after the unlock─► committed
+//      └─────attempt()─► committed │ held │ ended
 //      └──── not_ready ─► queued ──another party's attempt(), rematch()──► committed (woken)
 //                           └──── withdraw() ──► out, nothing happened
 //

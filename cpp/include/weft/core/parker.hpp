@@ -1,4 +1,5 @@
-// A waiter that is an OS thread: it parks on one word.
+// A waiter that is an OS thread and no more: it parks on one word. The explorer and the tests of
+// core/ have it; thread processes wait by runtime/parking.hpp.
 //
 //   0 ──wake()──► woken      0 ──nudge()──► nudged (look around: a cancellation, a timer)     await() resets to 0
 #pragma once

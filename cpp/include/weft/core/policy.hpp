@@ -2,7 +2,7 @@
 // address space.
 //
 // A local channel costs no atomic operation. A shared one takes a spin lock for each operation: for
-// a few tens of instructions, never while user code runs (rule 12), and never two of them at once
+// a few tens of instructions, never while user code runs but what rule 12.1 excepts, never two at once
 // (invariant 1 of waiter.hpp). While only one scheduler uses a channel, the lock is biased to that
 // scheduler (biased.hpp).
 #pragma once

@@ -6,6 +6,8 @@
 //  2 Values move by T's move constructor. That, and the destructor of what was moved from, are the
 //    only code of T that may run under the lock. Neither may throw (rule 12.1).
 //  3 Wake-ups and dropped values are noted in AfterUnlock and dealt with once the lock is released.
+//    Two who meet with nobody else there (meet_alone() of channel.hpp) have nothing to note: there
+//    the value moves, and its partner is woken, after the unlock.
 #pragma once
 #include <new>
 #include <type_traits>
