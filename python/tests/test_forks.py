@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft.threads as th
-from weft import _rounds
+from weft import _own_threads
 from weft._extension import native
 from weft.processes import Channel, Deadlock, Parallel
 
@@ -54,7 +54,7 @@ def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
-        _rounds.helps()
+        _own_threads.helps()
         began.set()
         stop.wait()
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import weft.threads as th
-from weft import _programs, _rounds
+from weft import _own_threads, _programs, _rounds
 from weft._extension import native
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
@@ -68,7 +68,7 @@ class Peer:
         return got
 
     def _run(self) -> None:
-        _rounds.ours()
+        _own_threads.ours()
         try:
             while True:
                 size, kind, _, where, _, txn, op, val = struct.unpack(
@@ -85,7 +85,7 @@ class Peer:
             self.errors.append(e)
         finally:
             self.there.close()
-            _rounds.not_ours()
+            _own_threads.not_ours()
 
     def reads(self) -> Any:
         """A run of this program that waits for that one."""

@@ -15,7 +15,7 @@ import pytest
 from components import needs_compiler
 
 import weft.threads as th
-from weft import _programs, _rounds
+from weft import _own_threads, _programs, _rounds
 from weft._extension import native
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
@@ -185,7 +185,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
     found = looked_at(3, monkeypatch, late.set)
 
     def writes() -> None:
-        _rounds.ours()  # so this thread is not what keeps it from being told
+        _own_threads.ours()  # so this thread is not what keeps it from being told
         late.wait(280)
         kept.pop().write("late")
 

@@ -29,7 +29,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from weft import _host, _observers, _pickling, _rounds, _said, _seen, _shared
+from weft import _host, _observers, _own_threads, _pickling, _rounds, _said, _seen, _shared
 from weft._extension import native as _native
 from weft._functions import is_coroutine
 from weft.errors import BadUse, Cancelled, ChannelEnd
@@ -91,13 +91,13 @@ def _import_main(name: str | None, path: str | None, backend: str | None) -> Non
 def _obey(orders: Any, process: Any) -> None:
     """On a thread, while a call runs: waits until it is cancelled, or the parent has let go of
     it."""
-    _rounds.ours()
+    _own_threads.ours()
     show = _observers.hide()
     with contextlib.suppress(ChannelEnd, Cancelled):
         orders.read()
     process.cancel()
     show()
-    _rounds.not_ours()  # another thread may get its number
+    _own_threads.not_ours()  # another thread may get its number
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
@@ -258,7 +258,7 @@ def _begin(prepared: dict[str, Any]) -> BaseException | None:
 
 def _end_with_parent(link: Any) -> None:
     """On a thread: once the parent is gone, ends this OS process a little later."""
-    _rounds.ours()
+    _own_threads.ours()
     link.wait()
     timer = threading.Timer(AFTERLIFE, os._exit, (1,))
     timer.daemon = True
@@ -330,7 +330,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
             os.chdir(prepared["directory"])
         wrong = _begin(prepared)
         while True:
-            _rounds.ours()
+            _own_threads.ours()
             _rounds.asks_for_calls(jobs)
             ours, packed = jobs.read()
             if ours is None:  # a call that was cancelled before it came here
@@ -341,7 +341,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
                     del end
                 continue
             if not prepared["warm"]:
-                _rounds.not_ours()
+                _own_threads.not_ours()
                 _serve(link, ours, packed, wrong)
                 break
             _rounds.at_work(1)

@@ -37,7 +37,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from weft import _host, _hosts, _pickling, _rounds
+from weft import _host, _hosts, _own_threads, _pickling, _rounds
 from weft._extension import native as _native
 from weft.errors import BadUse, ChannelEnd
 
@@ -313,7 +313,7 @@ class _Feeder:
 
     def _call(self, tasks: Any, results: Any) -> None:
         """On a thread of its own."""
-        _rounds.helps()
+        _own_threads.helps()
         try:
             self.host.call(_compute, (tasks, results), {})
         except BaseException as error:
@@ -419,7 +419,7 @@ def _let_go(*ends: Any) -> None:
 
 def _feed(state: _State, host: _host.Host) -> None:
     """What the thread of a feeder runs."""
-    _rounds.helps()
+    _own_threads.helps()
     with state.in_hand():
         _feed_hosts(state, host)
 

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from weft import _observers, _rounds
+from weft import _observers, _own_threads
 from weft._extension import native as _native
 from weft.errors import BadUse, Retired
 
@@ -39,10 +39,10 @@ _users = 0
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    _rounds.helps()
+    _own_threads.helps()
     asyncio.set_event_loop(loop)
     # for what blocks, as a look for the address of a name does
-    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_rounds.helps))
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_own_threads.helps))
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)

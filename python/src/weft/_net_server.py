@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from weft import _net_keys, _rounds
+from weft import _net_keys, _own_threads
 from weft.errors import BadUse
 
 __all__ = ["LEAST", "Server", "found"]
@@ -162,7 +162,7 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    _rounds.helps()  # it lives as long as the server
+    _own_threads.helps()  # it lives as long as the server
     with path.open("w", encoding="utf-8") as file:
         for line in log:
             file.write(line)

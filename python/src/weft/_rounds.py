@@ -19,7 +19,6 @@ Invariants
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import pickle
@@ -31,7 +30,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from weft import _deadlocks, _programs, _shared
+from weft import _deadlocks, _own_threads, _programs, _shared
 from weft._extension import native as _native
 
 __all__ = [
@@ -52,7 +51,6 @@ __all__ = [
     "name_for_parent",
     "name_here",
     "named",
-    "ours",
     "running",
     "serves",
 ]
@@ -101,7 +99,6 @@ class _Gone(Exception):
 
 _lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
-_ours: set[int] = set()  # Weft's own threads, which hold no end at which a process waits
 _calls: dict[int, str] = {}
 _running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
@@ -186,40 +183,6 @@ def _linked() -> bool:
 
 
 _shared.linked = _linked
-
-
-def ours() -> None:
-    """Notes that the calling thread is Weft's own, and holds no end at which a process waits."""
-    with _lock:
-        _ours.add(threading.get_ident())
-
-
-def not_ours(thread: int | None = None) -> None:
-    with _lock:
-        _ours.discard(thread or threading.get_ident())
-
-
-class _Helps:
-    """Of a thread that helps: when it ends, what is local to it goes, and this too."""
-
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        _native._helper_thread(True)
-        ours()
-
-    def __del__(self) -> None:
-        # Without the lock, which nobody lets go of where a fork has ended the thread.
-        _ours.discard(self.thread)  # another thread may get its number
-        if threading.get_ident() == self.thread:
-            _native._helper_thread(False)
-
-
-_local = threading.local()
-
-
-def helps() -> None:
-    """Notes that the calling thread is Weft's own, and wakes no run (rule 10.3), until it ends."""
-    _local.helps = _Helps()
 
 
 def at_work(change: int) -> None:
@@ -401,7 +364,7 @@ def leave(member: Member) -> None:
 def answer(by: socket.socket) -> None:
     """On a thread of a host: answers its parent, until the parent is gone."""
     global _up
-    ours()
+    _own_threads.ours()
     _up = by
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
@@ -523,7 +486,7 @@ def _ring(how: bytes) -> None:
 
 
 def _watch(ring: socket.socket) -> None:
-    helps()  # it outlives the hosts
+    _own_threads.helps()  # it outlives the hosts
     while True:
         with _lock:
             members = list(_members)
@@ -588,21 +551,6 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
         return dict(_calls), away
 
 
-def _strangers() -> bool:
-    """Are there threads that are no process and not Weft's own (rule 10.3)?"""
-    strange, threads = _native._strangers()
-    with _lock:
-        if strange:
-            return not set(threads) <= _ours
-        known = _ours.union(threads)
-    # Without a GIL threads can only be counted. Those of ours that lived before and after that are
-    # among them; what is noted of one that has ended is not.
-    before = {thread.ident for thread in threading.enumerate()}
-    count = _thread._count() + 1  # it does not count the main thread
-    after = {thread.ident for thread in threading.enumerate()}
-    return count > len(known & before & after)
-
-
 def _mine(members: list[Member]) -> Space:
     global _asked, _waiting
     with _lock:  # before the look: calls that it still finds will be over after it
@@ -611,7 +559,7 @@ def _mine(members: list[Member]) -> Space:
     # A host's own Executors are not told of a deadlock: so with calls they count as at work.
     waits = waits and (_up is None or not callers)
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
-    alien = _strangers()
+    alien = _own_threads.strangers()
     with _lock:
         idle = _jobs is not None and _native._waits_at(_jobs)
         waits = waits and _working == (1 if idle else 0) and callers == _callers
@@ -746,7 +694,6 @@ def _forget() -> None:
     global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), threading.Lock()
     _members.clear()
-    _ours.clear()
     _calls.clear()
     _callers.clear()
     _waiting.clear()

@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from weft import _records, _rounds
+from weft import _own_threads, _records
 
 __all__ = ["Heard", "observed", "say_to"]
 
@@ -212,7 +212,7 @@ def _ring() -> None:
 
 
 def _hear(ring: socket.socket) -> None:
-    _rounds.helps()  # it outlives the hosts
+    _own_threads.helps()  # it outlives the hosts
     while True:
         with _known:
             _all.difference_update([heard for heard in _all if not heard.descriptors()])

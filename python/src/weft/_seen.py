@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft import _observers, _rounds
+from weft import _observers, _own_threads, _rounds
 
 if TYPE_CHECKING:
     from weft._there import There
@@ -182,7 +182,7 @@ def _tick(on: bool) -> None:
 
 
 def _send_now_and_then(over: threading.Event) -> None:
-    _rounds.helps()
+    _own_threads.helps()
     pause = PERIOD
     while not over.wait(pause):
         since = time.monotonic()

@@ -27,7 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from weft import _deadlocks, _rounds
+from weft import _deadlocks, _own_threads, _rounds
 from weft._deadlocks import Place, Stuck, Waiter
 from weft._extension import native as _native
 
@@ -360,7 +360,7 @@ class _Looks:
         self._idle.set()
 
     def _watch(self) -> None:
-        _rounds.helps()
+        _own_threads.helps()
         while True:
             self._idle.wait()
             self._idle.clear()
