@@ -18,8 +18,8 @@ def run(
 ) -> list[Record]:
     """Runs a network under a seeded scheduler → its history (README.md, "Histories").
 
-    With clock="real" timers may go off at any moment. In the atomic grain an operation arrives in the turn in which it was called, as on one
-    scheduler. `check`: assert the model's invariants after every step. RuntimeError if the network
+    With clock="real" timers may go off at any moment. In the atomic grain an operation arrives in
+    the turn in which it was called, as on one scheduler. `check`: assert the model's invariants after every step. RuntimeError if the network
     does not end within `limit` steps.
     """
     rng = random.Random(seed)

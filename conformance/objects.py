@@ -1,8 +1,8 @@
 """The parts of the model's world: guards, operations, ends, channels, barriers. Each knows only
 itself.
 
-All of them are plain values, those that change with `clone` and `key`, for searches. `model.World` does what happens
-between them.
+All of them are plain values, those that change with `clone` and `key`, for searches. `model.World`
+does what happens between them.
 
 Invariants: a closed end says how it was closed (`End.how`). A channel counts all ends that it ever
 had (2.5), and those that are open. A barrier's line has only parties of this phase.

@@ -116,6 +116,13 @@ struct Third : Moving {
     write.write(to, taken(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
+  // The end is on its way to whoever reads `out`; the home has heard nothing of it.
+  void send() {
+    write.begin(cb.at_party);
+    cb.pump();
+    REQUIRE(write.ok());
+    write.forget();
+  }
 };
 
 TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they are introduced") {
@@ -227,10 +234,7 @@ TEST_CASE(
   for (const bool adopted : {false, true}) {
     CAPTURE(adopted);
     Third t;
-    t.write.begin(t.cb.at_party);
-    t.cb.pump();
-    REQUIRE(t.write.ok());
-    t.write.forget();
+    t.send();
     Wire& ca = *t.world->between(0, 2);
     if (adopted) t.world->pump();
     // The receiver is gone.
@@ -251,10 +255,7 @@ TEST_CASE(
       CAPTURE(adopted);
       CAPTURE(poisoned);
       Third t;
-      t.write.begin(t.cb.at_party);
-      t.cb.pump();
-      REQUIRE(t.write.ok());
-      t.write.forget();
+      t.send();
       Wire& ca = *t.world->between(0, 2);
       if (adopted) ca.pump();
       {

@@ -390,7 +390,7 @@ def test_ctrl_c_does_not_wait_for_calls(tmp_path: Path, block: bool) -> None:  #
         "from weft.processes import Executor\n"
         "def waits(n):\n"
         "    print('begun', flush=True)\n"
-        "    time.sleep(3600)\n"
+        "    time.sleep(3600)\n"  # a call that only Ctrl-C ends
         "if __name__ == '__main__':\n"
         "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         + (

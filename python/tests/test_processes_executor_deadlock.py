@@ -372,7 +372,7 @@ def has_looked(pid):
             return int(f.read().partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
     first = sleeps()
     while sleeps() < first + 20:
-        time.sleep(0.001)
+        time.sleep(0.001)  # nobody tells how often another program's thread has slept
     return "woken"
 
 end, wakes, c = threading.Event(), [], th.Channel("c")

@@ -82,6 +82,7 @@ class _State:
             _rounds.calls_go_on(self, so)
 
     def waits_for_hosts(self) -> bool:
+        """Do all calls run in hosts that have said nothing new? Then they will tell (rule 10.3)."""
         with self.lock:
             if self.waiting and (self.idle or self.starting):
                 return False
@@ -89,6 +90,7 @@ class _State:
         return all(c is not None and c.stats().waiting_readers for c in reads)
 
     def stuck(self, why: str) -> Callable[[], None]:
+        """The calls are part of a deadlock: no more are taken; what is returned ends these."""
         with self.lock:
             self.broken = self.broken or f"calls wait for ever: {why}"
             hosts = list(self.hosts)

@@ -92,8 +92,8 @@ def make(folder: Path, by: Path | None, name: str | None) -> Path:
             raise BadUse(f"{folder / taken} is there already: give another folder, or remove it")
     if by is None and (folder / AUTHORITY_KEY).exists():
         raise BadUse(
-            f"{folder} has an authority already, which signed the keys of other machines: say by={str(folder)!r} "
-            f"for a certificate of it; for a new one move {AUTHORITY_KEY} away"
+            f"{folder} has an authority already, which signed the keys of other machines: "
+            f"say by={str(folder)!r} for a certificate of it; for a new one move {AUTHORITY_KEY} away"
         )
     authority = folder if by is None else by
     if by is None:

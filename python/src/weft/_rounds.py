@@ -28,10 +28,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft import _deadlocks, _own_threads, _programs, _shared
 from weft._extension import native as _native
+
+if TYPE_CHECKING:
+    from weft._executor import _State
 
 __all__ = [
     "Member",
@@ -58,7 +61,6 @@ __all__ = [
 #: seconds before each round of one look, while a space does not wait yet
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
-
 #: what is asked; behind the last a pickle
 STATE, WHERE, STUCK, FOLLOW, MOMENT = QUESTIONS = b"=", b"w", b"s", b"f", b"m"
 PATIENCE = 1.0  #: seconds to wait for the answers to WHERE, STUCK and MOMENT
@@ -83,16 +85,6 @@ class Space(NamedTuple):
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
 
 
-class Caller(Protocol):
-    """An Executor of this space, whose calls may wake a run (rule 10.3)."""
-
-    def waits_for_hosts(self) -> bool:
-        """Do all its calls run in hosts that have said nothing new? Then they will tell."""
-
-    def stuck(self, why: str) -> Callable[[], None]:
-        """Its calls are part of a deadlock: it is broken; what is returned ends them."""
-
-
 class _Gone(Exception):
     """A host has gone while it was asked."""
 
@@ -104,8 +96,8 @@ _running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its 
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
 _jobs: Any = None  # in a host: the reader at which it asks for calls
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
-_callers: set[Caller] = set()  # of Executors here, those that have calls
-_waiting: set[Caller] = set()  # of these, who had some when this space last said that it waits
+_callers: set[_State] = set()  # of Executors here, those that have calls
+_waiting: set[_State] = set()  # of these, who had some when this space last said that it waits
 _asked = False  # has a round come by since the last calls of one were over?
 _up: socket.socket | None = None  # to the parent
 _answers = False  # are other programs told of this one?
@@ -192,7 +184,7 @@ def at_work(change: int) -> None:
         _working += change
 
 
-def calls_go_on(caller: Caller, so: bool) -> None:
+def calls_go_on(caller: _State, so: bool) -> None:
     """Calls have come, or all are over. When they are those ask again who were told that this space
     does not wait.
     """
@@ -211,7 +203,7 @@ def calls_go_on(caller: Caller, so: bool) -> None:
 
 
 def declare(
-    text: str, knot: list[str], rows: list[Any], callers: list[Caller] | None = None
+    text: str, knot: list[str], rows: list[Any], callers: list[_State] | None = None
 ) -> None:
     """Tells a deadlock here: in all runs that wait, and to `callers`, who had calls when this space
     last said that it waits. Their calls are ended last: a run that waits for one gets Deadlock.
