@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -259,6 +260,40 @@ TEST_CASE(
   const Outside outside;
   CHECK(once() == 1);
   CHECK_THROWS_AS(once(), BadUse);
+}
+
+// Looks at a channel whose home does not answer yet; what has become of it.
+Process looks(w::FarReader<int> r, bool timeout, std::string& what) {
+  w::FarSelect s;
+  s.in(r);
+  timeout ? s.on(weft::after(0ns)) : s.on(weft::skip());
+  try {
+    what = std::to_string(co_await s.go());
+  } catch (const Cancelled&) {
+    what = "cancelled";
+  }
+}
+Process cancelled_while_it_looks(Pair& p, bool timeout, std::string& what) {
+  Group g;
+  std::optional<w::Space::Step> held;
+  held.emplace(*p.home);  // who serves it waits for the lock
+  g.start(looks(p.r, timeout, what));
+  co_await yield();
+  CHECK(what.empty());
+  g.cancel();
+  held.reset();
+  co_await g.wait();
+}
+
+TEST_CASE(
+    "wire 5.9, rule 6.1: who is cancelled while it looks is cancelled: its skip is not chosen "
+    "before all homes have been asked") {
+  Pair p;
+  for (const bool timeout : {false, true}) {
+    std::string what;
+    run(cancelled_while_it_looks(p, timeout, what));
+    CHECK(what == "cancelled");
+  }
 }
 
 }  // namespace

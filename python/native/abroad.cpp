@@ -122,6 +122,7 @@ void Abroad::begin() {
 }
 void Abroad::withdraw() {
   const Space::Step step(*space_);
+  unwanted_ = unwanted_ || !over_;
   span_ ? span_->withdraw() : ends_[0]->peer->far.withdraw(*this);
 }
 void Abroad::look_once() {
@@ -333,7 +334,7 @@ int Choice::take_instead() {
 int Choice::come_back() {
   const std::unique_ptr<Abroad, LetGo> a = std::move(abroad_);
   const wire::Outcome o = a->outcome;
-  if (o.status == Status::cancelled) return take_instead();
+  if (o.status == Status::cancelled) return a->unwanted() ? cancelled : take_instead();
   const Abroad::Seat& s = a->seat(o.guard);
   far_status_ = o.in_doubt ? Status::in_doubt : o.status;
   refused_ = a->refused;

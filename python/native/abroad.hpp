@@ -42,6 +42,9 @@ class Abroad final : public wire::FarOp {
   void withdraw();
   void look_once();  // the same for a timer that has come (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
+  // Was it withdrawn before it was over? Then what was to be chosen otherwise is not (rule 6.1):
+  // perhaps not every home has been asked.
+  bool unwanted() const noexcept { return unwanted_; }
   bool trying() const noexcept {
     const Space::Step step(*space_);
     return span_ && span_->trying();
@@ -80,7 +83,7 @@ class Abroad final : public wire::FarOp {
   std::vector<wire::FarGuard> offer_;                // if one home decides
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
-  bool over_ = false, nobodys_ = false;
+  bool over_ = false, nobodys_ = false, unwanted_ = false;
   bool asks_back_ = false;  // it only looks, at a barrier too (WIRE.md 4.10)
   int making_ = -1;
   core::Waker* waiter_ = nullptr;  // the value has been made

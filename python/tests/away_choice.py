@@ -259,6 +259,16 @@ def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
 
 
 @process
+def keeps_a_channel(here: Any, over: Any) -> None:
+    """Says who it is, and gives a reader of a channel that nobody writes to."""
+    c = Channel("nothing")
+    kept = c.writer()
+    here.write((os.getpid(), c.reader()))
+    over.read()
+    kept.retire()
+
+
+@process
 def is_cancelled(ready: Any, inp: Any, out: Any, said: str) -> None:
     from pathlib import Path
 

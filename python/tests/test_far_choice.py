@@ -3,6 +3,7 @@ process, with timers, ends of processes and local channels beside them."""
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,19 @@ import away_choice
 import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
+import weft.coroutines as co
 import weft.threads as th
-from weft.processes import Cancelled, Channel, Parallel, PeerDied, ProcessDied, run, statistics
+from weft.processes import (
+    Cancelled,
+    Channel,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+    after,
+    run,
+    skip,
+    statistics,
+)
 
 
 @th.process
@@ -181,6 +193,42 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
         )
     assert said.read_text(encoding="utf-8") == "cancelled"
     kept[0].retire(), kept[1].retire()
+
+
+@pytest.mark.parametrize("how", ["skip", "a timeout of 0"])
+def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
+    """Rule 6.1: the skip is not chosen, for not every home has been asked. Once it was."""
+    over, here = Channel("over"), Channel("here", capacity=1)
+
+    @co.process
+    async def main() -> list[str]:
+        async with co.Group() as group:
+            group.start(away_choice.keeps_a_channel(here.writer(), over.reader()))
+            ends, told = here.reader(), over.writer()
+            pid, inp = await ends.read()
+            said: list[str] = []
+            os.kill(pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads
+            looker = group.start(looks(inp, skip() if how == "skip" else after(0), said))
+            while not said:
+                await co.yield_()
+            looker.cancel()
+            os.kill(pid, signal.SIGCONT)
+            await looker.ended()
+            await told.write(None)
+        return said
+
+    assert co.run(main()) == ["looks", "cancelled"]
+
+
+@co.process
+async def looks(inp: Any, instead: Any, said: list[str]) -> None:
+    said.append("looks")
+    try:
+        said.append(str(await co.select(inp, instead)))
+    except Cancelled:
+        said.append("cancelled")
+        raise
 
 
 def test_an_asyncio_task_is_cancelled() -> None:  # rule 6.6

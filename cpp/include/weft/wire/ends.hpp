@@ -77,6 +77,7 @@ class FarWait : public FarOp {
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     auto& me = of(p);
     const Space::Step step(*me.peer()->space);
+    me.unwanted_ = true;
     me.stop();
     return false;  // the answer will wake it
   }
@@ -91,7 +92,12 @@ class FarWait : public FarOp {
 
   void over() noexcept override { process_->ops->wake(process_); }
 
+ protected:
+  // Was its process cancelled before it was over? Asked once it is.
+  bool unwanted() const noexcept { return unwanted_; }
+
  private:
+  bool unwanted_ = false;  // the space's lock
   runtime::ProcessBase* const process_;
   const runtime::OpKind& kind_;
 };

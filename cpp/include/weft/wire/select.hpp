@@ -151,7 +151,7 @@ class FarSelect {
     int await_resume() {
       process().op = nullptr;
       if (failure_) std::rethrow_exception(failure_);
-      if (instead_ >= 0 && outcome.status == Status::cancelled) return instead_;
+      if (instead_ >= 0 && outcome.status == Status::cancelled && !unwanted()) return instead_;
       const std::size_t i = end_of(outcome.guard);
       const End& e = s_.ends_[i];
       if (s_.is_barrier(i)) detail::check_barrier(outcome, "select", e.number);
