@@ -41,8 +41,10 @@ class Limiting(Judge):
 
     def _request_cancel(self, p: Proc) -> None:
         """6: a request reaches the process."""
-        if p.st not in ("finishing", "ended", "new"):
-            p.cancel = True
+        if p.st in ("finishing", "ended"):
+            return
+        p.cancel = True
+        if p.st != "new":  # else it is met once it is started (6.5)
             self._pursue(p)
 
     def _pursue(self, p: Proc) -> None:

@@ -106,6 +106,20 @@ FOUND = {
             ],
         ),
     ),
+    "rules 1.6, 5.7: who looks does not wait for a choice that an extended read holds": net(
+        1,
+        proc(1, ["0w", "0r"], select("priority", out(0, ends=True))),
+        proc(4, ["0r"], ["ext", 0, [select("fair", within(0), {"g": "skip"})]]),
+    ),
+    "rule 6.5: who is cancelled before it was started may run to its first operation": net(
+        2,
+        proc(
+            1,
+            ["0r", "0w"],
+            ["seq", [proc(2, ["1w", "0w"]), proc(3, ["1r", "0w"], ["read", 0])]],
+        ),
+        proc(5, ["0r"], ["cancel", 3]),
+    ),
     "rule 4.1: poison of one is there for the next": net(
         [{"capacity": 1, "overflow": "unbounded"}],
         proc(1, ["0r"], ["read", 0]),

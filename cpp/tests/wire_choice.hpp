@@ -32,6 +32,17 @@ class Spanning final : public w::FarOp {
     guards_.back().off = true;
     return *this;
   }
+  // The guard that was added last: its value is made after the commit, by make().
+  Spanning& later() {
+    guards_.back().later = true;
+    return *this;
+  }
+  bool has_committed = false;
+  void make(int v) {
+    static_cast<w::RoomOf<int>*>(rooms_[making_].get())->put(v);
+    const w::Space::Step step(*space_);
+    if (!is_over && span_->made()) is_over = true, ++times;
+  }
   // A timer is among the guards, at the place.
   Spanning& timed() {
     timed_ = true;
@@ -88,10 +99,12 @@ class Spanning final : public w::FarOp {
     guards_.push_back(std::move(g));
     return *this;
   }
+  void committed(std::uint32_t guard) noexcept override { has_committed = true, making_ = guard; }
   void over() noexcept override {
     is_over = true, ++times;
     if (goes_) span_.reset();
   }
+  std::uint32_t making_ = 0;
   std::shared_ptr<w::Space> space_;
   w::Span::Guards guards_;
   std::vector<std::unique_ptr<w::Room>> rooms_;

@@ -83,6 +83,7 @@ class ChannelPort : public wire::Port {
   std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(); }
   Status begin(core::Node& n) noexcept override { return core().template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core().template withdraw<S>(n); }
+  bool has_met(const core::Node& n) noexcept override { return core().has_met(n); }
   Status watch(core::Node& n) noexcept override { return core().template watch<S>(n); }
   int lend(core::Node* n, std::uint32_t wanted) noexcept override {
     if constexpr (S == Side::out) return core().lend(n, wanted);

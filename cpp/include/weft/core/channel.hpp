@@ -359,6 +359,14 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
   }
 
+  // Has an operation that became pending met its partner, although that perhaps holds it still?
+  bool has_met(const Node& me) noexcept {
+    this->lock_lines();
+    const bool met = !me.is(NodeFlags::queued) && !is_end(me.status);
+    this->unlock_lines();
+    return met;
+  }
+
   // For a party that decides in another place, and takes nothing here: it is told once it might
   // meet a party. Until then `me` is in line; it is woken with `ok`, or with how the channel has
   // ended. Any outcome but `pending` says that this is so now. withdraw() takes it out.

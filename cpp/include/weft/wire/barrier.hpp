@@ -45,6 +45,7 @@ class BarrierPort : public Port {
   Status begin(core::Node& n) noexcept override { return core_.begin_sync(n); }
   bool withdraw(core::Node& n) noexcept override { return core_.withdraw(n); }
   // Home::asked() lets no choice that spans come so far.
+  bool has_met(const core::Node&) noexcept override { return false; }
   Status watch(core::Node&) noexcept override { return Status::died; }
   const void* channel() const noexcept override { return &core_; }
   const core::SyncObject* place() const noexcept override { return &core_; }

@@ -79,6 +79,8 @@ class Guest final : public Decided {
   // True: withdrawn, nothing happened. False: it was decided, and its wake-up is under way or in
   // the list.
   bool withdraw() noexcept;
+  // Has it committed, although perhaps an extended reader holds it?
+  bool has_met() noexcept;
   // After the wake-up.
   void look() noexcept;
   WEFT_IMPL void told() noexcept override;

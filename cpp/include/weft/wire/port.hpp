@@ -25,6 +25,8 @@ class Port {
   // One operation, at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
   virtual bool withdraw(core::Node&) noexcept = 0;  // true: it was in line still
+  // Of one that became pending: core::ChannelEngine::has_met.
+  virtual bool has_met(const core::Node&) noexcept = 0;
   // To hear once this end might commit (core::ChannelEngine::watch); withdraw() takes it back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
@@ -93,6 +95,7 @@ class PortOf final : public Port {
   std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }
   Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core_->template withdraw<S>(n); }
+  bool has_met(const core::Node& n) noexcept override { return core_->has_met(n); }
   Status watch(core::Node& n) noexcept override { return core_->template watch<S>(n); }
   int lend(core::Node* n, std::uint32_t wanted) noexcept override {
     if constexpr (S == core::Side::out) return core_->lend(n, wanted);

@@ -85,6 +85,10 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void leave();
   void take_back_rooms();
   bool must_wait() const;
+  // Then it meets nobody else, and nobody waits for it.
+  bool has_committed() const {
+    return attempt_ && (attempt_->stage != Guest::Stage::offered || attempt_->has_met());
+  }
 
   const std::shared_ptr<Space> space_;
   Seat* place_;  // null: closed
@@ -92,7 +96,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   const bool looks_;
   std::vector<Guest::Seat> at_;
   std::vector<std::unique_ptr<Watch>> watches_;  // by guard, once there is one
-  std::optional<Guest> attempt_;
+  mutable std::optional<Guest> attempt_;
   Few<std::uint32_t, 4> tried_;  // the guards of the attempt
   std::uint32_t met_ = 0;        // the guard that is making
 };

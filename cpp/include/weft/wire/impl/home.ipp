@@ -97,6 +97,14 @@ WEFT_IMPL bool Guest::withdraw() noexcept {
   return true;
 }
 
+WEFT_IMPL bool Guest::has_met() noexcept {
+  if (at.size() == 1) return at[0].port->has_met(*this);
+  const int k = select.committed_to();
+  if (k < 0) return false;
+  const auto i = static_cast<std::size_t>(k);
+  return at[i].port->has_met(guards[i].node);
+}
+
 WEFT_IMPL void Guest::look() noexcept {
   if (stage == Stage::delivering) return;  // the block of the extended read that held it is over
   if (at.size() == 1) {

@@ -71,6 +71,7 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
     finish();
     return;
   }
+  if (has_committed()) return space_->reconsider();
   // Whom this has hinted at is told now: it may be an attempt of ours that has come to us
   // meanwhile.
   if (!must_wait()) leave();
@@ -79,6 +80,7 @@ WEFT_IMPL bool Spanned::must_wait() const {
   for (const Spanned* s : space_->spans) {
     if (s == this || !s->place_ || rank_ >= s->rank_) continue;
     if (looks_ && s->looks_) continue;  // neither waits, so they do not meet (rule 5.7)
+    if (s->has_committed()) continue;
     for (const Guest::Seat& mine : attempt_->at)
       for (const Guest::Seat& theirs : s->at_)
         if (!theirs.off && mine.port->channel() == theirs.port->channel() &&
@@ -105,7 +107,8 @@ WEFT_IMPL void Spanned::finish() {
       return;
     }
     attempt_->stage = Guest::Stage::making;
-    return place_->commit(guard);
+    place_->commit(guard);
+    return space_->reconsider();
   }
   attempt_.reset();
   if (!place_) return;
