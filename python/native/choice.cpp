@@ -521,9 +521,10 @@ int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
   if (!g.node.is(core::NodeFlags::compute)) {
     if (transits_) transits_[i].commit();
     Py_XDECREF(slots_[i].take());
-    const bool later = transits_ || packs(c);
-    if ((standing_ || far_) && !later) load_output(static_cast<std::uint32_t>(i));
-    checked_ = later ? 0 : checked_;
+    if (standing_ && !transits_ && !packs(c))
+      load_output(static_cast<std::uint32_t>(i));
+    else
+      checked_ = 0;  // the next select, if there is one, loads it
     *r = Py_NewRef(Py_None);
     return 1;
   }

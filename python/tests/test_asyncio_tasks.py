@@ -204,6 +204,20 @@ def test_barrier_timer_and_yield_in_tasks(play: Runner) -> None:
     assert play(main()) == ([0, 1, 2], [10, 11, 12])
 
 
+@pytest.mark.parametrize("mode", ["fair", "priority", "random"])
+def test_an_alternative_offers_its_value_at_each_select(play: Runner, mode: Any) -> None:
+    """Rules 5.9, 13.7."""
+
+    async def main() -> Any:
+        c = Channel(capacity=3)
+        r, alternative = c.reader(), Alternative(Output(c.writer(), ["v"]), mode=mode)
+        for _ in range(3):
+            await alternative.select()
+        return [await r.read() for _ in range(3)]
+
+    assert play(main()) == [["v"]] * 3
+
+
 def test_an_alternative_in_a_task(play: Runner) -> None:
     async def main() -> Any:
         c, d = Channel(), Channel()

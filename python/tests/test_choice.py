@@ -99,6 +99,19 @@ def test_random_is_uniform_enough(b, standing):  # rule 5.4
     assert all(350 < counts[i] < 650 for i in range(4)), counts  # 500 ± 7.7 standard deviations
 
 
+@pytest.mark.parametrize("mode", ["fair", "priority", "random"])
+def test_an_alternative_offers_its_value_at_each_select(b, mode):  # rules 5.2, 5.9
+    c = b.weft.Channel(capacity=3)
+
+    async def chooser(b, r, w):
+        a = b.weft.Alternative(b.weft.Output(w, ["v"]), mode=mode)
+        for _ in range(3):
+            await b.op(a.select())
+        return [await b.op(r.read()) for _ in range(3)]
+
+    assert b.run(b.process(chooser)(+c, -c)) == [["v"]] * 3
+
+
 def test_preconditions(b):  # rule 5.2
     c, d = b.weft.Channel(capacity=1), b.weft.Channel(capacity=1)
 
