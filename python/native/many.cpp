@@ -125,6 +125,36 @@ void many_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
+// On from the operation that waits: `step` says what that comes to. A write goes on to the next.
+template <class Step>
+PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
+  *r = nullptr;
+  for (PySendResult s = step(); s != PYGEN_ERROR;) {
+    if (s == PYGEN_NEXT) return s;
+    if (m->op) {  // it has given what is in *r
+      Py_CLEAR(m->op);
+      if (!m->values) {
+        m->over = true;
+        *r = block_of(m->end, *r, m->number);
+        return *r ? PYGEN_RETURN : PYGEN_ERROR;
+      }
+      Py_CLEAR(*r);
+      ++m->number;
+    }
+    if (pass_on(m->end, m->values, m->number) < 0) break;
+    if (m->number == PyTuple_GET_SIZE(m->values)) {
+      m->over = true;
+      *r = Py_NewRef(Py_None);
+      return PYGEN_RETURN;
+    }
+    if (!(m->op = operation_write(m->end, PyTuple_GET_ITEM(m->values, m->number)))) break;
+    s = PyIter_Send(m->op, Py_None, r);
+  }
+  m->over = true;
+  Py_CLEAR(m->op);
+  return PYGEN_ERROR;
+}
+
 PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
   ManyObject* const m = many(o);
   *r = nullptr;
@@ -133,44 +163,37 @@ PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
     return PYGEN_ERROR;
   }
   m->begun = true;
-  for (;;) {
-    if (m->values && !m->op) {
-      if (pass_on(m->end, m->values, m->number) < 0) break;
-      if (m->number == PyTuple_GET_SIZE(m->values)) {
-        m->over = true;
-        *r = Py_NewRef(Py_None);
-        return PYGEN_RETURN;
-      }
-      if (!(m->op = operation_write(m->end, PyTuple_GET_ITEM(m->values, m->number)))) break;
-    }
-    const PySendResult s = PyIter_Send(m->op, arg, r);
-    if (s == PYGEN_NEXT) return s;
-    Py_CLEAR(m->op);
-    if (s == PYGEN_ERROR) break;
-    if (!m->values) {
-      m->over = true;
-      *r = block_of(m->end, *r, m->number);
-      return *r ? PYGEN_RETURN : PYGEN_ERROR;
-    }
-    Py_CLEAR(*r);
-    ++m->number;
-  }
-  m->over = true;
-  return PYGEN_ERROR;
+  return go_on(m, r, [&] { return m->op ? PyIter_Send(m->op, arg, r) : PYGEN_RETURN; });
 }
 PyObject* many_iternext(PyObject* o) { return iternext_by(gated<many_send>, o); }
 PyObject* many_pysend(PyObject* o, PyObject*) { return send_by(gated<many_send>, o); }
+// Into the operation that waits. In a task it may have committed, and then it completes (rule 6.3):
+// the cancellation comes at the next write, or after the block that was read.
 PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   ManyObject* const m = many(o);
-  m->begun = m->over = true;
-  PyObject* const op = std::exchange(m->op, nullptr);
-  if (!op) return raise_thrown(args, n);
-  PyObject* const throws = PyObject_GetAttrString(op, "throw");
-  PyObject* const r =
-      throws ? PyObject_Vectorcall(throws, args, static_cast<std::size_t>(n), nullptr) : nullptr;
-  Py_XDECREF(throws);
-  Py_DECREF(op);
-  return r;
+  m->begun = true;
+  if (!m->op) {
+    m->over = true;
+    return raise_thrown(args, n);
+  }
+  const auto thrown = [&](PyObject** r) {
+    PyObject* const throws = PyObject_GetAttrString(m->op, "throw");
+    *r = throws ? PyObject_Vectorcall(throws, args, static_cast<std::size_t>(n), nullptr) : nullptr;
+    Py_XDECREF(throws);
+    if (*r) return PYGEN_NEXT;
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
+    PyObject* const stop = take_exception();
+    *r = PyObject_GetAttrString(stop, "value");
+    Py_DECREF(stop);
+    return *r ? PYGEN_RETURN : PYGEN_ERROR;
+  };
+  PyObject* r;
+  const PySendResult s = go_on(m, &r, [&] { return thrown(&r); });
+  if (s != PYGEN_RETURN) return r;
+  PyObject* const stop = PyObject_CallOneArg(PyExc_StopIteration, r);
+  Py_DECREF(r);
+  if (stop) restore_exception(stop);
+  return nullptr;
 }
 PyObject* many_close(PyObject* o, PyObject*) {
   ManyObject* const m = many(o);

@@ -89,6 +89,52 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
     assert play(main()) == ["v", "written", "cancelled", "once"]
 
 
+def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> None:
+    """Rule 6.3: the cancellation comes at the next write. Once it returned, as if all were
+    written."""
+
+    async def main() -> Any:
+        c = Channel()
+        r, w = c.reader(), c.writer()
+        task = asyncio.ensure_future(w.write_many([1, 2, 3]))
+        await turns(2)
+        got = await r.read()  # commits at once; `task` has not run
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return got, c.stats().transfers
+
+    assert play(main()) == (1, 1)
+
+
+@pytest.mark.parametrize("after_turns", range(6))
+def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: int) -> None:
+    """Rules 5.8, 6.3: a value that is yet to be made, and the reader is cancelled at every point."""
+
+    async def main() -> Any:
+        c = Channel()
+        r, w = c.reader(), c.writer()
+        came: list[Any] = []
+
+        async def reads() -> None:
+            came.append(await r.read_many(5))
+            await asyncio.sleep(100)
+
+        task = asyncio.create_task(reads())
+        await turns(2)
+        writing = asyncio.ensure_future(select(Output(w, make=lambda: "v")))
+        await turns(after_turns)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        if not came:
+            came.append([await r.read()])
+        await writing
+        return came
+
+    assert play(main()) == [["v"]]
+
+
 def test_a_cancellation_that_is_owed_comes_at_the_start_of_an_operation(play: Runner) -> None:
     """Rule 6.1: also of one that could commit at once."""
 
