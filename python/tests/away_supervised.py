@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from weft.processes import process
+from weft.processes import Cancelled, process
 
 
 def killed() -> None:
@@ -55,6 +55,16 @@ def reads_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
 @process
 def dies(out: Any) -> None:
     killed()
+
+
+@process
+def dies_when_cancelled(lives: Any, ready: Any, never: Any) -> None:
+    lives.read()
+    ready.write(None)
+    try:
+        never.read()
+    except Cancelled:
+        killed()
 
 
 @process

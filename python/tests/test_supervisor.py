@@ -209,6 +209,30 @@ def test_a_supervisor_is_cancelled_while_it_waits() -> None:
         )
 
 
+def test_one_that_dies_of_its_cancellation_is_not_started_again() -> None:
+    """It had met the request, which is not made again (rules 6.1, 6.5)."""
+    lives, ready, never = Channel("lives"), Channel("ready"), Channel("never")
+    kept, inp = never.writer(), ready.reader()
+    lived: list[int] = []
+
+    @th.process
+    def counts(out: Any) -> None:
+        with contextlib.suppress(Retired):
+            for life in itertools.count():
+                out.write(life)
+                lived.append(life)
+
+    worker = away.dies_when_cancelled.on(Supervisor(backoff=0))
+    with Group() as group:
+        group.start(counts(lives.writer()))
+        supervised = group.start(worker(lives.reader(), ready.writer(), never.reader()))
+        inp.read()
+        supervised.cancel()
+        assert supervised.ended().wait().how == "cancelled"
+    assert lived == [0]
+    kept.retire()
+
+
 def test_what_the_report_raises_ends_it() -> None:
     c = Channel("c")
 

@@ -69,6 +69,7 @@ class Attempt:
         self.last = last  #: there is no attempt after this one
         self.in_hand = in_hand  #: the values that it has in hand go there; None: back
         self.died = False
+        self.cancelled: Cancelled | None = None  #: that it had been asked to end before it died
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
@@ -340,8 +341,8 @@ class Host:
                     cancelled = error
         except PeerDied:
             if attempt is not None:
-                attempt.died = True
-            if attempt is None or attempt.last:
+                attempt.died, attempt.cancelled = True, cancelled
+            if attempt is None or attempt.last or cancelled is not None:
                 for barrier in barriers:  # also before it had them (rule 8.7)
                     _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None

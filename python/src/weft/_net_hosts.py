@@ -132,7 +132,7 @@ class _Far(Elsewhere, abc.ABC):
                         told.retire()
         except (PeerDied, Retired):
             if attempt is not None:
-                attempt.died = True
+                attempt.died, attempt.cancelled = True, cancelled
             raise self._died(asked.name, host, session) from None
         finally:
             show()

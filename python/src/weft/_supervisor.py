@@ -2,6 +2,7 @@
 
     call(): an attempt ──it ends──► its result, or what it raised
             └─its OS process dies──► back-off ──► the next attempt … the last: its death is raised
+                 └─it had been cancelled: Cancelled
 
 Invariants
 - The supervisor holds the call's ends during all attempts except the last, so that they survive the
@@ -101,6 +102,8 @@ class Supervisor:
                     self._report(error, [_unpacked(value) for value in in_hand or ()])
                 if attempt.last:
                     raise
+                if attempt.cancelled is not None:  # it was to end, and has
+                    raise attempt.cancelled from error
                 deaths += 1
                 import logging
 
