@@ -296,5 +296,25 @@ TEST_CASE(
   }
 }
 
+Process cancelled_once_it_has_looked(Pair& p, std::string& what) {
+  Group g;
+  g.start(looks(p.r, false, what));
+  co_await yield();
+  for (bool asked = true; asked;) {  // without giving it a turn
+    const w::Space::Step step(*p.far);
+    asked = p.f->peer()->far.open() > 0;
+  }
+  g.cancel();
+  co_await g.wait();
+}
+
+TEST_CASE(
+    "wire 5.9, rule 6.3: who is cancelled once all homes have been asked has chosen its skip") {
+  Pair p;
+  std::string what;
+  run(cancelled_once_it_has_looked(p, what));
+  CHECK(what == "1");
+}
+
 }  // namespace
 }  // namespace wire_select

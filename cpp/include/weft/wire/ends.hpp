@@ -77,6 +77,7 @@ class FarWait : public FarOp {
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     auto& me = of(p);
     const Space::Step step(*me.peer()->space);
+    if (me.word() == Word::over) return false;  // it is woken already, and has happened (rule 6.3)
     me.unwanted_ = true;
     me.stop();
     return false;  // the answer will wake it
