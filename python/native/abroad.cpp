@@ -21,8 +21,6 @@ std::vector<Abroad*> abroads;
 
 namespace {
 
-std::vector<Abroad*> ended;  // nobody's, and over: deleted once no frame of theirs is on any stack
-
 // A value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
@@ -67,7 +65,6 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
   // Its home decides, whoever else waits: a barrier holds a choice open as an end of a process
   // does.
   const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
-  for (Abroad* a : std::exchange(ended, {})) delete a;
   const Peer* one = nullptr;
   bool delegated = barrier || (alone && !looks);
   wire::Span::Guards all;
@@ -132,12 +129,20 @@ void Abroad::look_once() {
 void Abroad::over() noexcept {
   over_ = true;
   if (nobodys_)
-    ended.push_back(this);
+    bury();
   else if (waiter_)
     waiter_->ops->wake(waiter_);
   else
     latch.set();
 }
+void Abroad::committed(std::uint32_t seat) noexcept {
+  making_ = static_cast<int>(seat);
+  if (!nobodys_) return latch.set();
+  failed();  // nobody makes the value any more
+  bury();
+}
+// Of one that is nobody's: with it go its ends, for which somebody may wait elsewhere.
+void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
   const Space::Step step(*space_);

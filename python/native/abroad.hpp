@@ -70,10 +70,8 @@ class Abroad final : public wire::FarOp {
  private:
   friend struct LetGo;
   void over() noexcept override;
-  void committed(std::uint32_t seat) noexcept override {
-    making_ = static_cast<int>(seat);
-    latch.set();
-  }
+  void committed(std::uint32_t seat) noexcept override;
+  void bury() noexcept;
 
   const std::shared_ptr<Space> space_;
   std::vector<Seat> seats_;

@@ -97,7 +97,9 @@ void deliver(LinkObject* l) noexcept {
     l->told = p->next_told;
     p->listed = false;
     if (p->kept && p->woken) {
-      Py_DECREF(std::exchange(p->kept, nullptr));
+      PyObject* const kept = std::exchange(p->kept, nullptr);
+      p->late(kept, *p);
+      Py_DECREF(kept);
       continue;
     }
     if (!p->future) continue;

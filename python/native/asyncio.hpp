@@ -101,8 +101,9 @@ struct TaskWaiter final : runtime::ProcessBase {
   bool woken = false;          // somebody has decided
   bool owed = false;           // its task was cancelled after the commit (rule 6.3)
   // Its task is gone, but it has committed and a partner holds it: its operation, kept until the
-  // wake-up. (A task that is closed was killed.)
+  // wake-up, and what is done with it then. (A task that is closed was killed.)
   PyObject* kept = nullptr;
+  Late late = nullptr;
 
   explicit TaskWaiter(LinkObject* l) noexcept;
   ~TaskWaiter();

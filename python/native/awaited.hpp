@@ -16,9 +16,8 @@
 //    neither). Otherwise `task_waiter` is null, unless a partner holds it after it was left: then
 //    until the wake-up.
 //  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
-//    known. While a partner holds it, it stays: for the wake-up of a process (keep_until_woken), as
-//    `kept` of the task waiter, or, if it is being collected, what the partner will write to
-//    (let_it_stay()).
+//    known. While a partner holds it, it stays for the wake-up: of a process (keep_until_woken), or
+//    as `kept` of the task waiter. If it is being collected, its heir() stays in its place.
 //
 // An object D has `state`, `process`, `task_waiter`, and
 //   const char* verb()              what it does
@@ -27,7 +26,7 @@
 //   bool with_partner(ProcessBase&) it was decided: does a partner still hold it?
 //   void over(ProcessBase&, Status) it was left, and has this outcome
 //   Late leave_to_partner()         it was left while a partner holds it: what to do at the wake-up
-//   void let_it_stay(ProcessBase&)  the same, and it is being collected
+//   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
 //   bool left_yield(ProcessObject*) was it only in the run queue? Then that is all.
 #pragma once
 #include "ways.hpp"
@@ -35,7 +34,6 @@
 namespace weft::py {
 
 enum class OpState : std::uint8_t { fresh, waiting, held, deciding, done };
-using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 
 inline bool is_parked(OpState s) noexcept { return s == OpState::waiting || s == OpState::held; }
 
@@ -63,13 +61,15 @@ void leave_task(D* o) noexcept {
     o->over(*p, p->woken ? p->status : Status::cancelled);
     return drop_task_waiter(o);
   }
-  o->leave_to_partner();
+  p->late = o->leave_to_partner();
   o->state = OpState::done;
   if (Py_REFCNT(o) > 0) {
     p->kept = Py_NewRef(object_of_op(o));
   } else {  // collected, and never closed
     o->task_waiter = nullptr;
-    o->let_it_stay(*p);
+    D* const heir = o->heir(*p);
+    heir->task_waiter = p;
+    p->kept = object_of_op(heir);
   }
 }
 
@@ -86,10 +86,8 @@ void leave_it(D* o) noexcept {
   if (how == Left::resumed || !o->with_partner(p)) return o->over(p, p.status);
   const Late late = o->leave_to_partner();
   o->state = OpState::done;
-  if (Py_REFCNT(o) > 0)
-    keep_until_woken(me, object_of_op(o), late);
-  else
-    o->let_it_stay(p);
+  PyObject* const stays = Py_REFCNT(o) > 0 ? Py_NewRef(object_of_op(o)) : object_of_op(o->heir(p));
+  keep_until_woken(me, stays, late);
 }
 
 // A process has ended, and left it.

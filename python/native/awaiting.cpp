@@ -8,7 +8,7 @@ namespace {
 struct Kept {
   ProcessObject* process;
   PyObject* operation;  // owned
-  void (*late)(PyObject*, ProcessBase&) noexcept;
+  Late late;
 };
 std::vector<Kept> kept;  // rare
 
@@ -30,9 +30,8 @@ PyObject* being_awaited(const char* verb, ProcessObject* by) {
   return nullptr;
 }
 
-void keep_until_woken(ProcessObject* p, PyObject* operation,
-                      void (*late)(PyObject*, ProcessBase&) noexcept) {
-  kept.push_back({p, Py_NewRef(operation), late});
+void keep_until_woken(ProcessObject* p, PyObject* owned, Late late) {
+  kept.push_back({p, owned, late});
 }
 
 void wake_up_came(ProcessObject* p) noexcept {

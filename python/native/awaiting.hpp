@@ -62,8 +62,7 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
 }
 
 // A partner still holds the operation: it is kept until the wake-up, and `late` is called then.
-void keep_until_woken(ProcessObject* p, PyObject* operation,
-                      void (*late)(PyObject*, ProcessBase&) noexcept);
+void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
 // The process has ended, and left an operation that somebody else refers to.
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp

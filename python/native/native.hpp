@@ -468,6 +468,9 @@ PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 // (feed.hpp).
 inline constinit thread_local bool says_and_waits = false;
 
+// What is done at the wake-up with an operation that nobody awaits any longer (awaited.hpp).
+using Late = void (*)(PyObject*, ProcessBase&) noexcept;
+
 // Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others
 // run.
 class Caller {

@@ -40,7 +40,7 @@ struct OpObject {
       reinterpret_cast<OpObject*>(o)->over(p, p.status);
     };
   }
-  void let_it_stay(ProcessBase& p) const noexcept { p.slot = new Value; }
+  OpObject* heir(ProcessBase& p) noexcept;
   bool left_yield(ProcessObject* me) noexcept {
     if (what.type != OpType_::yield) return false;
     state = OpState::done;
@@ -334,6 +334,23 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
   o->task_waiter = nullptr;
   return o;
 }
+
+}  // namespace
+
+OpObject* OpObject::heir(ProcessBase& p) noexcept {
+  OpObject* const h = new_op(what.type, what.target);
+  if (!h) prim::fatal("no memory for an operation that was left");
+  h->state = OpState::done;
+  if (what.transit) {
+    h->what.transit = true;
+    transits.emplace_back(&h->value, take_transit(what, value).original);
+  }
+  h->value.o = value.take();
+  p.slot = &h->value;
+  return h;
+}
+
+namespace {
 
 void warn_never_awaited(OpObject* o) {
   PyObject *t, *v, *tb;

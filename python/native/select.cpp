@@ -49,7 +49,7 @@ struct SelectOpObject {
   bool with_partner(ProcessBase&) const noexcept { return choice->with_partner(); }
   void over(ProcessBase&, Status) noexcept;
   Late leave_to_partner() noexcept;
-  void let_it_stay(ProcessBase&) noexcept;
+  SelectOpObject* heir(ProcessBase&) noexcept;
   bool left_yield(ProcessObject*) const noexcept { return false; }
 };
 
@@ -278,10 +278,12 @@ Late SelectOpObject::leave_to_partner() noexcept {
   };
 }
 
-// The choice stays, and an Alternative with it.
-void SelectOpObject::let_it_stay(ProcessBase&) noexcept {
-  choice = nullptr;
-  alternative = nullptr;
+SelectOpObject* SelectOpObject::heir(ProcessBase&) noexcept {
+  SelectOpObject* const h = sel(new_select(std::exchange(choice, nullptr), alternative, purpose));
+  if (!h) prim::fatal("no memory for a select that was left");
+  h->state = OpState::done;
+  h->occupies = std::exchange(occupies, false);
+  return h;
 }
 
 namespace {

@@ -202,8 +202,9 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   // A peer whose session is over: of ends whose home cannot be reached.
   std::shared_ptr<Peer> nobody();
-  // It is let go of when the step is over: it may be the last of its session.
-  void bury(std::shared_ptr<Peer> p) { buried_.push_back(std::move(p)); }
+  // In a step: it is let go of when the step is over. A peer may be the last of its session, and an
+  // operation is not destroyed by who tells it that it is over.
+  void bury(std::shared_ptr<void> p) { buried_.push_back(std::move(p)); }
 
  private:
   friend class Peer;
@@ -235,7 +236,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::uint64_t tokens_ = 0;
   detail::Spare spare_;  // of all its sessions: a program may have thousands
   std::uint32_t ranks_ = 0;
-  std::vector<std::shared_ptr<Peer>> buried_;
+  std::vector<std::shared_ptr<void>> buried_;
   // Decided and not in the list yet, the latest first.
   std::atomic<core::Waker*> fresh_{nullptr};
   // The list, in the order in which they were decided.

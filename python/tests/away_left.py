@@ -1,0 +1,67 @@
+"""Processes of the operating system that test_far_left.py starts: homes of channels, which are
+stopped while somebody leaves an operation there."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import weft.threads as th
+from weft.processes import Channel, Parallel, PeerDied, Retired, process, statistics
+
+
+@th.process
+def _reads(inp: Any) -> Any:
+    try:
+        return inp.read()
+    except PeerDied:
+        return "PeerDied"
+
+
+@process
+def reads_one(here: Any, told: Any, said: Any) -> None:
+    """Gives a writer of a channel at which it reads already; says what it got."""
+    c = Channel("c")
+
+    @th.process
+    def gives(out: Any) -> None:
+        while not statistics(c).waiting_readers:
+            th.yield_()
+        here.write((os.getpid(), c.writer()))
+        out.retire()
+
+    said.write(Parallel(_reads(c.reader()), gives(c.writer()))[0])
+
+
+@th.process
+def _writes(out: Any) -> str:
+    try:
+        out.write("x")
+    except Retired:
+        return "Retired"
+    return "written"
+
+
+@process
+def writes_when_told(here: Any, told: Any, said: Any) -> None:
+    """Gives a reader of a channel, and writes to it once it is told to; says how that ended."""
+    c = Channel("c")
+    kept = c.writer()
+    here.write((os.getpid(), c.reader()))
+    told.read()
+    said.write(Parallel(_writes(kept))[0])
+
+
+@process
+def writes_one(here: Any, told: Any, said: Any) -> None:
+    """Gives a reader of a channel at which it writes already; says how that ended."""
+    c = Channel("c")
+
+    @th.process
+    def gives(inp: Any) -> None:
+        while not statistics(c).waiting_writers:
+            th.yield_()
+        here.write((os.getpid(), c.reader()))
+        inp.retire()
+
+    said.write(Parallel(_writes(c.writer()), gives(c.reader()))[0])
