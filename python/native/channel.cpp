@@ -503,6 +503,7 @@ void Transit::commit() noexcept {
   Py_CLEAR(original);
 }
 void Transit::abandon(PyObject* sent) noexcept {
+  sent = unsent(sent);  // to another OS process it goes packed
   if (original && sent) close_end(end_of(sent), EndState::retired);
   Py_XDECREF(sent);
   Py_CLEAR(original);

@@ -171,3 +171,31 @@ def lets_it_lie(out: Any) -> None:
     while th.statistics(mine).buffered == 0:
         th.sleep(0.001)
     reader.retire()
+
+
+@process
+def waits(inp: Any, ready: Any, over: Any) -> None:
+    """Has an end, at which it does nothing."""
+    ready.write(None)
+    over.read()
+
+
+def sends_no_end() -> None:
+    """Offers ends to another OS process, which takes none."""
+    c, ready, over, d = Channel("c"), Channel("ready"), Channel("over"), Channel("d")
+
+    @th.process
+    def offers_them(out: Any, inp: Any, told: Any) -> None:
+        inp.read()
+        kept = d.reader(), d.writer()
+        for _ in range(20):
+            end = d.writer()
+            assert th.select(th.Output(out, end), th.skip()) == (1, None)
+            end.retire()
+        del kept
+        told.write(None)
+
+    Parallel(
+        waits(c.reader(), ready.writer(), over.reader()),
+        offers_them(c.writer(), ready.reader(), over.writer()),
+    )

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import away_ends as away
@@ -272,3 +275,22 @@ def test_an_end_by_itself_is_not_pickled() -> None:
     for what in (lambda: pickle.dumps(r), lambda: copy.copy(w)):
         with pytest.raises(BadUse, match="by itself it can be neither copied nor pickled"):
             what()
+
+
+def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
+    """Rules 2.4, 5.10. The packed end was taken for an end when the choice went, which was seen
+    only where bits 32 to 35 of its address are 0: so programs are started until one has such.
+    """
+    code = "import away_ends; away_ends.sends_no_end()"
+    lies_elsewhere = 77
+    first = f"import sys\nif id(object()) >> 32 & 15: sys.exit({lies_elsewhere})\n"
+    status, said = lies_elsewhere, ""
+    while status == lies_elsewhere:
+        done = subprocess.run(
+            [sys.executable, "-c", first + code],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+        )
+        status, said = done.returncode, done.stderr
+    assert status == 0, said
