@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 from points import Late, Place, Point, Unknown
@@ -158,6 +160,15 @@ def dies_if(really: bool) -> None:
 def waits_if(really: bool) -> None:
     while really:
         signal.pause()
+
+
+def waits_for_file(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+def writes_later(writer: Any, path: str) -> None:
+    """A thread that stays writes what it finds in that file."""
+    threading.Thread(target=lambda: writer.write(waits_for_file(path))).start()
 
 
 def meets(server: str, keys: str, name: str) -> int:

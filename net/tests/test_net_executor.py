@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ import pytest
 from points import Point
 from test_hosts import gone
 
-from weft import _executor, _net_calls, _net_executor, net
+from weft import _executor, _net_calls, _net_executor, _rounds, net
 from weft import threads as th
 from weft._pickling import RemoteTraceback
-from weft.errors import BadUse, ProcessDied
+from weft.errors import BadUse, Deadlock, ProcessDied
 from weft.processes import Executor, Hosts
 
 HERE = Path(__file__).resolve().parent
@@ -295,3 +295,108 @@ def test_what_makes_no_sense(agent, network, server, keys):
         Executor(on="gpu1")
     with pytest.raises(BadUse, match=r"net\.join\('nats://lab1:4222'\)\.hosts\(\)"):
         Hosts("nats://lab1:4222")  # type: ignore[arg-type]
+
+
+# --- what is told beside one (rule 10.3, wire 17.16) ----------------------------------------------
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
+    """A path for waits_for_file(), and what ends that."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return str(path), lambda: path.write_text("gone on", encoding="utf-8")
+
+
+@pytest.fixture
+def after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], list[bool]]:
+    """after(n, then): a list of what the rounds find from now on; after the n-th then() is called."""
+
+    def begin(n: int, then: Callable[[], Any]) -> list[bool]:
+        found: list[bool] = []
+        real = _rounds._still
+
+        def still(spaces: Any) -> bool:
+            found.append(real(spaces))
+            if len(found) == n:
+                then()
+            return found[-1]
+
+        monkeypatch.setattr(_rounds, "_still", still)
+        return found
+
+    return begin
+
+
+@th.process
+def crosses(r: Any, w: Any) -> None:
+    w.write(r.read())
+
+
+def stuck() -> str:
+    """Two processes each of which waits for the other, and ordinary code that has an end too."""
+    a, b = th.Channel("a"), th.Channel("b")
+    held = a.writer()
+    with pytest.raises(Deadlock) as told:
+        th.run(crosses(a.reader(), b.writer()), crosses(b.reader(), a.writer()))
+    held.retire()
+    return str(told.value)
+
+
+def test_beside_one_that_has_no_calls(gpu1, caller):
+    """Again and again; neither its threads nor its sessions might wake anybody, but for its calls."""
+    with Executor(on="gpu1") as pool:
+        stuck()
+        for n in range(3):
+            assert pool.submit(parts.plus, n, 1).result() == n + 1
+            assert list(pool.map(parts.minus, range(20), range(20))) == [0] * 20
+            assert "read 'a'" in stuck()
+    stuck()
+
+
+def test_once_its_last_call_is_over(gpu1, caller, after, fifo):
+    """Until then nothing is told, whether it is the first of its session or a later one."""
+    path, go = fifo
+    with Executor(1, on="gpu1") as pool:
+        for _ in range(2):
+            call = pool.submit(parts.waits_for_file, path)
+            found = after(4, go)
+            stuck()
+            assert found[:4] == [False] * 4
+            assert call.done() and call.result() == "gone on"
+
+
+def test_a_callback_of_its_call_wakes_a_process(gpu1, caller, after, fifo):
+    path, go = fifo
+    with Executor(1, on="gpu1") as pool:
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+        for _ in range(2):
+            c = th.Channel("c", capacity=1)
+            out = c.writer()
+            call = pool.submit(parts.waits_for_file, path)
+            call.add_done_callback(lambda f, out=out: out.write(f.result()))
+            after(4, go)
+            assert th.run(th.process(lambda inp: inp.read())(c.reader())) == "gone on"
+
+
+def test_an_end_that_stays_with_its_host(agent, server, keys, after, fifo):
+    """Where both trust an end goes along in a value, and somebody there may yet use it."""
+    path, go = fifo
+    agent("gpu1", "--hosts", "1", "--trust")
+    with net.join(server.url, keys=keys, trust=True), Executor(1, on="gpu1") as pool:
+        c = th.Channel("c")
+        assert pool.submit(parts.writes_later, c.writer(), path).result() is None
+        found = after(4, go)
+        assert th.run(th.process(lambda inp: inp.read())(c.reader())) == "gone on"
+        assert found[:4] == [False] * 4
+
+
+def test_once_its_host_has_died(agent, network):
+    there = agent("gpu1", "--hosts", "1")
+    with Executor(1, on="gpu1") as pool:
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+        there.kill()
+        stuck()
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(parts.plus, 1, 1).result()
+        stuck()

@@ -199,6 +199,7 @@ class AnyLink {
  public:
   AnyLink(wire::Joint& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
   bool network = false;  // over a network (WIRE.md 17)
+  bool counted = false;  // in `boards`
   const char* type() const noexcept { return type_of(what); }
   virtual ~AnyLink() = default;
   virtual void begin() {}  // without the GIL, once it is made
@@ -294,6 +295,14 @@ void end() {
 constexpr wire::Around around{&enter, &leave, &end};
 
 unsigned boards = 0;  // open links to boards, and over networks
+void count(AnyLink& link, bool so) noexcept {
+  if (link.counted == so) return;
+  link.counted = so;
+  if (so)
+    ++boards;
+  else
+    --boards;
+}
 
 std::shared_ptr<AnyLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
@@ -341,7 +350,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (board) {
       wire::make_line(fd, baud);
       link = std::make_shared<LinkOf<wire::SerialLink>>(Carries::cbor, space, fd, line);
-      ++boards;
+      count(*link, true);
     } else if (network) {
       const Carries what = network == 1 ? Carries::typed : Carries::pickle;
       if (fd < 0)
@@ -349,7 +358,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
       else
         link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
       link->network = true;
-      ++boards;
+      count(*link, true);
     } else {
       link = make_link(fd, shared != 0);
     }
@@ -550,7 +559,7 @@ void close_link(WireObject* w, const char* why) noexcept {
   // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our
   // end from the system.
   if (door_is_closed()) return;
-  if ((*link)->board || (*link)->network) --boards;
+  count(**link, false);
   {  // in good order: barriers that we have do not die with us (rule 8.7)
     const Space::Step step(*space);
     if (const auto at = far_sides.find((*link)->peer().get()); at != far_sides.end())
@@ -576,6 +585,23 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
+// of_calls(): one over a network carries calls one after another (WIRE.md 17.14), which are outside
+// themselves as long as they go on; so it is not, unless other ends than the two of the calls have
+// gone over it in a value.
+PyObject* wire_of_calls(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  std::size_t ends = 0;
+  {
+    const Space::Step step(*space);
+    Peer& peer = *link->peer();
+    peer.home.each_end([&](std::uint64_t, const wire::Port&) { ++ends; });
+    if (far_sides.count(&peer) != 0) ends = 3;
+  }
+  count(*link, ends > 2);
+  link->joint.be_outside(ends > 2);
+  Py_RETURN_NONE;
+}
 // feed(): the way to it, of one over a network that was made without a socket.
 PyObject* wire_feed(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
@@ -596,6 +622,7 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
                               {"feed", gated<wire_feed>, METH_NOARGS, nullptr},
+                              {"of_calls", gated<wire_of_calls>, METH_NOARGS, nullptr},
                               {"queued", gated<wire_queued>, METH_NOARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};

@@ -7,7 +7,9 @@
 A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
 its lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
 
-Invariants: those of _executor.py. A line belongs to its feeder; others may but kill() it.
+Invariants: those of _executor.py. A line belongs to its feeder; others may but kill() it. A line
+that has had its first calls is nothing outside (rule 10.3): a call is, until it is over, and nobody
+here asks its host whether it waits.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import threading
 import time
 from typing import Any
 
-from weft import _executor, _net_calls
+from weft import _executor, _net_calls, _own_threads
 from weft._net_hosts import FarHost, FarHosts, _channels_of
 from weft.errors import BadUse, ChannelEnd, ProcessDied
 
@@ -74,6 +76,8 @@ class _Line:
                     call.future.set_exception(error)
             return False
         self.size = _executor.next_size(self.size, len(batch), time.monotonic() - began)
+        with contextlib.suppress(BadUse):  # it was closed meanwhile
+            self.session._link.of_calls()
         return True
 
     def _write(self, batch: list[_executor._Call]) -> BadUse | None:
@@ -141,6 +145,7 @@ class State(_executor._State):
 
     def _feed(self) -> None:
         """A feeder's thread."""
+        _own_threads.helps()
         with self.in_hand():
             self._feed_lines()
 

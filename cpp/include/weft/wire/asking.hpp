@@ -37,12 +37,12 @@ struct Gathering {
 
 }  // namespace detail
 
-// The sessions of this program, as it says of them. False: one is opening still, so that nothing is
-// to be concluded. In a step.
+// The sessions of this program that may wake somebody, as it says of them. False: one is opening
+// still, so that nothing is to be concluded. In a step.
 inline bool sessions_of(const Space& space, std::vector<InProgram::Session>& to) {
   bool open = true;
   for (const Peer* p : space.peers()) {
-    if (p->session.is_over()) continue;
+    if (p->session.is_over() || !p->outside) continue;
     open = open && p->session.state() == Session::State::open;
     to.push_back({p->session.theirs().incarnation, p->session.sent(), p->session.received()});
   }

@@ -5,6 +5,7 @@
 // that wait() or end_named() waits for is so.
 #pragma once
 #include <atomic>
+#include <optional>
 
 #include "../outside.hpp"
 #include "end.hpp"
@@ -110,6 +111,18 @@ class Joint : protected Link {
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
+  // Is the session something outside (rule 10.3), as it is at first? Not while what may come by it
+  // is counted by itself. Not in a step.
+  void be_outside(bool so) {
+    {
+      const Space::Step step(*peer_->space);
+      peer_->outside = so;
+    }
+    if (!so)
+      outside_.reset();
+    else if (!outside_)
+      outside_.emplace(Outside::link);
+  }
 
  protected:
   explicit Joint(const std::shared_ptr<Space>& space) : Joint(std::make_shared<Peer>(*space)) {}
@@ -231,7 +244,7 @@ class Joint : protected Link {
   }
 
   // who waits for an answer waits for something outside (rule 10.3)
-  const Outside outside_{Outside::link};
+  std::optional<Outside> outside_{Outside::link};  // of the thread that calls be_outside()
   std::atomic<std::uint32_t> news_{0};  // counts: an end was handed to us, the session is over
 };
 

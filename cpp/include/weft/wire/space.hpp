@@ -280,6 +280,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // something was handed to us, or by us has been taken up, or the session is over
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;  // of `news`
+  bool outside = true;       // may it wake somebody (Joint::be_outside)?
   // the session is over; after all that was under way has been told
   void (*ended)(Peer&) noexcept = nullptr;
 
