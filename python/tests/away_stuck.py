@@ -88,6 +88,75 @@ def reads(inp: Any) -> Any:
     return inp.read()
 
 
+def within_a_call() -> None:
+    """A call whose own Executor's call waits for ever."""
+    with Executor(1) as pool:
+        call = pool.submit(within)
+        c = th.Channel("never")
+        try:
+            th.run(pass_on_here(c.reader(), c.writer()))
+        finally:
+            call.result()
+
+
+CALLS = {"by itself": within, "by its own call": within_a_call}
+
+
+@process
+def with_a_call(how: str, inp: Any, out: Any, told: str) -> None:
+    """A host whose Executor has a call that waits for ever; writes down what came of that."""
+    with Executor(2) as pool:
+        calls = [pool.submit(CALLS[how]), pool.submit(abs, -1)]
+        assert calls[1].result() == 1
+        try:
+            out.write(inp.read())
+        finally:
+            failure = f"{type(calls[0].exception()).__name__}: {calls[0].exception()}"
+            Path(told).write_text(failure, encoding="utf-8")
+
+
+@process
+def with_a_call_that_reads(inp: Any, out: Any, at: Any, held: Any) -> None:
+    """The end of this process is the end of the call, too."""
+    with Executor(1) as pool:
+        pool.submit(reads, at)
+        out.write(inp.read())
+        held.retire()
+
+
+@process
+def with_a_call_for_a_file(path: str, out: Any) -> None:
+    """Nobody waits for the call; what is called once it is over writes."""
+    with Executor(1) as pool:
+        c = th.Channel("c", capacity=1)
+        w = c.writer()
+        pool.submit(read_file, path).add_done_callback(lambda f: w.write(f.result()))
+        out.write(c.reader().read())
+
+
+@process
+def with_calls_that_come(path: str, out: Any) -> None:
+    """One call after another, each submitted by what is called when the one before is over."""
+    with Executor(1) as pool:
+        left = [3]
+
+        def again(f: Any) -> None:
+            left[0] -= 1
+            if left[0]:
+                pool.submit(abs, left[0]).add_done_callback(again)
+            else:
+                w.write(read_file(path))
+
+        c = th.Channel("c", capacity=1)
+        w = c.writer()
+        pool.submit(abs, -1).add_done_callback(again)
+        out.write(c.reader().read())
+
+
+def read_file(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
 def syncs(barrier: Any) -> str:
     """A call of an Executor."""
     barrier.sync()

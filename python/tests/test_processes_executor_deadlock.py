@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
@@ -517,17 +516,56 @@ class _Calls:
         return lambda: None
 
 
-def test_an_executor_in_a_host_is_at_work_while_it_has_calls(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("how", list(away_stuck.CALLS))
+def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Path) -> None:
+    """Wire 10.4: its pool is broken, and says why; what waits there for the call ends."""
+    told = tmp_path / "told"
+    a, b = Channel("a"), Channel("b")
+    with Hosts(1) as hosts:
+        with pytest.raises(Deadlock) as caught:
+            Parallel(
+                away_stuck.with_a_call.on(hosts)(how, a.reader(), b.writer(), str(told)),
+                away_stuck.pass_on_here(b.reader(), a.writer()),
+            )
+        paths = [p.path for p in caught.value.processes]
+        assert paths[-2:] == ["main/pass_on_here", "main/with_a_call"]
+        assert sum("/pass_on_here[" in path for path in paths) == 2
+        said = told.read_text(encoding="utf-8")
+        assert said.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
+        assert "/pass_on_here[0]: read 'a' at away_stuck.py" in said
+        stuck("processes")  # beside the host, which goes on
+
+
+@knows_threads
+def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
+    with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
+        Parallel(
+            away_stuck.with_a_call_that_reads.on(hosts)(
+                a.reader(), b.writer(), c.reader(), c.writer()
+            ),
+            away_stuck.pass_on_here(b.reader(), a.writer()),
+        )
+    assert [p.path for p in caught.value.processes] == [
+        "main/_compute",
+        "main/pass_on_here",
+        "main/with_a_call_that_reads",
+    ]
+    stuck()
+
+
+@pytest.mark.parametrize("of", [away_stuck.with_a_call_for_a_file, away_stuck.with_calls_that_come])
+def test_an_executor_in_a_host_that_goes_on(
+    of: Any, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """Nobody would tell it of a deadlock that the first program finds."""
-    calls, (up, down) = _Calls(), socket.socketpair()
-    with up, down:
-        for parent, waits in ((None, True), (up, False)):
-            monkeypatch.setattr(_rounds, "_up", parent)
-            _rounds.calls_go_on(calls, True)
-            assert _rounds._mine([]).waits is waits
-            _rounds.calls_go_on(calls, False)
+    """A call under way there, or what is called when it is over, keeps all from being told."""
+    path, go = fifo
+    found, a = rounds(4, go), Channel("a")
+    with Hosts(1) as hosts:
+        reads = th.process(lambda inp: inp.read())(a.reader())
+        assert Parallel(of.on(hosts)(path, a.writer()), reads)[1] == "gone on"
+        assert found[:4] == [False] * 4
+        stuck("processes")
 
 
 def test_calls_are_told_of_a_deadlock_that_another_program_tells(

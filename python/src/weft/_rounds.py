@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft import _deadlocks, _own_threads, _programs, _shared
 from weft._extension import native as _native
+from weft._members import FOLLOW, MOMENT, STUCK, TELL, WHERE, WITH_MORE, Member
 
 if TYPE_CHECKING:
     from weft._executor import _State
@@ -61,10 +62,7 @@ __all__ = [
 #: seconds before each round of one look, while a space does not wait yet
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
-#: what is asked; behind the last a pickle
-STATE, WHERE, STUCK, FOLLOW, MOMENT = QUESTIONS = b"=", b"w", b"s", b"f", b"m"
-PATIENCE = 1.0  #: seconds to wait for the answers to WHERE, STUCK and MOMENT
-MOST = 1 << 28  #: bytes of an answer
+PATIENCE = 1.0  #: seconds to wait for the answers to all but STATE
 
 
 class Space(NamedTuple):
@@ -98,75 +96,12 @@ _jobs: Any = None  # in a host: the reader at which it asks for calls
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
 _callers: set[_State] = set()  # of Executors here, those that have calls
 _waiting: set[_State] = set()  # of these, who had some when this space last said that it waits
+_broken: list[Callable[[], None]] = []  # in a host: what ends the calls of Executors that are told
 _asked = False  # has a round come by since the last calls of one were over?
 _up: socket.socket | None = None  # to the parent
 _answers = False  # are other programs told of this one?
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
 _asking = threading.Lock()  # held by the thread that reads the members' sockets
-
-
-class Member:
-    """A host of this space, which can be asked. Each answer names its question; an answer to an
-    earlier question is ignored. One that says what is no answer is as good as gone.
-    """
-
-    def __init__(self, by: socket.socket) -> None:
-        self.pid = 0
-        self.away: dict[str, Any] = {}  # the call → the process here that waits for it
-        self.heard: Any = None  # what it says: see _said.py
-        self.follows: set[Any] = set()  # the observations that it has been told of
-        self.closing = False  # it has been let go of
-        self._by = by
-        self._got = b""
-        self._question = b""
-        self.gone = False
-        self.stands = False  # it has said that a run of its stands still
-
-    def fileno(self) -> int:
-        return self._by.fileno()
-
-    def ask(self, what: bytes = STATE, more: Any = None) -> None:
-        self._question = what + bytes([(self._question[1] + 1) % 256 if self._question else 0])
-        packed = pickle.dumps(more) if what == FOLLOW else b""
-        size = struct.pack("!I", len(packed)) if what == FOLLOW else b""
-        with contextlib.suppress(OSError):  # it has gone, as its socket will say
-            self._by.sendall(self._question + size + packed)
-
-    def take(self) -> Any:
-        """Reads what has come. Gives its answer once that is complete, else None."""
-        try:
-            more = self._by.recv(1 << 20)
-        except OSError:
-            more = b""
-        if not more:
-            self.gone = True
-            return None
-        self._got += more
-        answer = None
-        while self._got:
-            if self._got[:1] == b"!":
-                self.stands = True
-                self._got = self._got[1:]
-                continue
-            if len(self._got) < 6:
-                break
-            (size,) = struct.unpack("!I", self._got[2:6])
-            if self._got[:1] not in QUESTIONS or size > MOST:
-                self.gone = True
-                return None
-            if len(self._got) < 6 + size:
-                break
-            if self._got[:2] == self._question:
-                try:
-                    answer = pickle.loads(self._got[6 : 6 + size])
-                except Exception:  # a broken pickle may raise anything
-                    self.gone = True
-                    return None
-            self._got = self._got[6 + size :]
-        return answer
-
-    def close(self) -> None:
-        self._by.close()
 
 
 def _linked() -> bool:
@@ -206,12 +141,30 @@ def declare(
     text: str, knot: list[str], rows: list[Any], callers: list[_State] | None = None
 ) -> None:
     """Tells a deadlock here: in all runs that wait, and to `callers`, who had calls when this space
-    last said that it waits. Their calls are ended last: a run that waits for one gets Deadlock.
+    last said that it waits; and to all such in hosts. Their calls are ended last: a run that waits
+    for one gets Deadlock.
     """
     broken = [caller.stuck(text) for caller in (list(_waiting) if callers is None else callers)]
+    ask(members(), TELL, text, PATIENCE)
     _native._declare_deadlock(text, knot, rows)
+    ask(members(), TELL, None, PATIENCE)
     for end in broken:
         end()
+
+
+def _told(text: str | None) -> bool:
+    """In a host: its parent tells a deadlock, and then (None) that the runs have been told. Runs
+    here are ended by the calls that they are part of; Executors are told as there.
+    """
+    global _waiting
+    if text is not None:
+        _broken.extend(caller.stuck(text) for caller in list(_waiting))
+        _waiting = set()
+    ask(members(), TELL, text, PATIENCE / 2)
+    if text is None:
+        while _broken:
+            _broken.pop()()
+    return True
 
 
 def serves(process: int | None) -> None:
@@ -361,9 +314,10 @@ def answer(by: socket.socket) -> None:
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
         while question := by.recv(2, socket.MSG_WAITALL):
-            if question[:1] == FOLLOW:
+            if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
-                said = pickle.dumps(follow(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
+                does = follow if question[:1] == FOLLOW else _told
+                said = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
                 said = pickle.dumps(_stuck())
             elif question[:1] == MOMENT:
@@ -548,8 +502,6 @@ def _mine(members: list[Member]) -> Space:
     with _lock:  # before the look: calls that it still finds will be over after it
         _asked, callers = True, set(_callers)
     incarnation, waits, sessions, lent, far, held = _native._network(len(callers))
-    # A host's own Executors are not told of a deadlock: so with calls they count as at work.
-    waits = waits and (_up is None or not callers)
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
     alien = _own_threads.strangers()
     with _lock:
@@ -689,6 +641,7 @@ def _forget() -> None:
     _calls.clear()
     _callers.clear()
     _waiting.clear()
+    _broken.clear()
     _running.clear()
     if _bell is not None:
         os.close(_bell)

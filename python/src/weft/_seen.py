@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft import _observers, _own_threads, _rounds
+from weft import _members, _observers, _own_threads, _rounds
 
 if TYPE_CHECKING:
     from weft._there import There
@@ -60,7 +60,7 @@ def settings() -> Wanted:
 def _tell(whom: list[_rounds.Member], wanted: Wanted) -> None:
     for member in whom:
         member.follows = set(wanted[1])
-    answers, silent = _rounds.ask(whom, _rounds.FOLLOW, wanted, PATIENCE)
+    answers, silent = _rounds.ask(whom, _members.FOLLOW, wanted, PATIENCE)
     for member, _ in answers:
         member.heard.take()
     for member in silent + [m for m in whom if m.gone and not m.away]:

@@ -27,7 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from weft import _deadlocks, _own_threads, _rounds
+from weft import _deadlocks, _members, _own_threads, _rounds
 from weft._deadlocks import Place, Stuck, Waiter
 from weft._extension import native as _native
 
@@ -60,7 +60,7 @@ class Moment(NamedTuple):
 def moments(patience: float) -> tuple[list[Moment], list[int]]:
     """Of this OS process and of its hosts, and the numbers of those that do not answer."""
     members = _rounds.members()
-    answers, unheard = _rounds.ask(members, _rounds.MOMENT, None, patience)
+    answers, unheard = _rounds.ask(members, _members.MOMENT, None, patience)
     silent = [member.pid for member in unheard]
     calls, away = _rounds.calls_and_callers(members)
     network, facts, figures, shared = _native._moment()
