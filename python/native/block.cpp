@@ -80,6 +80,12 @@ int check_leaving(GroupObject* g, const void* here) {
   return -1;
 }
 
+// In the child of a fork an exception, SystemExit too, leaves a block of the parent's as if there were
+// none (rule 11.4).
+bool passes_by(const GroupObject* g, PyObject* e) noexcept {
+  return g->generation != generation && e != Py_None;
+}
+
 // `run`: within which it is to be entered; null: none of ours.
 int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
@@ -143,6 +149,7 @@ void leave_with(GroupObject* g, PyObject* e) {
 }
 PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__aexit__ takes three arguments");
+  if (passes_by(grp(o), args[1])) return operation_ready(Py_NewRef(Py_False));
   ProcessObject* const me = current_coroutine();
   const void* const here = me          ? static_cast<const ProcessBase*>(&me->base)
                            : in_task() ? task_here()
@@ -256,6 +263,7 @@ const void* caller_here() noexcept {
 PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   GroupObject* g = grp(o);
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__exit__ takes three arguments");
+  if (passes_by(g, args[1])) Py_RETURN_FALSE;
   if (g->scheduler == nullptr && g->state == GroupState::open && current_greenlet()) {
     if (check_leaving(g, caller_here()) < 0) return nullptr;
     Caller self("leaving a group");

@@ -38,7 +38,7 @@ void leave_block(ExtendedObject* x, bool back) noexcept {
   if (!x->inside) return;
   x->inside = false;
   ChannelObject* const c = x->end->channel;
-  if (is_far(c) && !of_this_fork(c)) return;  // it is the parent's
+  if (!of_this_fork(c)) return;  // it is the parent's
   if (is_far(c)) return side_of(c).held_end(x->number, back && x->keeps);
   core::Node n;
   n.hold(x->partner);

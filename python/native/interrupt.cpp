@@ -277,7 +277,10 @@ bool program_handles_signals() noexcept {
       continue;
     PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
     if (!f) PyErr_Clear();
-    const bool own = f && f != default_int_handler && PyCallable_Check(f);
+    // ours: in the child of a fork, where it raises KeyboardInterrupt
+    const bool ours =
+        f && PyCFunction_Check(f) && PyCFunction_GET_FUNCTION(f) == sigint_def.ml_meth;
+    const bool own = f && f != default_int_handler && !ours && PyCallable_Check(f);
     Py_XDECREF(f);
     if (own) return true;
   }

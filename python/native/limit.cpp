@@ -14,7 +14,8 @@ enum class LimitState : std::uint8_t { made, open, left };
 struct LimitObject {
   PyObject_HEAD runtime::Limit limit;
   LimitState state;
-  bool mine;  // left by its own Cancelled
+  bool mine;                 // left by its own Cancelled
+  std::uint32_t generation;  // as of a channel
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
 
@@ -56,10 +57,16 @@ PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   new (&lim(o)->limit) runtime::Limit;
   lim(o)->state = LimitState::made;
   lim(o)->mine = false;
+  lim(o)->generation = generation;
   return o;
 }
+// In the child of a fork: its process, and the run that it is a timer of, are the parent's. What
+// ordinary code has entered outside any run goes on.
+bool is_parents(const LimitObject* l) {
+  return l->generation != generation && l->limit.is_open() && !l->limit.of(*owner());
+}
 void limit_dealloc(PyObject* o) {
-  lim(o)->limit.~Limit();
+  if (!is_parents(lim(o))) lim(o)->limit.~Limit();
   Py_TYPE(o)->tp_free(o);
 }
 
@@ -98,6 +105,10 @@ int check_mine(LimitObject* l, const char* what) {
 // leave(exception │ None): is that its own Cancelled?
 PyObject* limit_leave(PyObject* o, PyObject* e) {
   LimitObject* l = lim(o);
+  if (l->state == LimitState::open && is_parents(l)) {  // rule 11.4
+    l->state = LimitState::left;
+    Py_RETURN_FALSE;
+  }
   if (check_mine(l, "leaving") < 0) return nullptr;
   if (l->limit.lent() || !l->limit.innermost(*owner()))
     return bad_use(

@@ -165,14 +165,26 @@ void never_run(PyObject* list) noexcept {
   PyErr_Restore(t, v, tb);
 }
 
+// The code of a process has come to its end, with `result` or, if null, the current exception, in
+// the child of a fork that it made: whoever would go on with it is the parent's. So this program
+// ends, as others do (rule 11.4).
+[[noreturn]] static void end_child(PyObject* result) {
+  const OutsideGate beyond;
+  if (!result) PyErr_Print();  // of SystemExit it ends the program
+  Py_Exit(result ? 0 : 1);
+}
+
 PyObject* call_body(ProcessObject* p) {
   PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
   PyObject* r;
+  const std::uint32_t before = generation;
   {
     const OutsideGate beyond;
     r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1),
                       keywords == Py_None ? nullptr : keywords);
   }
+  if (generation != before) [[unlikely]]
+    end_child(r);
   if (!r || !PyCoro_CheckExact(r)) return r;
   Py_DECREF(r);
   return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`",
@@ -247,16 +259,38 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
   Py_XDECREF(future);
 }
 
+// A coroutine has done a step in the child of a fork that it made.
+[[noreturn]] void end_child_at(PySendResult s, PyObject* r) {
+  if (s == PYGEN_NEXT)
+    bad_use(
+        "awaited in the child of a fork, where nobody runs this coroutine any more: begin a "
+        "network there, by run(...), or end it by os._exit()");
+  end_child(s == PYGEN_RETURN ? r : nullptr);
+}
+
 PySendResult send_into(PyObject* body, PyObject** r) {
-  const OutsideGate beyond;
-  return PyIter_Send(body, Py_None, r);
+  const std::uint32_t before = generation;
+  PySendResult s;
+  {
+    const OutsideGate beyond;
+    s = PyIter_Send(body, Py_None, r);
+  }
+  if (generation != before) [[unlikely]]
+    end_child_at(s, *r);
+  return s;
 }
 PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
+  const std::uint32_t before = generation;
   {
     const OutsideGate beyond;
     *r = PyObject_CallMethod(body, "throw", "O", owned);
     Py_DECREF(owned);
   }
+  if (generation != before) [[unlikely]]
+    end_child_at(*r                                            ? PYGEN_NEXT
+                 : PyErr_ExceptionMatches(PyExc_StopIteration) ? PYGEN_RETURN
+                                                               : PYGEN_ERROR,
+                 Py_None);
   if (*r) return PYGEN_NEXT;
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
   PyObject* stop = take_exception();

@@ -492,6 +492,7 @@ void locate(ProcessBase& p) noexcept {
 }
 
 void forget_threads() noexcept {
+  runs.clear();
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
   own_threads.clear();

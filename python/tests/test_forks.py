@@ -6,9 +6,11 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from test_processes import program
 
 import weft.threads as th
 from weft import _own_threads
@@ -81,3 +83,143 @@ def test_what_may_wake_the_parent_from_outside_does_not_wake_the_child() -> None
         theirs.close()
         native._outside(False)
     assert child_says(wait_for_each_other) == "Deadlock"
+
+
+# --- what the child of a run may do (rule 11.4) ---------------------------------------------------
+
+WITHIN = """
+import os, sys, threading
+import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
+from weft.errors import BadUse, Deadlock
+
+@co.process
+async def gives(n):
+    return n
+
+@th.process
+def crosses(inp, out):
+    out.write(inp.read())
+
+def run_within():
+    assert th.run(gives(1), gives(2)) == [1, 2]
+    with th.Group() as g:
+        p = g.start(gives(3))
+    assert p.result == 3
+    a, b = th.Channel("a"), th.Channel("b")
+    try:
+        th.run(crosses(a.reader(), b.writer()), crosses(b.reader(), a.writer()))
+    except Deadlock as told:
+        assert len(told.processes) == 2
+        try:
+            th.Channel("c").reader().read()  # nobody can wake it: no run of the parent's
+        except BadUse:
+            print("ran", flush=True)
+
+def leaves():
+    with th.timeout(1000), th.Group() as inner:
+        inner.start(gives(1))
+        sys.exit(4)
+
+def leaves_threads():
+    t = threading.Thread(target=lambda: print("a thread", flush=True))
+    t.start()
+    sys.exit("a text")
+
+def fails():
+    raise ValueError("told so")
+
+WHAT = {
+    "nothing": lambda: None,
+    "run": run_within,
+    "run and exit": lambda: (run_within(), sys.exit(3)),
+    "exit in blocks": leaves,
+    "exit with a text": leaves_threads,
+    "_exit": lambda: os._exit(5),
+    "fails": fails,
+    "uses": lambda: held.write(1),
+}
+
+def forks():
+    # a child does it; the parent says how that ended
+    global done
+    pid = os.fork()
+    if pid == 0:
+        WHAT[sys.argv[1]]()
+        return "of the child"
+    done = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+@th.process
+def in_thread():
+    with th.timeout(1000):
+        return forks()
+
+@gr.process
+def in_greenlet():
+    with th.timeout(1000):
+        return forks()
+
+@co.process
+async def in_coroutine():
+    async with co.timeout(1000):
+        return forks()
+
+@co.process
+async def others(inp):
+    # run in the parent only; they wait as it forks
+    value = await inp.read()
+    print("others", value, flush=True)
+
+PROCESSES = {
+    "threads": in_thread,
+    "greenlets": in_greenlet,
+    "coroutines": in_coroutine,
+    "apart": in_coroutine.on("threads"),
+}
+
+c = th.Channel("held")
+held = c.writer()
+if sys.argv[2] == "a block":
+    with th.timeout(1000), th.Group() as g:
+        g.start(others(c.reader()))
+        g.start(th.process(lambda: th.sleep(0.001))())
+        th.yield_()
+        if not forks():
+            held.write(1)
+else:
+    @th.process
+    def writes(p, out):
+        th.Parallel(p)
+        out.write(1)
+    th.run(others(c.reader()), writes(PROCESSES[sys.argv[2]](), held))
+print(done)
+"""
+
+ENDS = {
+    "nothing": (0, "", ""),
+    "run": (0, "ran\n", ""),
+    "run and exit": (3, "ran\n", ""),
+    "exit in blocks": (4, "", ""),
+    "exit with a text": (1, "a thread\n", "a text\n"),
+    "_exit": (5, "", ""),
+    "fails": (1, "", "ValueError: told so\n"),
+    "uses": (1, "", "made before a fork"),
+}
+
+
+@pytest.mark.parametrize("kind", ["a block", "threads", "greenlets", "coroutines", "apart"])
+@pytest.mark.parametrize("what", list(ENDS))
+def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: Path) -> None:
+    """Rule 11.4: it ends as a program does, nothing of the parent's goes on in it, and the parent
+    goes on."""
+    done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
+    status, said, told = ENDS[what]
+    if kind == "a block" and what in ("nothing", "run"):
+        status, told = 1, "entered before a fork is left in the child"
+    assert done.stdout == f"{said}others 1\n{status}\n"
+    assert done.returncode == 0
+    if told.endswith("\n") or not told:
+        assert done.stderr.endswith(told) and ("Traceback" in done.stderr) == (what == "fails")
+    else:
+        assert told in done.stderr and done.stderr.count("BadUse") >= 1
+    if not told:
+        assert done.stderr == ""

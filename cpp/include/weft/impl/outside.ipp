@@ -62,6 +62,7 @@ WEFT_IMPL void Outsiders::exit(bool due, bool link) noexcept {
 
 WEFT_IMPL void Outsiders::forget() noexcept {
   new (&mutex_) std::mutex;  // another thread may have had it
+  runs_ = nullptr;
   tokens_ = strangers_ = pins_ = 0;
   due_tokens.store(0);
   link_tokens.store(0);

@@ -23,7 +23,7 @@ class Outsiders {
   void enter(bool due, bool link = false) noexcept;
   void exit(bool due, bool link = false) noexcept;
   unsigned strangers() noexcept;
-  // In the child of a fork: they are the parent's, and here wake nobody.
+  // In the child of a fork: they are the parent's, and here wake nobody. Nor does any run go on.
   void forget() noexcept;
   // The runs that go on now, none of which ends while this lives.
   class Pinned {
