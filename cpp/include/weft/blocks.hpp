@@ -13,7 +13,6 @@
 // A block is a process itself. () runs it from main or inside a thread process; co_await runs it
 // inside a coroutine. It runs once.
 #pragma once
-#include <functional>
 
 #include "compose.hpp"
 

@@ -12,7 +12,6 @@
 // Storage: a core lives as long as a channel handle or an end refers to it (`references`).
 #pragma once
 #include <cstring>
-#include <memory>
 #include <optional>
 
 #include "channel_options.hpp"

@@ -9,7 +9,6 @@
 //   // a process on an OS thread, anywhere a process may stand
 //   weft::thread([r = c.reader()] { for (int v : r) … })
 #pragma once
-#include <functional>
 #include <stop_token>
 #include <thread>
 #include <tuple>
@@ -376,12 +375,11 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 
 namespace detail {
 
-// How many cores. Only code that gives a number refers to the multi-core executor; a program
-// without such code compiles nothing of it.
+// How many cores.
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
-  constexpr CoreCount(unsigned n) noexcept : n_(n), execute_(&on_several) {}
+  WEFT_IF_USED constexpr CoreCount(unsigned n) noexcept : n_(n), execute_(&on_several) {}
   bool several() const noexcept { return n_ != 1; }
   // Runs a network on so many.
   void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
@@ -390,8 +388,8 @@ class CoreCount {
   }
 
  private:
-  static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
-                         runtime::ThreadProcess& self, const StartOf& start) {
+  WEFT_IF_USED static void on_several(unsigned n, const RunOptions& o, runtime::Run& run,
+                                      runtime::ThreadProcess& self, const StartOf& start) {
     const Cores cores(n);
     execute_cores(o, run, self, *cores.where(), start);
   }
@@ -400,11 +398,11 @@ class CoreCount {
                    const StartOf&) = nullptr;
 };
 
-// What may stop a run from outside; compiled only if it is used, likewise.
+// What may stop a run from outside.
 class StopBy {
  public:
   constexpr StopBy(std::nullptr_t = nullptr) noexcept {}
-  constexpr StopBy(const std::stop_token* t) noexcept : token_(t), listen_(&listen) {}
+  WEFT_IF_USED constexpr StopBy(const std::stop_token* t) noexcept : token_(t), listen_(&listen) {}
   // Calls f(x); a stop that is asked for meanwhile cancels both groups.
   void during(runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) const {
     if (token_)
@@ -414,8 +412,8 @@ class StopBy {
   }
 
  private:
-  static void listen(const std::stop_token& t, runtime::Group& a, runtime::Group& b,
-                     void (*f)(void*), void* x) {
+  WEFT_IF_USED static void listen(const std::stop_token& t, runtime::Group& a, runtime::Group& b,
+                                  void (*f)(void*), void* x) {
     const std::stop_callback asked(t, [&]() noexcept {
       a.cancel();
       b.cancel();
@@ -503,7 +501,7 @@ auto run(P p) {
 
 namespace detail {
 // From now on standstills of runs are looked at (rule 10.6).
-void look_at_standstills() noexcept;
+WEFT_IF_USED void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 

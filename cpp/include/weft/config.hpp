@@ -29,6 +29,18 @@
 #define WEFT_ABI_FORM _headers
 #endif
 
+// What only some programs use: at its declaration, and where an .ipp defines it. Header-only it is
+// a template, of which a file that does not call it compiles nothing. (Of an inline function g++
+// instantiates all that its body names, called or not; and it compiles every override of a virtual
+// function that is called, since that might be the one that is meant.)
+#if defined(WEFT_COMPILED)
+#define WEFT_IF_USED
+#define WEFT_IF_USED_IMPL
+#else
+#define WEFT_IF_USED template <class = void>
+#define WEFT_IF_USED_IMPL template <class>
+#endif
+
 #ifndef WEFT_CHECKS
 #define WEFT_CHECKS 0
 #endif

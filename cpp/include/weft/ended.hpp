@@ -4,13 +4,13 @@
 // A WatchState is shared by all copies of a Watch and by its guards; its mutex guards which process
 // runs.
 #pragma once
-#include <memory>
 #include <mutex>
 #include <string>
 
 #include "blocking.hpp"
 #include "core/latch.hpp"
 #include "guards.hpp"
+#include "pointers.hpp"
 
 namespace weft::inline WEFT_ABI {
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #endif
 
 #include "config.hpp"
+#include "pointers.hpp"
 #include "runtime/limit.hpp"
 #include "runtime/names.hpp"
 #include "runtime/text.hpp"

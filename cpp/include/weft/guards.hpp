@@ -6,12 +6,12 @@
 // that has ended; passed(i, …), for measurements.
 #pragma once
 #include <array>
-#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <variant>
 
 #include "core/standing.hpp"
+#include "function.hpp"
 #include "time.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -2,9 +2,9 @@
 // out at the other end, and is never copied. Where it came from it is gone: to use it there throws
 // BadUse, instead of following a null pointer.
 #pragma once
-#include <memory>
 
 #include "errors.hpp"
+#include "pointers.hpp"
 
 namespace weft::inline WEFT_ABI {
 

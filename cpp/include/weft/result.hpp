@@ -5,7 +5,6 @@
 //
 //   nothing yet ──emplace(v)──► a value        nothing yet ──lack(why)──► none, and why
 #pragma once
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include <variant>
 
 #include "errors.hpp"
+#include "pointers.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -36,7 +36,8 @@ class NoResult final : public Error {
 namespace detail {
 
 // Why p has no result: from the exception that leaves it, which is being handled.
-inline std::shared_ptr<const NoResult> why_no_result(const runtime::ProcessBase& p) {
+template <class P>  // a template as what calls it, so that it is compiled with that alone
+std::shared_ptr<const NoResult> why_no_result(const P& p) {
   const std::exception_ptr end = std::current_exception();
   std::string path = runtime::path_of(p), at = runtime::where(p), because;
   try {

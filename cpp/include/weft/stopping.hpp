@@ -97,7 +97,7 @@ BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
 class signals {
  public:
   // Throws std::system_error (no pipe), BadUse (another object has that signal; no such signal).
-  signals(std::initializer_list<int> which);
+  WEFT_IF_USED signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
@@ -115,7 +115,7 @@ class signals {
   void give_back() noexcept;
   void close_pipe() noexcept;
 
-  Outside outside_{Outside::due};
+  Outside outside_;
   Channel<int> channel_;
   Reader<int> reader_;
   int pipe_[2] = {-1, -1};

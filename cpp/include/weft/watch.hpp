@@ -13,11 +13,11 @@
 // inside it the one that is watched. cancel() asks the inner one, each time: a process that waits
 // for another passes a request on only once (rule 6.1).
 #pragma once
-#include <memory>
 #include <mutex>
 
 #include "alt.hpp"
 #include "ended.hpp"
+#include "pointers.hpp"
 #include "stopping.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -13,7 +13,7 @@ WEFT_IMPL Helpers::~Helpers() {
   for (std::thread& t : threads_) t.join();
 }
 
-WEFT_IMPL void Helpers::submit(Job& j) {
+WEFT_IF_USED_IMPL WEFT_IMPL void Helpers::submit(Job& j) {
   j.run->enter_outside();
   {
     const std::lock_guard g(mutex_);
@@ -49,7 +49,7 @@ WEFT_IMPL bool Helpers::withdraw(Job& j) noexcept {
   return true;
 }
 
-WEFT_IMPL void Helpers::help() {
+WEFT_IF_USED_IMPL WEFT_IMPL void Helpers::help() {
   std::unique_lock l(mutex_);
   for (;;) {
     ++waiting_;

@@ -127,22 +127,25 @@ struct Host {
                   [](runtime::Executor& e) { static_cast<runtime::Scheduler&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
-WEFT_IMPL void execute_single(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                              const Where& where, const StartOf& start) {
+WEFT_IF_USED_IMPL WEFT_IMPL void execute_single(const RunOptions& o, runtime::Run& run,
+                                                runtime::ThreadProcess& self, const Where& where,
+                                                const StartOf& start) {
   const runtime::Pinned pinned(where.cpus.empty() ? -1 : where.cpus[0]);
   execute_solo(o, run, self, &where, start);
 }
 
 // This thread is worker 0; the others have been started.
-inline void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
-                       runtime::ThreadProcess& self, const Where* where, const StartOf& start) {
-  runtime::Release release(cores);
+WEFT_IF_USED void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run& run,
+                             runtime::ThreadProcess& self, const Where* where,
+                             const StartOf& start) {
+  runtime::Cores::Release release(cores);
   const Host host{cores.executor(), release,
                   [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
-WEFT_IMPL void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                             const Where& where, const StartOf& start) {
+WEFT_IF_USED_IMPL WEFT_IMPL void execute_cores(const RunOptions& o, runtime::Run& run,
+                                               runtime::ThreadProcess& self, const Where& where,
+                                               const StartOf& start) {
   runtime::Cores cores(run, where.threads, where.cpus, &self);
   cores.start(1);
   execute_on(cores, o, run, self, &where, start);
@@ -188,7 +191,7 @@ WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
   execute(o, run, self, start);
 }
 
-WEFT_IMPL void look_at_standstills() noexcept {
+WEFT_IF_USED_IMPL WEFT_IMPL void look_at_standstills() noexcept {
   runtime::Outsiders::all().look_by(
       [](runtime::Run& r) noexcept { return find_standstill(r, wait_op); });
 }

@@ -13,12 +13,12 @@ WEFT_IMPL void detail::check_cpu(int cpu) {
   if (!why.empty()) throw BadUse(why);
 }
 
-WEFT_IMPL Executor::Executor(detail::Where w)
+WEFT_IF_USED_IMPL WEFT_IMPL Executor::Executor(detail::Where w)
     : where_(std::make_shared<const detail::Where>(std::move(w))) {
   for (const int cpu : where_->cpus) detail::check_cpu(cpu);
 }
 
-WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
+WEFT_IF_USED_IMPL WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
   constexpr unsigned most = 64;
   if (n < 1 || n > most)
     detail::bad_use("Cores: " + std::to_string(n) + " cores; it takes 1 to " +
@@ -26,30 +26,33 @@ WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
   if (!cpus.empty() && cpus.size() != n)
     detail::bad_use("Cores: " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(n) +
                     " cores; name one for each, or none");
-  return {&detail::multi, n, std::move(cpus)};
+  return {&detail::multi(), n, std::move(cpus)};
 }
 
 namespace detail {
 
-WEFT_IMPL std::shared_ptr<const Where> pinned_to(int cpu) {
+WEFT_IF_USED_IMPL WEFT_IMPL std::shared_ptr<const Where> pinned_to(int cpu) {
   detail::check_cpu(cpu);
   static std::mutex m;
   static std::vector<std::shared_ptr<const Where>> all;
   const std::lock_guard g(m);
   for (const std::shared_ptr<const Where>& w : all)
     if (w->cpus[0] == cpu) return w;
-  return all.emplace_back(std::make_shared<const Where>(Where{&single, 1, {cpu}}));
+  return all.emplace_back(std::make_shared<const Where>(Where{&single(), 1, {cpu}}));
 }
 
-WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w) {
+WEFT_IF_USED_IMPL WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run,
+                                                                                  const Where& w) {
   return std::make_unique<runtime::OwnThread>(run, w.cpus.empty() ? -1 : w.cpus[0]);
 }
-WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w) {
+WEFT_IF_USED_IMPL WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run,
+                                                                             const Where& w) {
   auto cores = std::make_unique<runtime::Cores>(run, w.threads, w.cpus);
   cores->start(0);
   return cores;
 }
-WEFT_IMPL runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
+WEFT_IF_USED_IMPL WEFT_IMPL runtime::RunsAt hire(runtime::Run& run,
+                                                 const std::shared_ptr<const Where>& w) {
   const runtime::RunsAt at = run.hire(w, [&] { return w->kind->hire(run, *w); });
   if (at == runtime::RunsAt::group)
     bad_use("a run uses at most 64 executors: share them between processes");

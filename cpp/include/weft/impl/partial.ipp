@@ -1,8 +1,8 @@
 // The definitions of runtime/partial.hpp; see config.hpp.
 #pragma once
-#include <memory>
 #include <span>
 
+#include "../pointers.hpp"
 #include "../runtime/function_info.hpp"
 #include "../runtime/going_on.hpp"
 #include "../runtime/limit.hpp"
@@ -14,6 +14,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 // Processes are named by their indices in all_, places by their indices in spots_.
+template <class = void>  // as what uses it
 class Partial {
  public:
   Partial(const Executor* here, const OpKind& waits) : here_(here), waits_(waits) {}
@@ -265,12 +266,12 @@ class Partial {
   Pairs ends_, holders_;  // of each side of a place: the addresses of the ends; the processes
 };
 
-WEFT_IMPL Found look_for_stuck(Run& run, Executor& here, const OpKind& waits) {
+WEFT_IF_USED_IMPL WEFT_IMPL Found look_for_stuck(Run& run, Executor& here, const OpKind& waits) {
   struct Look {
     Run& run;
-    Partial p;
+    Partial<> p;
     Found stuck;
-  } look{run, Partial(&here, waits), {}};
+  } look{run, Partial<>(&here, waits), {}};
   const auto takes = [](void* x) {
     Look& l = *static_cast<Look*>(x);
     l.run.each_process([&](ProcessBase& one) { l.p.add(one); });
@@ -282,8 +283,8 @@ WEFT_IMPL Found look_for_stuck(Run& run, Executor& here, const OpKind& waits) {
   return std::move(look.stuck);
 }
 
-WEFT_IMPL Found look_at_rest(Run& run, const OpKind& waits) {
-  Partial p(nullptr, waits);
+WEFT_IF_USED_IMPL WEFT_IMPL Found look_at_rest(Run& run, const OpKind& waits) {
+  Partial<> p(nullptr, waits);
   run.each_process([&](ProcessBase& one) { p.add(one); });
   return p.at_rest();
 }

@@ -1,9 +1,9 @@
 // The definitions of standstill.hpp; see config.hpp.
 #pragma once
 #include <cstdio>
-#include <memory>
 #include <mutex>
 
+#include "../pointers.hpp"
 #include "../runtime/outside.hpp"
 #include "../runtime/partial.hpp"
 #include "../runtime/report.hpp"
@@ -23,6 +23,7 @@ inline StandstillTeller& standstill_teller() {
   return t;
 }
 
+template <class = void>
 class FoundStandstill final : public runtime::Run::Standstill {
  public:
   explicit FoundStandstill(runtime::Found&& r) {
@@ -46,12 +47,13 @@ class FoundStandstill final : public runtime::Run::Standstill {
   weft::Standstill s_;
 };
 
-inline std::unique_ptr<runtime::Run::Standstill> find_standstill(
-    runtime::Run& run, const runtime::OpKind& waits) noexcept {
+template <class = void>
+std::unique_ptr<runtime::Run::Standstill> find_standstill(runtime::Run& run,
+                                                          const runtime::OpKind& waits) noexcept {
   runtime::Found r;
   run.while_all_sleep([&] { r = runtime::look_at_rest(run, waits); });
   if (r.places == 0 || !run.first_of(r.places)) return nullptr;
-  return std::make_unique<FoundStandstill>(std::move(r));
+  return std::make_unique<FoundStandstill<>>(std::move(r));
 }
 
 }  // namespace detail
@@ -85,8 +87,8 @@ WEFT_IMPL std::string Standstill::text() const {
   return s;
 }
 
-WEFT_IMPL void on_standstill(std::function<void(const Standstill&)> tell,
-                             std::chrono::nanoseconds after) {
+WEFT_IF_USED_IMPL WEFT_IMPL void on_standstill(std::function<void(const Standstill&)> tell,
+                                               std::chrono::nanoseconds after) {
   if (after.count() >= 0) runtime::patience().store(after.count(), std::memory_order_relaxed);
   const std::lock_guard g(detail::standstill_teller().mutex);
   detail::standstill_teller().tell = std::move(tell);

@@ -10,8 +10,9 @@
 
 namespace weft::inline WEFT_ABI {
 
-WEFT_IMPL signals::signals(std::initializer_list<int> which)
-    : channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}),
+WEFT_IF_USED_IMPL WEFT_IMPL signals::signals(std::initializer_list<int> which)
+    : outside_(Outside::due),
+      channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}),
       reader_(channel_.reader()) {
   if (::pipe2(pipe_, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");

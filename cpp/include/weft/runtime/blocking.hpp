@@ -29,12 +29,12 @@ class Helpers final : public Part {
   WEFT_IMPL ~Helpers() override;
 
   // Throws what std::thread throws if there is no helper and the system gives none.
-  void submit(Job& j);
+  WEFT_IF_USED void submit(Job& j);
   // True: it had not begun, and will not.
   bool withdraw(Job& j) noexcept;
 
  private:
-  void help();
+  WEFT_IF_USED void help();
 
   std::mutex mutex_;
   std::condition_variable some_;

@@ -19,16 +19,21 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
-  using Base = Crew<Cores>;
+// A template, so that a file that asks for none compiles nothing of it (config.hpp, WEFT_IF_USED).
+template <class T>
+class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<T>> {
+  using Base = Crew<CoresOf>;
   friend Base;
+  using Base::call, Base::look_everywhere, Base::ready, Base::ready_from_elsewhere, Base::size,
+      Base::while_held, Base::work, Base::worker;
+  using typename Base::Worker;
 
  public:
   // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process
   // whose thread is worker 0, or null.
-  Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
+  CoresOf(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
       : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
-  ~Cores() override {
+  ~CoresOf() override {
     stop();
     for (const Homed* h = homed_.load(std::memory_order_relaxed); h;)
       delete std::exchange(h, h->next);
@@ -117,24 +122,34 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     call(0);
   }
 
-  static inline constinit thread_local Crew<Cores>::Worker* this_worker = nullptr;
+  // Ends worker 0's loop when it is woken.
+  struct Release : core::Waiter {
+    CoresOf* c;
+    explicit Release(CoresOf& of) noexcept : c(&of) { ops = &kOps; }
+
+   private:
+    static void wake(core::Waker* w) noexcept { static_cast<Release*>(w)->c->release(); }
+    static constexpr core::WakerOps kOps{&wake, nullptr, nullptr, 0};
+  };
+
+  static inline constinit thread_local typename Base::Worker* this_worker = nullptr;
 
  private:
   struct Homed final : ProcessOps {
-    Homed(const ProcessOps& of, Cores& c, const Homed* after) noexcept
+    Homed(const ProcessOps& of, CoresOf& c, const Homed* after) noexcept
         : ProcessOps(of), cores(&c), next(after) {
       wake = &woken;
     }
     static void woken(core::Waker* w) noexcept {
       static_cast<const Homed*>(w->ops)->cores->post(w);
     }
-    Cores* const cores;
+    CoresOf* const cores;
     const Homed* const next;
   };
 
   // What this thread is, while it works here.
   struct Seat {
-    explicit Seat(Cores& c, unsigned i) noexcept
+    explicit Seat(CoresOf& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
           outer_worker(std::exchange(this_worker, &c.worker(i))),
           outer_queue(std::exchange(core::current_run_queue, nullptr)) {
@@ -220,15 +235,6 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   Posting posting_;  // the last member: it goes first
 };
 
-// Ends worker 0's loop when it is woken.
-struct Release : core::Waiter {
-  Cores* c;
-  explicit Release(Cores& of) noexcept : c(&of) { ops = &kOps; }
-
- private:
-  static void wake(core::Waker* w) noexcept { static_cast<Release*>(w)->c->release(); }
-  static const core::WakerOps kOps;
-};
-inline constexpr core::WakerOps Release::kOps{&Release::wake, nullptr, nullptr, 0};
+using Cores = CoresOf<void>;
 
 }  // namespace weft::inline WEFT_ABI::runtime

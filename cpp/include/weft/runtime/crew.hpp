@@ -55,8 +55,8 @@
 // search (as in Go's scheduler). What is left the keeper finds, on rounds whose period doubles
 // while they do not help.
 #pragma once
-#include <memory>
 
+#include "../pointers.hpp"
 #include "deque.hpp"
 #include "parking.hpp"
 

@@ -5,8 +5,8 @@
 // algorithms" (1972), with a stack of its own: rings are longer than a thread's.
 #pragma once
 #include <cstdint>
-#include <memory>
 
+#include "../pointers.hpp"
 #include "numbers.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {

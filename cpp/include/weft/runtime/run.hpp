@@ -14,12 +14,12 @@
 #pragma once
 #include <array>
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../pointers.hpp"
 #include "hashed.hpp"
 #include "numbers.hpp"
 #include "parking.hpp"
@@ -227,10 +227,7 @@ class Run final : public Activity {
     Thread* done;
     {
       const std::lock_guard g(mutex_);
-      auto t = std::make_unique<Thread>();
-      t->thread = std::thread(std::move(body));
-      t->next = threads_;
-      threads_ = t.release();
+      threads_ = new Thread{std::thread(std::move(body)), threads_};
       done = std::exchange(threads_done_, nullptr);
     }
     join(done);

@@ -14,9 +14,9 @@
 #pragma once
 #include <array>
 #include <cstddef>
-#include <memory>
 
 #include "../core/channel.hpp"
+#include "../pointers.hpp"
 #include "process.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
