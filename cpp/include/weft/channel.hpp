@@ -321,6 +321,22 @@ template <core::Side S, class V, class P>
   give_up<S, V, P>(c, false);
 }
 
+// Rule 2.5: throws what an operation of that side would; if it would not throw, the side itself is
+// gone.
+template <class V, class P>
+[[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
+                                                       bool met) {
+  const bool reads = side == core::Side::in;
+  const Status in = c->template how_ended<core::Side::in>();
+  const Status out = c->template how_ended<core::Side::out>();
+  const Status own = reads ? in : out, other = reads ? out : in;
+  throw_end_of(c,
+               is_end(own)     ? own
+               : is_end(other) ? other
+                               : Status::retired,
+               reads ? "a new reader end" : "a new writer end", -1, met);
+}
+
 // A new end is counted. Throws how the channel has ended, if it has; `met`: asked for by an
 // operation.
 template <core::Side S, class V, class P>
@@ -329,15 +345,9 @@ template <core::Side S, class V, class P>
   constexpr const char* name = reads ? "reader" : "writer";
   constexpr std::uint8_t only_one = reads ? 2 : 1;  // of ChannelKind
   const auto ends = [c] { return reads ? c->reader_ends() : c->writer_ends(); };
-  if (!(reads ? c->first_reader() : c->first_writer())) {
+  if (!(reads ? c->first_reader() : c->first_writer())) [[unlikely]] {
     if (core::one_to_one<P> && ends() > 0) one_too_many(c, name);
-    // Rule 2.5: throws what an operation there would; if it would not throw, this side itself is
-    // gone.
-    Status how = c->template how_ended<S>();
-    constexpr core::Side other = reads ? core::Side::out : core::Side::in;
-    if (!is_end(how)) how = c->template how_ended<other>();
-    throw_end_of(c, is_end(how) ? how : Status::retired,
-                 reads ? "a new reader end" : "a new writer end", -1, met);
+    no_new_end<V, P>(c, S, met);
   }
   if ((c->restricted & only_one) && ends() != 1) [[unlikely]] {
     reads ? c->drop_reader() : c->drop_writer();

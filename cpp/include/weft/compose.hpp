@@ -312,7 +312,8 @@ class Group {
     if (group_->done())
       group_->hand_over();
     else if (group_->abandon())
-      static_cast<void>(group_.release());
+      return;  // it deletes itself
+    delete group_;
   }
 
   template <Startable P>
@@ -341,7 +342,7 @@ class Group {
       w.await_resume();
     }
   };
-  [[nodiscard]] Wait wait() noexcept { return {group_.get()}; }
+  [[nodiscard]] Wait wait() noexcept { return {group_}; }
 
  private:
   static runtime::ProcessBase& current() {
@@ -349,7 +350,7 @@ class Group {
     if (!p || !p->group) detail::bad_use("weft::Group is for use inside a process");
     return *p;
   }
-  std::unique_ptr<runtime::Group> group_;
+  runtime::Group* const group_;
 };
 
 namespace detail {

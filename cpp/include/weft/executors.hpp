@@ -47,7 +47,7 @@ WEFT_IF_USED inline const Kind& multi() noexcept {
   return kind;
 }
 // Throws BadUse if this program may not use that CPU.
-void check_cpu(int cpu);
+WEFT_IF_USED void check_cpu(int cpu);
 
 }  // namespace detail
 

@@ -15,6 +15,10 @@ namespace weft::inline WEFT_ABI::detail {
 // is given up, and that select then begins anywhere. (An Alternative remembers by itself.)
 class Rotations {
  public:
+  Rotations() = default;
+  Rotations(const Rotations&) = delete;
+  Rotations& operator=(const Rotations&) = delete;
+  ~Rotations() { delete[] table_; }
   static Rotations& mine() {
     static thread_local Rotations t;
     return t;
@@ -44,7 +48,7 @@ class Rotations {
         }
         if (clock_ - e.used > clock_ - oldest->used) oldest = &e;
       }
-      if (table_.size() < kLargest) {
+      if (size_ < kLargest) {
         grow();
         continue;
       }
@@ -71,19 +75,21 @@ class Rotations {
     std::uint32_t used = 0;  // when, on clock_
   };
   Entry& at(std::uint64_t key, std::size_t i) noexcept {
-    return table_[((key >> 1) + i) & (table_.size() - 1)];
+    return table_[((key >> 1) + i) & (size_ - 1)];
   }
   void grow() {
-    std::vector<Entry> old(table_.size() * 2);
-    old.swap(table_);
-    for (const Entry& e : old)
-      for (std::size_t i = 0; e.key != 0 && i < kNeighbours; ++i)
-        if (Entry& to = at(e.key, i); to.key == 0) {
-          to = e;
+    const Entry* const old = std::exchange(table_, new Entry[size_ * 2]);
+    const std::size_t n = std::exchange(size_, size_ * 2);
+    for (const Entry* e = old; e != old + n; ++e)
+      for (std::size_t i = 0; e->key != 0 && i < kNeighbours; ++i)
+        if (Entry& to = at(e->key, i); to.key == 0) {
+          to = *e;
           break;
         }
+    delete[] old;
   }
-  std::vector<Entry> table_ = std::vector<Entry>(256);
+  std::size_t size_ = 256;  // of the table, which doubles
+  Entry* table_ = new Entry[size_];
   std::uint32_t clock_ = 0;
   std::uint64_t seed_ = 0x853C49E6748FEA9Bull;
 };

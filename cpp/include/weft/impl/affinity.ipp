@@ -6,7 +6,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
-WEFT_IMPL std::vector<int> cpus() {
+WEFT_IF_USED_IMPL WEFT_IMPL std::vector<int> cpus() {
   std::vector<int> r;
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0)
@@ -14,7 +14,7 @@ WEFT_IMPL std::vector<int> cpus() {
       if (CPU_ISSET(i, &set)) r.push_back(i);
   return r;
 }
-WEFT_IMPL std::string cpu_refused(int cpu) {
+WEFT_IF_USED_IMPL WEFT_IMPL std::string cpu_refused(int cpu) {
   const std::vector<int> may = cpus();
   for (const int c : may)
     if (c == cpu) return {};
@@ -24,7 +24,7 @@ WEFT_IMPL std::string cpu_refused(int cpu) {
       {"CPU ", std::to_string(cpu), " is none that this program may use; it may use ", list});
 }
 #else
-WEFT_IMPL std::string cpu_refused(int) {
+WEFT_IF_USED_IMPL WEFT_IMPL std::string cpu_refused(int) {
   return "holding a thread on a CPU is not supported on this system: leave the CPU out";
 }
 #endif

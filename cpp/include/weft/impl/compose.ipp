@@ -10,7 +10,7 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-WEFT_IMPL void Runner::launch() {
+[[gnu::cold]] WEFT_IMPL void Runner::launch() {
   run->activated();
   try {
     run->keep([this] { body(); });
@@ -24,7 +24,7 @@ WEFT_IMPL void Runner::launch() {
   }
 }
 
-WEFT_IMPL void Runner::body() noexcept {
+[[gnu::cold]] WEFT_IMPL void Runner::body() noexcept {
   runtime::Run& r = *run;
   runtime::Group& g = *group;
   const std::uint32_t my_order = order();
@@ -78,9 +78,10 @@ struct Host {
 };
 
 // Run a network to its end. `key`: what the executor is known by in the run, or null.
-[[gnu::noinline]] WEFT_IMPL void execute_on(const Host& host, const RunOptions& o,
-                                            runtime::Run& run, runtime::ThreadProcess& self,
-                                            const Where* key, const StartOf& start) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void execute_on(const Host& host, const RunOptions& o,
+                                                       runtime::Run& run,
+                                                       runtime::ThreadProcess& self,
+                                                       const Where* key, const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
@@ -118,9 +119,9 @@ struct Host {
   if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
-[[gnu::noinline]] inline void execute_solo(const RunOptions& o, runtime::Run& run,
-                                           runtime::ThreadProcess& self, const Where* where,
-                                           const StartOf& start) {
+[[gnu::noinline, gnu::cold]] inline void execute_solo(const RunOptions& o, runtime::Run& run,
+                                                      runtime::ThreadProcess& self,
+                                                      const Where* where, const StartOf& start) {
   runtime::Scheduler scheduler(run, &self);
   runtime::Stop stop(scheduler);
   const Host host{scheduler, stop,
@@ -163,7 +164,7 @@ inline void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
 
 // From main, or any thread that is no process: the outermost run. In a thread process: a network
 // inside the same run.
-WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
+[[gnu::cold]] WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use(
         "weft::run inside a coroutine process would block its scheduler: use co_await "

@@ -8,7 +8,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-WEFT_IMPL void detail::check_cpu(int cpu) {
+WEFT_IF_USED_IMPL WEFT_IMPL void detail::check_cpu(int cpu) {
   const std::string why = runtime::cpu_refused(cpu);
   if (!why.empty()) throw BadUse(why);
 }

@@ -1,8 +1,7 @@
 // The definitions of guards.hpp; see config.hpp.
 #pragma once
-#include <string>
-
 #include "../guards.hpp"
+#include "../runtime/text.hpp"
 
 namespace weft::inline WEFT_ABI::detail {
 
@@ -10,17 +9,18 @@ namespace weft::inline WEFT_ABI::detail {
                                         const char* verb) {
   if (f.what == core::Fault::no_guard) bad_use("select needs at least one guard");
   if (f.what == core::Fault::none_on) none_holds();
-  const std::string both = std::string(verb) + ": guards " + std::to_string(f.a) + " and " +
-                           std::to_string(f.b) + " are ";
+  const runtime::Text both = runtime::joined(
+      {verb, ": guards ", runtime::digits(f.a), " and ", runtime::digits(f.b), " are "});
   if (f.what == core::Fault::barrier_twice)
-    bad_use(both + "the same barrier: a process is one party; give each barrier once");
-  bad_use(both + "both ends of channel " + runtime::name_of(*guards[f.a].where) +
-          ": a process cannot talk to itself; give one end to another process");
+    bad_use(runtime::joined(
+        {both, "the same barrier: a process is one party; give each barrier once"}));
+  bad_use(runtime::joined({both, "both ends of channel ", runtime::name_of(*guards[f.a].where),
+                           ": a process cannot talk to itself; give one end to another process"}));
 }
 
 [[noreturn]] WEFT_IMPL void nobody_enrolled(const char* verb, std::uint32_t guard) {
-  bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " +
-          std::to_string(guard));
+  bad_use(runtime::joined(
+      {verb, ": nobody is enrolled at the barrier of guard ", runtime::digits(guard)}));
 }
 
 }  // namespace weft::inline WEFT_ABI::detail

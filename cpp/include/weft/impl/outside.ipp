@@ -4,12 +4,12 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline]] WEFT_IMPL Outsiders& Outsiders::all() {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Outsiders& Outsiders::all() {
   static Outsiders o;
   return o;
 }
 
-[[gnu::noinline]] WEFT_IMPL void Outsiders::join(Run& r) {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Outsiders::join(Run& r) {
   const std::lock_guard g(mutex_);
   r.next_run = std::exchange(runs_, &r);
   r.look_by(look_);
@@ -17,7 +17,7 @@ namespace weft::inline WEFT_ABI::runtime {
   for (unsigned i = 0; i < strangers_; ++i) r.enter_outside(false);
 }
 
-[[gnu::noinline]] WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Outsiders::leave(Run& r) noexcept {
   std::unique_lock g(mutex_);
   Run** at = &runs_;
   while (*at && *at != &r) at = &(*at)->next_run;
@@ -25,7 +25,7 @@ namespace weft::inline WEFT_ABI::runtime {
   unpinned_.wait(g, [&] { return pins_ == 0; });
 }
 
-WEFT_IMPL std::vector<Run*> Outsiders::pin() {
+WEFT_IF_USED_IMPL WEFT_IMPL std::vector<Run*> Outsiders::pin() {
   const std::lock_guard g(mutex_);
   std::vector<Run*> all;
   for (Run* r = runs_; r; r = r->next_run) all.insert(all.begin(), r);  // the oldest first

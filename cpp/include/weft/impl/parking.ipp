@@ -8,7 +8,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline]] WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
   constexpr double second = 1e9, most = 9e18;
   static prim::atomic<std::int64_t> ns{[] {
     const char* const text = std::getenv("WEFT_STANDSTILL");
@@ -29,7 +29,7 @@ namespace weft::inline WEFT_ABI::runtime {
   return ns;
 }
 
-[[gnu::noinline]] WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
   const Attending* const served = attending.load(std::memory_order_acquire);
   // Under a global lock one attends once that is given up, in park(), in place of the yields: until
   // then the links' own thread would be rung, and wait for the lock.

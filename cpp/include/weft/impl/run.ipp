@@ -5,8 +5,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-[[gnu::noinline]] WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
-[[gnu::noinline]] WEFT_IMPL Run::~Run() { dismiss(); }
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Run::~Run() { dismiss(); }
 
 WEFT_IMPL std::uint32_t Run::deactivated() noexcept {
   return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
@@ -143,7 +143,7 @@ WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
   return RunsAt::group;
 }
 
-[[gnu::noinline]] WEFT_IMPL void Run::dismiss() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::dismiss() noexcept {
   for (Part** const first : {&own_executors_, &parts_})
     while (Part* const p = *first) {
       *first = p->next_part;
@@ -153,7 +153,7 @@ WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
   last_part_ = &parts_;
 }
 
-[[gnu::noinline]] WEFT_IMPL void Run::thread_done() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   Thread** me = &threads_;
   while (*me && (*me)->thread.get_id() != std::this_thread::get_id()) me = &(*me)->next;
@@ -171,7 +171,7 @@ WEFT_IMPL std::size_t Run::threads_kept() noexcept {
   return n;
 }
 
-[[gnu::noinline]] WEFT_IMPL void Run::join_threads() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::join_threads() noexcept {
   for (;;) {
     Thread* t;
     {
@@ -205,7 +205,7 @@ class Concluding {
   void* const state_;
 };
 
-[[gnu::noinline]] WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
   const Concluding hold;
   core::Wakes wakes;
   bool dead = false, again = false;

@@ -19,7 +19,7 @@ struct ThreadProcess::Lone final : Activity {
   bool stood_still(std::uint32_t) noexcept override { return stands_alone(process); }
 };
 
-[[gnu::noinline]] WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
   struct TimersOutsideRuns {  // for the timers of threads that are in no run; concludes nothing
     Run run;

@@ -44,10 +44,10 @@ class Pinned {
 
 #if defined(__linux__)
 // The CPUs that the calling thread may use, ascending.
-std::vector<int> cpus();
+WEFT_IF_USED std::vector<int> cpus();
 #endif
 // Why this program may not use that CPU; empty if it may.
-std::string cpu_refused(int cpu);
+WEFT_IF_USED std::string cpu_refused(int cpu);
 
 }  // namespace weft::inline WEFT_ABI::runtime
 

@@ -6,7 +6,6 @@
 #pragma once
 #include <cstdint>
 
-#include "../pointers.hpp"
 #include "numbers.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -24,7 +23,11 @@ namespace weft::inline WEFT_ABI::runtime {
     bool open = false;           // on the stack
     bool leaves = false;         // an edge leaves its component
   };
-  const std::unique_ptr<Node[]> nodes(new Node[n]);
+  struct Nodes {
+    Node* const all;
+    ~Nodes() { delete[] all; }
+  } const kept{new Node[n]};
+  Node* const nodes = kept.all;
   Numbers stack, path, best, members;  // path: from the root
   std::uint32_t next = 0;
   for (std::uint32_t root = 0; root < counted; ++root) {

@@ -25,26 +25,11 @@ class Outsiders {
   unsigned strangers() noexcept;
   // In the child of a fork: they are the parent's, and here wake nobody. Nor does any run go on.
   void forget() noexcept;
-  // The runs that go on now, none of which ends while this lives.
-  class Pinned {
-   public:
-    Pinned() : runs_(all().pin()) {}
-    Pinned(Pinned&& o) noexcept : runs_(std::move(o.runs_)), here_(std::exchange(o.here_, false)) {}
-    Pinned& operator=(Pinned&&) = delete;
-    ~Pinned() {
-      if (here_) all().unpin();
-    }
-    const std::vector<Run*>& runs() const noexcept { return runs_; }
-
-   private:
-    std::vector<Run*> runs_;
-    bool here_ = true;
-  };
-
- private:
-  std::vector<Run*> pin();
+  // The runs that go on now, none of which ends until unpin().
+  WEFT_IF_USED std::vector<Run*> pin();
   void unpin() noexcept;
 
+ private:
   std::mutex mutex_;
   std::condition_variable unpinned_;
   unsigned pins_ = 0;    // who leaves waits for these

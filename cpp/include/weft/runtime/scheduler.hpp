@@ -19,13 +19,13 @@ class Scheduler final : public Executor {
   Run& run;
 
   // `host`: the thread process on which it runs, whose cancellation is served too; may be null.
-  [[gnu::noinline]] explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept
+  [[gnu::noinline, gnu::cold]] explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept
       : run(r), host_(host) {
     parking_.activity = &r;
   }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
-  [[gnu::noinline]] ~Scheduler() {
+  [[gnu::noinline, gnu::cold]] ~Scheduler() {
     while (homed_) delete std::exchange(homed_, homed_->next);
   }
 

@@ -26,6 +26,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "../runtime/names.hpp"
 #include "../runtime/outside.hpp"
@@ -33,6 +35,23 @@
 #include "everywhere.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
+
+// The runs that go on now, none of which ends while this lives.
+class PinnedRuns {
+ public:
+  PinnedRuns() : runs_(runtime::Outsiders::all().pin()) {}
+  PinnedRuns(PinnedRuns&& o) noexcept
+      : runs_(std::move(o.runs_)), here_(std::exchange(o.here_, false)) {}
+  PinnedRuns& operator=(PinnedRuns&&) = delete;
+  ~PinnedRuns() {
+    if (here_) runtime::Outsiders::all().unpin();
+  }
+  const std::vector<runtime::Run*>& runs() const noexcept { return runs_; }
+
+ private:
+  std::vector<runtime::Run*> runs_;
+  bool here_ = true;
+};
 
 class Rounds final : private Asking {
  public:
@@ -61,7 +80,7 @@ class Rounds final : private Asking {
   std::mutex lock_;
   std::condition_variable news_;
   std::optional<Everywhere> found_;
-  std::vector<std::pair<runtime::Outsiders::Pinned, std::vector<runtime::Run*>>> condemned_;
+  std::vector<std::pair<PinnedRuns, std::vector<runtime::Run*>>> condemned_;
   bool stands_ = false, stop_ = false;
   std::thread thread_;
 
