@@ -205,25 +205,40 @@ class Par {
   explicit Par(Ps&&... ps) : ps_(std::move(ps)...) {}
 
   void start(runtime::Group& g) {
-    if (!std::apply([](const auto&... p) { return (p.startable() && ...); }, ps_)) started_twice();
-    std::apply([&g](const auto&... p) { (may_start(p, g), ...); }, ps_);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...);
+      if (!(std::get<I>(ps_).startable() && ...)) started_twice();
+      (may_start(std::get<I>(ps_), g), ...);
+      (std::get<I>(ps_).start(g, room<I>()), ...);
     }
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
     if constexpr (!std::is_void_v<Result>) return std::move(rooms_);
   }
-  auto first() { return std::move(std::get<0>(rooms_)); }
+  auto first() {
+    if constexpr (std::is_void_v<Result>)
+      return std::monostate();
+    else
+      return std::move(std::get<0>(rooms_));
+  }
 
   using Awaiter = BlockAwaiter<Par>;
   Awaiter bind(runtime::ProcessBase* p) & { return Awaiter(*this, p); }
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
  private:
+  // Where that result goes. If none has one there are no rooms: a tuple of them takes g++ a while.
+  template <std::size_t I>
+  auto* room() noexcept {
+    if constexpr (std::is_void_v<Result>)
+      return static_cast<std::monostate*>(nullptr);
+    else
+      return &std::get<I>(rooms_);
+  }
   std::tuple<Ps...> ps_;
-  std::tuple<Room<typename Ps::result_type>...> rooms_;
+  std::conditional_t<std::is_void_v<Result>, std::monostate,
+                     std::tuple<Room<typename Ps::result_type>...>>
+      rooms_;
 };
 
 // One of several processes that run one after another; gives its Result.

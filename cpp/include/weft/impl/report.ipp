@@ -159,7 +159,9 @@ WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
   return r;
 }
 
-inline Text and_more(std::size_t n) { return joined({"\n  … and ", digits(n), " more"}); }
+[[gnu::noinline, gnu::cold]] inline void put_more(Text& s, std::size_t n) {
+  put(s, {"\n  … and ", digits(n), " more"});
+}
 
 [[gnu::noinline, gnu::cold]] WEFT_IMPL Text Report::text() const {
   std::size_t n = 0;
@@ -171,14 +173,17 @@ inline Text and_more(std::size_t n) { return joined({"\n  … and ", digits(n), 
     const Blocked& b = of(id);
     if (b.for_children) continue;
     if (++shown > kLines) {
-      put(s, {and_more(n - kLines)});
+      put_more(s, n - kLines);
       break;
     }
     put(s, {"\n  ", line(b)});
   }
   put(s, {"\nknot:"});
   for (std::size_t i = 0; i < knot.size(); ++i) {
-    if (i == kLines) return joined({s, and_more(knot.size() - kLines)});
+    if (i == kLines) {
+      put_more(s, knot.size() - kLines);
+      return s;
+    }
     put(s, {"\n  ", waiting(knot[i])});
   }
   return joined({s, ended()});
@@ -194,7 +199,7 @@ inline Text and_more(std::size_t n) { return joined({"\n  … and ", digits(n), 
       if (++n <= kLines)
         put(s, {"\n", of(id).path, ": guard ", guard,
                 " has ended; if that should end the process: ", report_hooks.ends});
-  if (n > kLines) put(s, {and_more(n - kLines)});
+  if (n > kLines) put_more(s, n - kLines);
   return s;
 }
 

@@ -39,14 +39,19 @@ class Text final : public std::string {
   put(s, parts);
   return s;
 }
-[[gnu::cold, gnu::noinline]] inline Text digits(std::uint64_t n) {
-  char room[24];
-  char* at = room + sizeof room;
-  *--at = 0;
-  do *--at = static_cast<char>('0' + n % 10);
-  while ((n /= 10) != 0);
-  return at;
-}
+// A number as a part. No string: that would have to be ended at each of these places too.
+class digits {
+ public:
+  [[gnu::cold, gnu::noinline]] explicit digits(std::uint64_t n) noexcept {
+    do room_[--first_] = static_cast<char>('0' + n % 10);
+    while ((n /= 10) != 0);
+  }
+  operator std::string_view() const noexcept { return {room_ + first_, sizeof room_ - first_}; }
+
+ private:
+  char room_[20];
+  std::size_t first_ = sizeof room_;
+};
 [[gnu::cold, gnu::noinline]] inline void add(std::vector<std::string>& to, const std::string& s) {
   to.push_back(s);
 }

@@ -36,6 +36,8 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
+namespace detail {
+
 // The runs that go on now, none of which ends while this lives.
 class PinnedRuns {
  public:
@@ -52,6 +54,8 @@ class PinnedRuns {
   std::vector<runtime::Run*> runs_;
   bool here_ = true;
 };
+
+}  // namespace detail
 
 class Rounds final : private Asking {
  public:
@@ -80,7 +84,7 @@ class Rounds final : private Asking {
   std::mutex lock_;
   std::condition_variable news_;
   std::optional<Everywhere> found_;
-  std::vector<std::pair<PinnedRuns, std::vector<runtime::Run*>>> condemned_;
+  std::vector<std::pair<detail::PinnedRuns, std::vector<runtime::Run*>>> condemned_;
   bool stands_ = false, stop_ = false;
   std::thread thread_;
 

@@ -114,7 +114,7 @@ WEFT_IMPL void Rounds::found(std::uint32_t, Bytes all, bool whole) {
 WEFT_IMPL void Rounds::told(Bytes what) {
   const auto k = Everywhere::Knot::get(what);
   if (!k) return;
-  PinnedRuns pinned;
+  detail::PinnedRuns pinned;
   std::vector<runtime::Run*> those;
   for (runtime::Run* run : pinned.runs())
     if (run->detect_deadlock && run->waits_for_links() && run->condemn(k->text, k->paths))
@@ -197,7 +197,7 @@ WEFT_IMPL InProgram Rounds::mine() {
   me.waits = sessions_of(*space_, me.sessions) && me.waits;
   detail::WhoWaits::FarPlaces far;
   for (const FarEnd* e : space_->far_ends) far.emplace(&e->place, e);
-  const PinnedRuns pinned;
+  const detail::PinnedRuns pinned;
   for (runtime::Run* const run : pinned.runs()) me.standstills.push_back(run->rests());
   bool rest = false;
   if (me.waits && !pinned.runs().empty())
