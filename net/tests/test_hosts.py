@@ -237,8 +237,11 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     """Both digests and versions are named; once the source is the same it runs, in OS processes
     that have it."""
     shutil.copy(HERE / "points.py", tmp_path)
-    (tmp_path / "far_parts.py").write_text("raise SystemExit('it is not imported by the agent')\n")
-    agent("gpu1", "--hosts", "1", folder=tmp_path)
+    more = f"with open({str(tmp_path / 'by')!r}, 'a') as by:\n    print(os.getpid(), file=by)\n"
+    (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
+    there = agent("gpu1", "--hosts", "1", folder=tmp_path)
+    imported = (tmp_path / "by").read_text().split()
+    assert imported == [str(pid) for pid in there.said["pids"]]  # not by the agent
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
     there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]
@@ -269,7 +272,10 @@ def test_changed_on_both_sides(agent, network, tmp_path, monkeypatch):
 
 
 def test_a_module_that_is_not_there(agent, network, tmp_path):  # wire 17.9
+    for name in ("points.py", "far_parts.py"):
+        shutil.copy(HERE / name, tmp_path)
     agent(folder=tmp_path)
+    (tmp_path / "far_parts.py").unlink()
     with pytest.raises(BadUse, match=r"there is no module 'far_parts' on gpu1, or none in Python"):
         th.run(parts.add.on("gpu1")(1, 2))
 
@@ -303,6 +309,61 @@ def test_agents_that_do_not_begin(agent, server):
         check=False,
     )
     assert one.returncode == 2 and "`weft net up`" in one.stderr
+
+
+def test_what_is_allowed_is_looked_at_when_the_agent_begins(agent, tmp_path):  # wire 17.9
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    (tmp_path / "ends.py").write_text("raise SystemExit('too early')\n")
+    (tmp_path / "fine.py").write_text("print('{}')\nNUMBER = 42\n\n\ndef f(): ...\n")
+    names = ("nosuch:f", "broken:f", "ends:f", "fine:g", "fine:NUMBER", "fine:f")
+    allow = [word for name in names for word in ("--allow", name)]
+    there = agent("gpu1", "--hosts", "1", *allow, folder=tmp_path)
+    assert there.process.wait() == 2
+    for wrong in (
+        f"nosuch:f (there is no module 'nosuch', or none in Python, in {tmp_path})",
+        "broken:f (ModuleNotFoundError: No module named 'no_such_module')",
+        "ends:f (SystemExit: too early)",
+        "fine:g (AttributeError: module 'fine' has no attribute 'g')",
+        "fine:NUMBER (it is no function)",
+    ):
+        assert wrong in there.refused
+    assert "fine:f" not in there.refused
+    assert (
+        agent("gpu1", "--hosts", "1", "--allow", "fine:f", folder=tmp_path).said["host"] == "gpu1"
+    )
+
+
+def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
+    (tmp_path / "kills.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    refused = agent("gpu1", "--hosts", "1", "--allow", "kills:f", folder=tmp_path).refused
+    assert "what imported its modules has died" in refused and "SIGKILL" in refused
+
+
+def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):
+    """And nothing of an agent that lives, or is none's."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    own = ("--hosts", "1", "--allow", "far_parts:pid")
+
+    def folders() -> set[Path]:
+        return set(tmp_path.glob("weft-*"))
+
+    lives = agent("lives", *own)
+    of_it = folders()
+    killed = agent("killed", *own)
+    left = folders() - of_it
+    assert len(of_it) == len(left) == 1
+    killed.kill()
+    killed.ended()
+    (tmp_path / "weft-agent-file").touch()
+    (tmp_path / "weft-agent-link").symlink_to(tmp_path)
+    others = {tmp_path / "weft-agent-file", tmp_path / "weft-agent-link"}
+    assert folders() == of_it | left | others
+    third = agent("third", *own)
+    assert of_it | others < folders() and not left & folders()
+    for one in (lives, third):
+        one.process.terminate()
+        one.ended()
+    assert folders() == others
 
 
 def test_a_host_that_is_not_there(network):

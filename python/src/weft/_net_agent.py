@@ -8,6 +8,7 @@
 Invariants
 - Fields are the loop's thread's, but for `_hosts`, of which any may call.
 - What a caller says is JSON of one message; nothing of it is run, and no module is imported here.
+  What it allows is imported by its OS processes: by one of them as the agent begins.
 - Each call has a thread that waits for it; its future in `_calls` is set when that is over, and
   kept for KEPT calls more.
 """
@@ -16,13 +17,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
+import os
 import secrets
 import shutil
 import socket
 import tempfile
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from weft import _net_calls, _net_link, _net_named, _net_steps
@@ -40,6 +44,49 @@ START = 60.0  # seconds for an OS process to be there for a call
 TRIES = 3  # OS processes that may die before they are: nothing of the call has run then
 
 
+class _Folder:
+    """A temporary folder, which nobody else may enter. Who makes one removes those of agents of
+    this user that were killed. A folder has its name only once its lock is held; so one of that
+    name whose lock is free has lost its owner.
+    """
+
+    PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
+
+    def __init__(self) -> None:
+        made = tempfile.mkdtemp(prefix=self.UNNAMED)
+        self._lock: int | None = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+        with contextlib.suppress(OSError):  # a file system without locks: nobody else has it either
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        own = Path(made)
+        self.path = own.with_name(own.name.replace(self.UNNAMED, self.PREFIX))
+        own.rename(self.path)
+        for other in own.parent.glob(f"{self.PREFIX}*"):
+            if other != self.path:
+                with contextlib.suppress(OSError):  # it is somebody's, or another one removes it
+                    _remove_left(other)
+
+    def remove(self) -> None:
+        """A second time: nothing."""
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+
+def _remove_left(path: Path) -> None:
+    """
+    Raises:
+        OSError: its owner lives; or it is another user's, or no folder.
+    """
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(lock).st_uid == os.getuid():
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
 class Agent:
     """Serves as the host `name` of the network.
 
@@ -48,7 +95,8 @@ class Agent:
         hosts: how many OS processes; None: as many as there are CPUs.
         limits: further arguments of Hosts.
     Raises:
-        BadUse: the name is taken, or none; that is nothing to allow; a limit that makes no sense.
+        BadUse: the name is taken, or none; that is nothing to allow, or not found here; a limit
+            that makes no sense.
         OSError: the system starts no process.
     """
 
@@ -70,17 +118,37 @@ class Agent:
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
         self._greets: set[asyncio.Task[None]] = set()
-        self._folder = tempfile.mkdtemp(prefix="weft-host-")  # nobody else may enter
-        self._path = f"{self._folder}/s"
+        self._folder = _Folder()
+        self._path = f"{self._folder.path}/s"
         try:
+            self._look_at_allowed()
             self._server = network._call(self._listen())
             network._call(
                 network._meeting.offer(_net_named.HOST + self.name, None, False, False, self)
             )
         except BaseException:
             self._end_hosts()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             raise
+
+    def _look_at_allowed(self) -> None:
+        """
+        Raises:
+            BadUse: something of it cannot be run here.
+        """
+        for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
+            source = _net_calls.source_of(module)
+            if source is not None:  # else who imports it says so
+                self._seen[module] = _net_calls.digest_of(source)
+        try:
+            wrong = self._hosts.call(_net_calls.unfit, (self.allow,), {})
+        except ProcessDied as error:
+            wrong = [f"what imported its modules has died: {error}"]
+        if wrong:
+            raise BadUse(
+                f"host {self.name} cannot run what --allow names: {'; '.join(wrong)}. "
+                "Start it where that can be imported"
+            )
 
     async def _listen(self) -> asyncio.Task[None]:
         listens = socket.socket(socket.AF_UNIX)
@@ -246,7 +314,7 @@ class Agent:
             self._network._call(self._shut())
         self._network.close()  # callers' sessions end, and by that what runs for them is cancelled
         self._end_hosts()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
     async def _shut(self) -> None:
         self._server.cancel()

@@ -41,6 +41,7 @@ __all__ = [
     "parted_run",
     "serve",
     "serve_on",
+    "unfit",
 ]
 
 TOKEN = 32 + 1 + 10  # bytes that serve() says first
@@ -126,6 +127,25 @@ def source_of(module: str) -> Path | None:
         path = spec.submodule_search_locations
     origin = spec.origin if spec is not None else None
     return Path(origin) if origin and origin.endswith(".py") else None
+
+
+def unfit(allow: list[str]) -> list[str]:
+    """What cannot be run, and why: called in an OS process of the agent's, which imports it all."""
+    wrong = []
+    for run in allow:
+        module, name = parted_run(run)
+        why = ""
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # the agent's own words go there
+                if source_of(module) is None:
+                    why = f"there is no module {module!r}, or none in Python, in {Path.cwd()}"
+                elif not callable(_pickling.function_named(module, name)):
+                    why = "it is no function"
+        except (Exception, SystemExit) as error:
+            why = f"{type(error).__name__}: {error}"
+        if why:
+            wrong.append(f"{run} ({why})")
+    return wrong
 
 
 def fault(host: str, run: str, said: dict[str, Any]) -> str:
