@@ -279,8 +279,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/spanned.ipp",
-        "  space_->reconsider();\n",
-        "  if (WEFT_MUTANT != 73) space_->reconsider();\n",
+        "    attempt_.reset();\n  }\n  space_->reconsider();\n",
+        "    attempt_.reset();\n  }\n  if (WEFT_MUTANT != 73) space_->reconsider();\n",
     ),
     (
         "wire/impl/space.ipp",
@@ -597,8 +597,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/asking.hpp",
-        "    if (p->session.is_over()) continue;\n",
-        "    if (p->session.is_over() || (WEFT_MUTANT == 129 && p->session.state() != Session::State::open)) continue;\n",
+        "    if (p->session.is_over() || !p->outside) continue;\n",
+        "    if (p->session.is_over() || !p->outside || (WEFT_MUTANT == 129 && p->session.state() != Session::State::open)) continue;\n",
     ),
     (
         "wire/impl/asking.ipp",
