@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .explore import frozen
+from .explore import frozen, uncollected
 from .interp import Code, Record, Sim
 
 
@@ -125,6 +125,7 @@ def _same_out(model: list[Any], seen: list[Any], whole: Record) -> bool:
     return all(k in m_more and frozen(m_more[k]) == frozen(v) for k, v in s_more.items())
 
 
+@uncollected()
 def check(
     net: dict[str, Any],
     history: list[Record],

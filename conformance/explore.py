@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from .interp import Record, Sim
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """For a search: states have no cycles, so each goes with its last reference. The collector
+    would only walk through all that wait, again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def run(
@@ -47,6 +63,7 @@ def frozen(x: Any) -> Any:
     return tuple(frozen(v) for v in x) if isinstance(x, (list, tuple)) else x
 
 
+@uncollected()
 def outcomes(
     net: dict[str, Any], grain: str = "atomic", limit: int = 200_000, check: bool = True
 ) -> set[tuple]:

@@ -24,7 +24,8 @@ def builds(folder, *flags: str) -> bool:
 
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 def test_components_on_many_threads(tmp_path, sanitizer):  # rule 16.1
-    flags = ["-std=c++20", "-O1", "-g1", f"-fsanitize={sanitizer}", "-pthread"]
+    level = "-O1" if sanitizer == "thread" else "-O0"  # g++ takes half the time for that one
+    flags = ["-std=c++20", level, "-g1", f"-fsanitize={sanitizer}", "-pthread"]
     if not builds(tmp_path, *flags):
         pytest.skip(f"no -fsanitize={sanitizer} here")
     program = tmp_path / "alone"
