@@ -235,7 +235,7 @@ class Agent:
         self.url = url
         command = [*before, sys.executable, "-m", "weft.cli", "host", "--join", url]
         command += ["--keys", str(keys), "--name", name, "--json", *more]
-        if "--allow" not in more:
+        if not any(word.startswith("--allow") for word in more):
             command += [word for each in ALLOWED for word in ("--allow", f"far_parts:{each}")]
         self.process = subprocess.Popen(
             command,

@@ -140,10 +140,21 @@ class Agent:
             source = _net_calls.source_of(module)
             if source is not None:  # else who imports it says so
                 self._seen[module] = _net_calls.digest_of(source)
-        try:
-            wrong = self._hosts.call(_net_calls.unfit, (self.allow,), {})
-        except ProcessDied as error:
-            wrong = [f"what imported its modules has died: {error}"]
+        wrong: list[str] = []
+
+        def look() -> None:
+            try:
+                wrong.extend(self._hosts.call(_net_calls.unfit, (self.allow,), {}))
+            except ProcessDied as error:
+                wrong.append(f"what imported its modules has died: {error}")
+            except BaseException as error:
+                wrong.append(f"{type(error).__name__}: {error}")
+
+        # Were this thread alone to wait for it, and it for an OS process that has just begun, that
+        # would be told as a standstill (rule 10.6).
+        looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
+        looks.start()
+        looks.join()
         if wrong:
             raise BadUse(
                 f"host {self.name} cannot run what --allow names: {'; '.join(wrong)}. "
