@@ -24,6 +24,7 @@
 #include "observe.hpp"
 #include "rounds.hpp"
 #include "shared.hpp"
+#include "weft/wire/lookout.hpp"
 #include "weft/wire/serial.hpp"
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
@@ -650,8 +651,23 @@ PyObject* f_be_prompt(PyObject*, PyObject*) {
   wire::detail::be_prompt();
   Py_RETURN_NONE;
 }
+// _wait_for(fd, ms): until it is readable; ms -1: for ever (wire/lookout.hpp). Whether it is.
+PyObject* f_wait_for(PyObject*, PyObject* args) {
+  static thread_local wire::detail::Lookout here;
+  pollfd p{-1, POLLIN, 0};
+  int ms = 0, found = 0;
+  if (!PyArg_ParseTuple(args, "ii", &p.fd, &ms)) return nullptr;
+  {
+    const OutsideGate beyond;
+    Py_BEGIN_ALLOW_THREADS;
+    found = here.poll(&p, 1, ms);
+    Py_END_ALLOW_THREADS;
+  }
+  return PyBool_FromLong(found > 0);
+}
 PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr},
                            {"_be_prompt", gated<f_be_prompt>, METH_NOARGS, nullptr},
+                           {"_wait_for", gated<f_wait_for>, METH_VARARGS, nullptr},
                            {"_by_copy", gated<f_by_copy>, METH_O, nullptr},
                            {}};
 

@@ -17,7 +17,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import math
 import os
+import selectors
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -36,6 +38,16 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _users = 0
+
+
+class _Looking(selectors.DefaultSelector):
+    """Looks out before it sleeps (WIRE.md 17.25): its own descriptor is readable when one of those
+    is for which it waits."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            _native._wait_for(self.fileno(), -1 if timeout is None else math.ceil(timeout * 1000))
+        return super().select(0)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -59,7 +71,7 @@ def use() -> asyncio.AbstractEventLoop:
     global _loop, _thread, _users
     with _lock:
         if _loop is None:
-            _loop = asyncio.new_event_loop()
+            _loop = asyncio.SelectorEventLoop(_Looking())
             _loop.call_soon(_native._be_prompt)  # before what computes (WIRE.md 17.24)
             _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
             _thread.start()

@@ -1,0 +1,57 @@
+// For threads that only carry bytes, and wait for what a connection brings (WIRE.md 17.25). A CPU
+// that sleeps takes longer to wake than many an answer to come: so such a thread looks out before
+// it sleeps, as long as that pays (patience.hpp).
+//
+//   poll() ──it is there──► over
+//     └──looks, and lets others of its CPU run──it comes──► came()
+//                                              └──in vain──► sleeps ──it comes──► slept()
+//        └──one of those kept the CPU: the next waits are without (giving_way.hpp)
+//
+// Who shares its CPU with a thread that it has just woken, or with the peer, lets it run at once.
+#pragma once
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "../runtime/giving_way.hpp"
+#include "patience.hpp"
+
+namespace weft::inline WEFT_ABI::wire::detail {
+
+class Lookout {
+ public:
+  // As ::poll(). One thread's.
+  int poll(pollfd* fds, nfds_t n, int ms) noexcept {
+    int found = ::poll(fds, n, 0);
+    if (found != 0 || ms == 0) return found;
+    const std::int64_t began = prim::now();
+    if (!giving_way_.forgoes()) found = look(fds, n, began);
+    if (found != 0) return found;
+    const std::int64_t waited = (prim::now() - began) / 1'000'000;
+    found = ::poll(fds, n, ms < 0 ? ms : static_cast<int>(std::max<std::int64_t>(ms - waited, 0)));
+    if (found > 0) patience_.slept(prim::now() - began);
+    return found;
+  }
+
+ private:
+  int look(pollfd* fds, nfds_t n, std::int64_t began) noexcept {
+    const std::int64_t until = began + patience_.now();
+    std::int64_t now = began, longest = 0;
+    int found = 0;
+    while (found == 0 && now < until) {
+      prim::yield();
+      found = ::poll(fds, n, 0);
+      const std::int64_t before = std::exchange(now, prim::now());
+      longest = std::max(longest, now - before);
+    }
+    giving_way_.took(longest);
+    found > 0 ? patience_.came(now - began) : patience_.in_vain();
+    return found;
+  }
+
+  Patience patience_;
+  runtime::GivingWay giving_way_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire::detail

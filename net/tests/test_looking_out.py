@@ -1,0 +1,78 @@
+"""Threads that only carry bytes look out before they sleep (WIRE.md 17.25)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from weft import _net_loop
+from weft._extension import native as _native
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_what_is_there_already(pipe):  # wire 17.25
+    os.write(pipe[1], b"x")
+    for ms in (-1, 0, 1, 100_000):
+        assert _native._wait_for(pipe[0], ms) is True
+
+
+def test_what_never_comes(pipe):  # wire 17.25
+    """However often: it looks out less and less, and sleeps for the rest of the time."""
+    for ms in (0, 1, 2) * 10:
+        assert _native._wait_for(pipe[0], ms) is False
+
+
+@pytest.mark.parametrize("looks", [0, 3000], ids=["sleeps", "looks"])
+def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
+    """From a thread that gets the interpreter while this one waits; also where answers have come
+    at once so often that it looks out for them."""
+    here = os.pipe()
+
+    def answer() -> None:
+        while os.read(here[0], 1) == b"?":
+            os.write(pipe[1], b"!")
+
+    answers = threading.Thread(target=answer)
+    answers.start()
+    try:
+        for _ in range(looks + 1):
+            os.write(here[1], b"?")
+            assert _native._wait_for(pipe[0], -1) is True
+            assert os.read(pipe[0], 1) == b"!"
+    finally:
+        os.write(here[1], b".")
+        answers.join()
+        for end in here:
+            os.close(end)
+
+
+def test_the_loop_waits_so(monkeypatch):  # wire 17.25
+    """And for a timer never no time at all: it would not sleep."""
+    waits = []
+    wait = _native._wait_for
+
+    def waited(fd: int, ms: int) -> bool:
+        waits.append((fd, ms))
+        return wait(fd, ms)
+
+    monkeypatch.setattr(_native, "_wait_for", waited)
+    loop = _net_loop.use()
+    try:
+        for seconds in (0, 1e-9, 0.0001, 0.002):
+            _net_loop.call(loop, asyncio.sleep(seconds))
+        own = loop._selector.fileno()  # type: ignore[attr-defined]
+    finally:
+        _net_loop.done(loop)
+    assert {fd for fd, _ in waits} == {own}
+    assert {ms > 0 for _, ms in waits if ms != -1} == {True}
