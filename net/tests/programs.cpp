@@ -289,6 +289,18 @@ void offers(weft::net::Network& network, const Args& a) {
   }
 }
 
+// Comes to a channel of its own: what it is told.
+void comes_to_itself(weft::net::Network& network, const Args& a) {
+  const weft::Channel<weft::Typed<long>> c(weft::named("c"));
+  network.offer(a[0], c, {.readers = true, .writers = true});
+  try {
+    auto out = network.at(a[0]).writer<weft::Typed<long>>();
+    say("it has an end");
+  } catch (const weft::BadUse& e) {
+    say(e.what());
+  }
+}
+
 // As the program ends, after all that was registered since: has OpenSSL been taken down?
 void says_whether_openssl_is_there() {
   std::atexit([] { say(OPENSSL_init_crypto(0, nullptr) == 1); });
@@ -312,6 +324,7 @@ const std::map<std::string, std::function<void(weft::net::Network&, const Args&)
     {"passes_on_at_home", passes_on_at_home},
     {"tries", tries},
     {"offers", offers},
+    {"comes_to_itself", comes_to_itself},
     {"ends_with_openssl", ends_with_openssl},
 };
 

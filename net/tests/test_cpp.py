@@ -440,6 +440,12 @@ def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
     assert (p.heard(), p.ended()) == (True, 0)
 
 
+def test_cpp_comes_to_its_own_channel(server, keys, cpp):  # wire 17.2
+    p = cpp("comes_to_itself", server.url, keys, "lab/c")
+    assert p.heard() == "'lab/c' is a channel of this program: use the ends of the channel itself"
+    assert p.ended() == 0
+
+
 def test_no_server(keys, tmp_path, cpp, refusing):
     p = cpp("tries", f"nats://{refusing}", keys, "c", "reader", 1)
     how, why = p.heard()
