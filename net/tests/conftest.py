@@ -40,7 +40,7 @@ BUILDS = os.environ.get("WEFT_NET_CPP", "cpp asan tsan").split()
 FOUND = 99  # how a program ends in which a sanitizer has found something
 SANITIZED = {
     **os.environ,
-    "ASAN_OPTIONS": f"exitcode={FOUND}",
+    "ASAN_OPTIONS": f"exitcode={FOUND}:handle_sigill=1",  # a trap is how UBSan ends it
     "LSAN_OPTIONS": f"exitcode={FOUND}",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": f"halt_on_error=1:exitcode={FOUND}:suppressions={HERE / 'tsan.txt'}",

@@ -90,6 +90,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
     for i in range(20):
         ends[i % 2].write(i)
     assert p.heard() == [[i % 2, i] for i in range(20)]
+    assert p.ended() == 0  # killed, it would be waited for by the network that is left
 
 
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
@@ -276,6 +277,7 @@ def test_rubbish_into_a_session(server, keys, network, cpp):  # wire 17.19, 17.2
     assert [r.read() for _ in range(50)] == list(range(n + 1, n + 51))
     r.retire()
     assert p.heard()[1] == "Retired"
+    assert p.ended() == 0
 
 
 # --- lost -----------------------------------------------------------------------------------------
