@@ -157,6 +157,11 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
+def writes(out: Any) -> int:
+    out.write(7)
+    return 7
+
+
 def syncs(barrier: Any) -> str:
     """A call of an Executor."""
     barrier.sync()

@@ -11,9 +11,20 @@ from typing import Any
 import away_stuck
 import pytest
 
+import weft.coroutines as co
+import weft.greenlets as gr
 import weft.threads as th
 from weft import _knots, _rounds
-from weft.processes import Barrier, BlockedProcess, Channel, Deadlock, Group, Hosts, Parallel
+from weft.processes import (
+    Barrier,
+    BlockedProcess,
+    Channel,
+    Deadlock,
+    Group,
+    Hosts,
+    Parallel,
+    process,
+)
 
 
 def stuck(*processes: Any) -> Deadlock:
@@ -297,12 +308,45 @@ def test_who_waits_for_the_end_of_a_process_waits_for_it() -> None:
     assert [row.path for row in shown] == ["main/p7", "main/p9"]
     assert knot == ["main/p7"]
     assert text.splitlines()[-1] == (
-        "  main/p7 waits for whoever is on the other side of c (nobody that is known)"
+        "  main/p7 waits for whoever is on the other side of c (c never had a writer end)"
     )
     both = [waits(7, "wait for", 41), waits(9, "wait for", 40)]
     places[41] = ("the end of p9", True, (), (9,), 0, 0, None)
     text = _knots.report([first._replace(facts=[(both, places)])])[0]
     assert text.splitlines()[-2:] == ["  main/p7 waits for main/p9", "  main/p9 waits for main/p7"]
+
+
+async def _reads(inp: Any) -> Any:
+    return await inp.read()
+
+
+async def _writes(out: Any) -> None:
+    await out.write(7)
+
+
+KINDS = {
+    "processes": (process(away_stuck.reads), process(away_stuck.writes)),
+    "coroutines": (co.process(_reads), co.process(_writes)),
+    "greenlets": (gr.process(away_stuck.reads), gr.process(away_stuck.writes)),
+    "threads": (th.process(away_stuck.reads), th.process(away_stuck.writes)),
+}
+
+
+@pytest.mark.parametrize("kind", ["on hosts", *KINDS])
+def test_a_side_that_never_had_an_end_is_named(kind: str) -> None:
+    """Rule 10.2, in all kinds, beside others that wait in another OS process."""
+    with Hosts(1) as hosts:
+        reads, writes = KINDS.get(kind, KINDS["processes"])
+        if kind == "on hosts":
+            reads, writes = reads.on(hosts), writes.on(hosts)
+        for side in "writer", "reader":
+            a, b, c = Channel("a"), Channel("b"), Channel("lonely")
+            told = stuck(
+                reads(c.reader()) if side == "writer" else writes(c.writer()),
+                away_stuck.pass_on(a.reader(), b.writer()),
+                away_stuck.pass_on_here(b.reader(), a.writer()),
+            )
+            assert f"other side of 'lonely' ('lonely' never had a {side} end)" in told.report
 
 
 def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None:

@@ -20,6 +20,8 @@ __all__ = ["Row", "report", "tell"]
 
 LINES = 40  #: the most processes that a report lists
 
+_SIDES = (False, "reader"), (True, "writer")
+
 _Node = tuple[int, int]  # a space's incarnation, and a process there
 _Key = tuple[int, int]  # a channel's home, and its place there
 
@@ -57,6 +59,9 @@ class _Network(Spaces):
         self.unknown: list[str] = []  # channels of which a thread may hold an end
         for one in self.facts:
             self._add(*one)
+        self.missing: dict[_Key, str] = {}  # channels of which one side never had an end: which
+        for s in spaces:
+            self._look_for_missing(s)
         waited = {
             key: name for r in self.rows.values() if not r.hidden for name, key, _ in r.places
         }
@@ -78,6 +83,38 @@ class _Network(Spaces):
         )
         if (s.incarnation, w.parent) in self.waiters:
             self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
+
+    def _look_for_missing(self, s: Any) -> None:
+        """Looks for channels of this space all of whose open ends are on one side: on the other
+        there was none so far, for else the channel would have ended.
+        """
+        given = Counter((place, writes) for _, _, place, writes, _ in s.lent)
+        given += Counter((place, w) for place, w, _ in {(p, w, end) for _, p, w, end in s.held})
+        lent = {place: count for _, _, place, _, count in s.lent}
+        far = {place for place, _, _, _ in s.far}
+        for place, count in lent.items():
+            for writes, side in _SIDES:
+                if count and count == given[place, not writes]:
+                    self.missing[s.incarnation, place] = side
+        for _, raw_places in s.facts:
+            for key, raw in raw_places.items():
+                place = Place(*raw)
+                if key in lent or key in far or not place.is_channel:
+                    continue
+                if not place.readers and not place.unknown_readers:
+                    self.missing[s.incarnation, key] = "reader"
+                if not place.writers and not place.unknown_writers:
+                    self.missing[s.incarnation, key] = "writer"
+
+    def lacks(self, row: Row) -> dict[str, str]:
+        """The channels at which it waits for a side that never had an end: their names, that
+        side."""
+        sides = dict(_SIDES)
+        return {
+            name: sides[not writes]
+            for name, key, writes in row.places
+            if self.missing.get(key) == sides[not writes]
+        }
 
     def _look_for_unknown(self, s: Any, waited: dict[_Key, str]) -> None:
         """Looks for open ends in this space that no known process holds, of channels at which a
@@ -143,8 +180,11 @@ def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
         )
         if not others:
             names = ", ".join(name for name, _, _ in row.places)
+            known = " and ".join(
+                f"{name} never had a {side} end" for name, side in network.lacks(row).items()
+            )
             whom = (
-                f"whoever is on the other side of {names} (nobody that is known)"
+                f"whoever is on the other side of {names} ({known or 'nobody that is known'})"
                 if names
                 else "nobody"
             )
