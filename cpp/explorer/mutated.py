@@ -191,8 +191,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/channel.hpp",
-        "    else if (this->template may_meet<S>())\n",
-        "    else if (this->template may_meet<S>() && WEFT_MUTANT != 75)\n",
+        "    else if (me.is(NodeFlags::compute) && ring ? accepts() : this->template may_meet<S>())\n",
+        "    else if (WEFT_MUTANT != 75 && (me.is(NodeFlags::compute) && ring ? accepts() : this->template may_meet<S>()))\n",
     ),
     (
         "core/lending.hpp",

@@ -377,12 +377,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     Status s = Status::pending;
     if (this->template ended<S>(me))
       s = me.status;
-    else if (this->template may_meet<S>())
+    else if (me.is(NodeFlags::compute) && ring ? accepts() : this->template may_meet<S>())
       s = Status::ok;
     if (s == Status::pending) {
       this->is_watched();
       state_ |= B::kSpanned;
-      me.flags = NodeFlags::watch | NodeFlags::disabled;
+      me.flags = static_cast<std::uint16_t>((me.flags & NodeFlags::compute) | NodeFlags::watch |
+                                            NodeFlags::disabled);
       me.status = s;
       this->template join<S>(me);
       Notify::mark_standing(this->template opposite<S>());

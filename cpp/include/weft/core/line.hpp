@@ -219,15 +219,20 @@ class ChannelBase : public SyncObject {
       if (!node(l)->is(NodeFlags::standing | NodeFlags::watch)) return true;
     return false;
   }
+  // `but`: such parties do not count.
   template <Side S>
-  bool claimable() noexcept {
+  bool claimable(unsigned but = 0) noexcept {
     for (Link* l = own<S>().front(); l; l = l->next) {
       const Node* y = node(l);
-      if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled)) &&
-          (!y->choice() || y->choice()->word() == WAITING || y->choice()->word() == LOCKED))
-        return true;
+      if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled | but)) && waits(*y)) return true;
     }
     return false;
+  }
+  // Is it plain, or a guard of a choice that has not chosen otherwise?
+  static bool waits(const Node& y) noexcept {
+    if (!y.choice()) return true;
+    const std::uint32_t w = y.choice()->word();
+    return w == WAITING || w == LOCKED;
   }
 
   static bool elsewhere(const Node* n) noexcept {

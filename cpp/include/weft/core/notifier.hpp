@@ -129,15 +129,21 @@ class Notifier : public Buffered<T, P, Self> {
     else
       return could_write();
   }
+  // If the buffer has no slot, an extended read waits for one (rule 1.5).
   bool could_write() noexcept {
-    return (this->template claimable<Side::in>() && !(ring && ring->lending())) || accepts();
+    if (accepts()) return true;
+    return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
+           !(ring && ring->lending());
   }
   // `now`: a party of that side might meet a partner. For lenders other conditions count.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
-      if (!y->is(NodeFlags::watch) || !(y->index == 0 ? now : this->lends(*y))) continue;
+      if (!y->is(NodeFlags::watch)) continue;
+      // a value that is made later needs a slot
+      const bool meets = y->is(NodeFlags::compute) && ring ? accepts() : now;
+      if (!(y->index == 0 ? meets : this->lends(*y))) continue;
       release(q, y);
       after.finish(y, Status::ok);
     }
@@ -165,9 +171,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (y->is(NodeFlags::disabled)) continue;
       // it needs a slot first
       if (ring && (y->is(NodeFlags::compute) || ring->lending())) return false;
-      if (!y->is(NodeFlags::standing)) return true;
-      const std::uint32_t w = y->choice_->word();
-      if (w == WAITING || w == LOCKED) return true;
+      if (B::waits(*y)) return true;
     }
     return false;
   }

@@ -37,6 +37,7 @@ WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
   Watch& w = *watches_[guard];
   if (w.out) return;
   w.out = shared_from_this();
+  if (at_[guard].later) w.set(core::NodeFlags::compute);
   const Status s = at_[guard].port->watch(w);
   if (s == Status::pending) return;
   w.out.reset();
