@@ -43,6 +43,7 @@ NO_SCENARIO = {
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",
     "10.6": "a message, not an outcome; python/tests/test_standstill.py and cpp/tests/hosted_standstill.cpp have it",
     "11.3": "of the freestanding layer only; cpp/tests has it",
+    "11.4": "forks: python/tests/test_forks.py has it",
     **{
         f"13.{n}": "guests of a loop; python/tests/test_asyncio_*.py have them" for n in range(1, 8)
     },

@@ -1,6 +1,7 @@
 // Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them,
 // CPUs, blocking calls. The rules of the other sections hold there as well; the conformance twin
 // checks them at random (twin --cores 2).
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>

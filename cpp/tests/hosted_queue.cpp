@@ -1,5 +1,6 @@
 // The queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes, and
 // what a thief gets (rules 15.5, 15.7).
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <vector>

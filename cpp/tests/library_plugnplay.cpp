@@ -3,6 +3,7 @@
 // fails. How they end: library_plugnplay_ends.cpp.
 #include "plugnplay.hpp"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 

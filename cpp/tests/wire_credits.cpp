@@ -2,6 +2,7 @@
 // that the test schedules.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <deque>
 #include <random>
 

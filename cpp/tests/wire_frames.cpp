@@ -2,6 +2,7 @@
 // refused, whatever it is.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "weft/channel.hpp"

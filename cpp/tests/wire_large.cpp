@@ -3,6 +3,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <deque>
 #include <fstream>
 #include <numeric>
