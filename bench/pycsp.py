@@ -59,7 +59,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             {kind: ["{x}", samples, "2"] for kind in KINDS},
             1e-3,
             # The most that is tried; beyond it the limit is the memory of the machine, or patience.
-            {} if full else {"processes": 32},
+            {} if full else {"processes": 256},
         ),
         *(
             Experiment(

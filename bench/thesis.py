@@ -144,7 +144,7 @@ def started(who: str, case: Case, runs: int) -> Found:
         env={**os.environ, "PYTHONPATH": str(BENCH / "py"), "THESIS_FIRST": "1"},
     )
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        last = runner.last_words(done.stderr)
         raise Failed(f"{case.name}, {who} ended with status {done.returncode}: {last}")
     return parse(done.stdout, WORKERS * case.messages)
 

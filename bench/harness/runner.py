@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,9 +144,16 @@ def run_once(
             if child.returncode < 0
             else f"status {child.returncode}"
         )
-        last = (err.strip().splitlines() or ["no message"])[-1]
-        raise RunError(f"ended with {how}: {last}")
+        raise RunError(f"ended with {how}: {last_words(err)}")
     return parse(out)
+
+
+def last_words(err: str) -> str:
+    """The last line of what a program has said that says something: the frame around the
+    exceptions of a group does not."""
+    plain = (re.sub(r"^[ |]*(\+-[-+]*( [\d.]+ -+)?)?", "", line) for line in err.splitlines())
+    said = [line for line in plain if line and not re.fullmatch(r"and \d+ more exceptions?", line)]
+    return said[-1] if said else "no message"
 
 
 def parse(output: str) -> dict[str, list[float]]:

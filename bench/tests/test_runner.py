@@ -133,6 +133,11 @@ class OneRun(unittest.TestCase):
                 20,
             )
 
+    def test_of_a_group_of_exceptions_its_last_one_is_told(self):
+        code = "raise ExceptionGroup('several', [ValueError(f'no {i}') for i in range(40)])"
+        with self.assertRaisesRegex(runner.RunError, "ended with status 1: ValueError: no 14"):
+            runner.run_once(python(code), ANY, 20)
+
     def test_a_failing_program_may_say_nothing(self):
         with self.assertRaisesRegex(runner.RunError, "ended with status 1: no message"):
             runner.run_once(python("import os; os._exit(1)"), ANY, 20)

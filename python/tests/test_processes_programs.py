@@ -206,3 +206,32 @@ def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         descriptor = os.pidfd_open(pid)
         assert selecting.select([descriptor], [], [], TIMEOUT)[0]
         os.close(descriptor)
+
+
+def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 10.3
+    """select.select knows none: with some 170 hosts a deadlock was not told, and the parent's
+    watch took a CPU."""
+    result = program(
+        tmp_path,
+        """
+        import os, resource
+        from weft.processes import *
+
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2048 if hard < 0 else min(hard, 2048), hard))
+        while os.open(os.devnull, os.O_RDONLY) < 1100:
+            pass
+
+        @process
+        def pass_on(inp, out):
+            out.write(inp.read())
+
+        a, b = Channel("a"), Channel("b")
+        try:
+            Parallel(pass_on(a.reader(), b.writer()), pass_on(b.reader(), a.writer()))
+        except Deadlock as told:
+            print(told.knot)
+        """,
+    )
+    knot = "['main/pass_on[0]', 'main/pass_on[1]']\n"
+    assert (result.returncode, result.stdout, result.stderr) == (0, knot, "")

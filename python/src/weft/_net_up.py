@@ -18,7 +18,6 @@ import collections
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import threading
@@ -27,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft._net_nodes import Node
+from weft._readable import readable
 from weft.errors import BadUse
 
 __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
@@ -250,7 +250,7 @@ def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
 
     def watch() -> None:
         with contextlib.suppress(OSError):
-            while select.select([descriptor], [], [], lease)[0] and os.read(descriptor, 4096):
+            while readable([descriptor], lease) and os.read(descriptor, 4096):
                 pass
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(lease)

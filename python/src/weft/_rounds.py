@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import select
 import socket
 import struct
 import threading
@@ -33,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weft import _deadlocks, _own_threads, _programs, _shared
 from weft._extension import native as _native
 from weft._members import FOLLOW, MOMENT, STUCK, TELL, WHERE, WITH_MORE, Member
+from weft._readable import readable
 
 if TYPE_CHECKING:
     from weft._executor import _State
@@ -366,7 +366,7 @@ def ask(
         for member in whom:
             member.ask(what, more)
         while asked and (rest := until - time.monotonic()) > 0:
-            for member in select.select(asked, [], [], rest)[0]:
+            for member in readable(asked, rest):
                 said = member.take()
                 if said is not None:
                     answers.append((member, said))
@@ -437,8 +437,7 @@ def _watch(ring: socket.socket) -> None:
         with _lock:
             members = list(_members)
         try:
-            all_of_them: list[Any] = [ring, *members]
-            ready = select.select(all_of_them, [], [])[0]
+            ready = readable([ring, *members])
         except (OSError, ValueError):  # one was closed meanwhile
             continue
         stands = ring in ready and _heard(ring)
@@ -462,7 +461,7 @@ def _here(ready: list[Any]) -> list[Member]:
     """Those of `ready` that are still members and still have something to say."""
     with _lock:
         those = [m for m in _members if m in ready]
-    return select.select(those, [], [], 0)[0] if those else []
+    return readable(those, 0)
 
 
 def _all_spaces() -> list[Space]:
@@ -478,7 +477,7 @@ def _all_spaces() -> list[Space]:
             member.ask()
         found = [_mine(asked)]
         while asked:
-            for member in select.select(asked, [], [])[0]:
+            for member in readable(asked):
                 said = member.take()
                 if member.gone or said == []:
                     raise _Gone
@@ -521,7 +520,7 @@ def _look(ring: socket.socket) -> None:
     for seconds in AGAIN:
         until = time.monotonic() + seconds
         while (rest := until - time.monotonic()) > 0:
-            if select.select([ring], [], [], rest)[0]:
+            if readable([ring], rest):
                 again = _heard(ring) or again
         with contextlib.suppress(_Gone):
             first = _all_spaces()
@@ -605,7 +604,7 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     stands = False
     found = _hear_programs()
     while (found is None or found[0] != number) and (rest := until - time.monotonic()) > 0:
-        if select.select([ring], [], [], rest)[0]:
+        if readable([ring], rest):
             stands = b"!" in ring.recv(4096) or stands
             found = _hear_programs()
     if stands:

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from weft._readable import readable
 from weft.errors import BadUse, Cancelled, Poisoned, Retired
 from weft.threads import Channel, Parallel, Reader, Writer, process, select
 
@@ -263,7 +264,7 @@ def command(
 
 def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
     if not hasattr(os, "pidfd_open"):  # beyond Linux there is no other way to wait for both
-        while child.poll() is None and not system_select.select([wake.read], [], [], 0.05)[0]:
+        while child.poll() is None and not readable([wake.read], 0.05):
             pass
         return
     fd = os.pidfd_open(child.pid)
