@@ -235,3 +235,35 @@ def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 
     )
     knot = "['main/pass_on[0]', 'main/pass_on[1]']\n"
     assert (result.returncode, result.stdout, result.stderr) == (0, knot, "")
+
+
+def test_without_a_descriptor_left_it_is_told_what_to_do(tmp_path: Path) -> None:
+    """However many are left: nothing of a host that cannot begin stays open."""
+    result = program(
+        tmp_path,
+        """
+        import os, resource
+        from weft.processes import *
+
+        def there():
+            return sorted(os.listdir("/proc/self/fd"), key=int)
+
+        stays = Hosts(1)  # with what is opened while there is one
+        before, hard = there(), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        last = int(before[-1])
+        for left in range(14):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1 + left, hard))
+            try:
+                Hosts(1).close()
+                break
+            except OSError as error:
+                told = str(error)
+            if "Raise the limit" not in told or there() != before:
+                print(left, told, there(), before)
+        print(told)
+        stays.close()
+        """,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "no descriptor is left: this program may have " in result.stdout
+    assert result.stdout.count("\n") == 1, result.stdout

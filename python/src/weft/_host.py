@@ -15,6 +15,7 @@ be told of it after all, it is told to let go of those ends.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import operator
 import os
@@ -23,7 +24,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from weft import _observers, _pickling, _records, _rounds, _said, _seen, _shared
@@ -130,6 +131,25 @@ def _over_memory(ours: socket.socket) -> Any:
         return None
 
 
+@contextlib.contextmanager
+def _told_what_to_do() -> Iterator[None]:
+    """Says of an error that no descriptor is left what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        raise OSError(
+            errno.EMFILE,
+            f"no descriptor is left: this program may have {most:,}, and each OS process that it starts takes "
+            "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
+            "(`.on(Hosts(n))`)",
+        ) from error
+
+
 def _refuse_imports() -> None:
     if _shared.at_run is not None:
         raise BadUse(
@@ -174,19 +194,23 @@ class Host:
             _start.refuse_fork()
         self._observed = _seen.settings()
         beginning = pickle.dumps({**_preparation(setting), "observed": self._observed})
-        self._ours, theirs = socket.socketpair()
-        self._asks, asked = socket.socketpair()
-        # Says how to begin. If the child crashes, it writes where at the end of this file.
-        self._said = preparation = tempfile.TemporaryFile()  # noqa: SIM115
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
-        self._heard = heard = _said.Heard()
         self._link: Any = None
         self._jobs: Any = None  # made by join(), as is the next
         self._member: Any = None
         mine: set[int] = set()
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
-        try:
+        with _told_what_to_do(), contextlib.ExitStack() as unmade:  # unless all of it is
+            self._ours, theirs = map(unmade.enter_context, socket.socketpair())
+            self._asks, asked = map(unmade.enter_context, socket.socketpair())
+            # Says how to begin. If the child crashes, it writes where at the end of this file.
+            self._said = preparation = unmade.enter_context(tempfile.TemporaryFile())
+            self._heard = heard = _said.Heard()
+            unmade.callback(heard.close)
+            unmade.callback(heard.close_childs)
+            # other descriptors will get these numbers
+            unmade.callback(lambda: _forked_before.difference_update(mine))
             with theirs, asked:
                 preparation.write(beginning)
                 preparation.seek(0)
@@ -203,14 +227,7 @@ class Host:
                 if not forks or not later:
                     _forked_before.difference_update(mine)
                 self._mine = mine
-        except BaseException:
-            _forked_before.difference_update(mine)  # other descriptors will get these numbers
-            self._ours.close()
-            self._asks.close()
-            preparation.close()
-            heard.close_childs()
-            heard.close()
-            raise
+            unmade.pop_all()
         heard.close_childs()
         self.pid = self._child.pid
         self._lock = threading.Lock()

@@ -47,10 +47,10 @@ class Heard:
     begin()."""
 
     def __init__(self) -> None:
-        self._pipe, self._pipe_of_child = os.pipe()
-        os.set_blocking(self._pipe, False)
         self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
         self._records.setblocking(False)
+        self._pipe, self._pipe_of_child = os.pipe()  # last: nobody closes them if the next fails
+        os.set_blocking(self._pipe, False)
         self._lock = threading.Condition()  # guards all that follows
         self._found: deque[tuple[str, bytes]] = deque()  # to be passed on
         self._passed = self._taken = 0  # how many, from the beginning
