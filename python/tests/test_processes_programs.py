@@ -44,6 +44,17 @@ def test_a_script_with_a_guard(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
 
 
+def test_a_function_below_the_guard_is_named(tmp_path: Path) -> None:
+    head, _, tail = HELLO.partition("from weft.processes import *")
+    result = program(
+        tmp_path, head + _ + '\nif __name__ == "__main__":' + textwrap.indent(tail, "    ")
+    )
+    assert result.returncode == 1
+    assert (
+        "the main module has no 'hello' when an OS process imports it: define it" in result.stderr
+    )
+
+
 def test_a_module_by_its_name(tmp_path: Path) -> None:
     result = program(tmp_path, HELLO, "-m", "program")
     assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")

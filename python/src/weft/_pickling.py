@@ -222,7 +222,15 @@ def _found(name: Name) -> Any:
     finally:
         _shared.imported_for_call.reset(token)
     for part in name[1].split("."):
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            if name[0] not in ("__main__", "__mp_main__"):
+                raise
+            raise AttributeError(
+                f"the main module has no {name[1]!r} when an OS process imports it: define it at its top level, "
+                'not below `if __name__ == "__main__"`, nor below what starts OS processes'
+            ) from error
     return _body_of(found)
 
 
