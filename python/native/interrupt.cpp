@@ -1,5 +1,5 @@
-// Ctrl-C: the first says where each process is and cancels all of them, the second is
-// KeyboardInterrupt where it lands.
+// Ctrl-C: the first says where each process is and cancels all of them, the second kills the OS
+// processes that were started, and is KeyboardInterrupt where it lands.
 //
 // Python's own handler in C only notes a signal; the main thread calls the Python function when it
 // looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
@@ -112,10 +112,20 @@ void leave_signals() noexcept {
   }
 }
 
-constexpr std::size_t kLines = 40;
-// () -> [line]: the processes of other programs that this one has started
-PyObject* elsewhere = nullptr;
+// The processes of other programs that this one has started: () -> [line], where they are; (), to
+// end those programs.
+PyObject *elsewhere = nullptr, *end_elsewhere = nullptr;
 
+std::vector<std::string> running_in(PyRun& run) {
+  // named below: a path asks the groups, which are locked while they are walked
+  std::vector<ProcessBase*> running;
+  run.run.each_process([&](ProcessBase& p) {
+    if (!p.op) running.push_back(&p);
+  });
+  std::vector<std::string> lines;
+  for (ProcessBase* p : running) lines.push_back(runtime::path_of(*p) + ": running");
+  return lines;
+}
 // Each process of a run, and where it is.
 std::vector<std::string> lines_of(PyRun& run) {
   std::vector<std::string> lines;
@@ -125,12 +135,7 @@ std::vector<std::string> lines_of(PyRun& run) {
     for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
     lines.push_back(s + " at " + b.at);
   }
-  // named below: a path asks the groups, which are locked while they are walked
-  std::vector<ProcessBase*> running;
-  run.run.each_process([&](ProcessBase& p) {
-    if (!p.op) running.push_back(&p);
-  });
-  for (ProcessBase* p : running) lines.push_back(runtime::path_of(*p) + ": running");
+  for (std::string& s : running_in(run)) lines.push_back(std::move(s));
   return lines;
 }
 
@@ -146,13 +151,37 @@ PyObject* f_where(PyObject*, PyObject*) {
   }
   return list;
 }
-PyObject* f_ask_elsewhere(PyObject*, PyObject* f) {
-  Py_XSETREF(elsewhere, Py_NewRef(f));
+PyObject* f_ask_elsewhere(PyObject*, PyObject* args) {
+  PyObject *lines, *end;
+  if (!PyArg_ParseTuple(args, "OO", &lines, &end)) return nullptr;
+  Py_XSETREF(elsewhere, Py_NewRef(lines));
+  Py_XSETREF(end_elsewhere, Py_NewRef(end));
   Py_RETURN_NONE;
 }
 PyMethodDef functions[] = {{"_where", gated<f_where>, METH_NOARGS, nullptr},
-                           {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_O, nullptr},
+                           {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_VARARGS, nullptr},
                            {}};
+
+constexpr std::size_t kLines = 40;
+
+void say(std::string s, const std::vector<std::string>& lines) {
+  for (std::size_t i = 0; i < lines.size() && i < kLines; ++i) s += "\n  " + lines[i];
+  if (lines.size() > kLines) s += "\n  … and " + std::to_string(lines.size() - kLines) + " more";
+  s += "\n";
+  PySys_FormatStderr("%s", s.c_str());
+}
+
+// Again: who was cancelled, and has not come to an operation, may never.
+void insist() {
+  PyObject* const r = end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr;
+  if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
+  Py_XDECREF(r);
+  if (!root_run || current_coroutine() || current_greenlet()) return;  // it lands there
+  if (const auto lines = running_in(*root_run); !lines.empty())
+    say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "
+        "(Ctrl-\\ ends the program):",
+        lines);
+}
 
 PyObject* on_sigint(PyObject*, PyObject*) {
   if (root_run && !root_run->interrupted) {
@@ -161,6 +190,7 @@ PyObject* on_sigint(PyObject*, PyObject*) {
     root_run->run.cancel_everybody();
     Py_RETURN_NONE;
   }
+  insist();
   PyErr_SetNone(PyExc_KeyboardInterrupt);
   return nullptr;
 }
@@ -182,11 +212,7 @@ void say_where(PyRun& run) {
     }
     Py_XDECREF(more);
   }
-  std::string s = "\nweft: interrupted; the processes were:";
-  for (std::size_t i = 0; i < lines.size() && i < kLines; ++i) s += "\n  " + lines[i];
-  if (lines.size() > kLines) s += "\n  … and " + std::to_string(lines.size() - kLines) + " more";
-  s += "\n";
-  PySys_FormatStderr("%s", s.c_str());
+  say("\nweft: interrupted; the processes were:", lines);
 }
 
 Interrupts::Interrupts() {

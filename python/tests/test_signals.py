@@ -402,3 +402,74 @@ def test_the_thread_that_forked_is_the_main_one_in_the_child() -> None:
         t.join()
     """)
     assert out == "7\n"
+
+
+# --- the second Ctrl-C ----------------------------------------------------------------------------
+
+COMPUTES = """
+    import os, signal, sys, time
+    from weft.{kind} import Channel, Parallel, process
+
+    @process
+    def computes(out, way):
+        out.write(1)
+        while not os.path.exists(way):
+            time.sleep(0.001)
+
+    @process
+    def reads(inp):
+        inp.read()
+        print("ready", flush=True)
+        inp.read()
+
+    if __name__ == "__main__":
+        c = Channel("c")
+        try:
+            Parallel(reads(c.reader()), computes(c.writer(), sys.argv[1]))
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+"""
+
+
+def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
+    """A program that gets Ctrl-C, and a second one once it has said where its processes are. If
+    it waits then for what computes, that is let go."""
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")
+    with child(
+        str(path),
+        str(way),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert running.stdout.readline() == "ready\n"
+        said: list[str] = []
+
+        def hear(what: str, times: int) -> None:
+            while sum(what in line for line in said) < times:
+                said.append(running.stderr.readline())
+                assert said[-1], said
+
+        running.send_signal(signal.SIGINT)
+        hear("main/computes", 1)
+        running.send_signal(signal.SIGINT)
+        if waits:
+            hear("main/computes", 2)
+            way.touch()
+        out, err = running.stdout.read(), "".join(said) + running.stderr.read()
+        running.wait()
+    return running.returncode, out, err
+
+
+def test_a_second_ctrl_c_kills_the_os_processes(tmp_path: Path) -> None:
+    """Rule 6.7: one that computes for ever comes to no operation at which it would be cancelled."""
+    code, out, err = again(tmp_path, "processes", tmp_path / "never", waits=False)
+    assert (code, out) == (0, "interrupted\n"), err
+
+
+def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -> None:
+    """Rule 6.7: a thread cannot be ended."""
+    code, out, err = again(tmp_path, "threads", tmp_path / "now", waits=True)
+    assert (code, out) == (0, "interrupted\n"), err
+    named = err.partition("(Ctrl-\\ ends the program):\n")[2].splitlines()
+    assert "  main/computes: running" in named, err  # a reader that is being cancelled may be too

@@ -250,6 +250,7 @@ class Host:
         self._ours.close()
         self._member = _rounds.join(self._asks)
         self._member.pid, self._member.heard = self.pid, self._heard
+        self._member.kill = self._child.kill
         self._heard.seen = functools.partial(_seen.came, self._member)
         self._heard.begin()
         _seen.join(self._member, self._observed)

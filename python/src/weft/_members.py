@@ -11,6 +11,7 @@ import contextlib
 import pickle
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["FOLLOW", "MOMENT", "STATE", "STUCK", "TELL", "WHERE", "WITH_MORE", "Member"]
@@ -32,6 +33,7 @@ class Member:
         self.heard: Any = None  # what it says: see _said.py
         self.follows: set[Any] = set()  # the observations that it has been told of
         self.closing = False  # it has been let go of
+        self.kill: Callable[[], object] | None = None  # ends it, if this program has started it
         self._by = by
         self._got = b""
         self._question = b""

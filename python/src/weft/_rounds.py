@@ -292,7 +292,7 @@ def _begin() -> int | None:
             bell.setblocking(False)
             _bell = bell.detach()
             _native._ask_links(standing)
-            _native._ask_elsewhere(_elsewhere)
+            _native._ask_elsewhere(_elsewhere, _end_elsewhere)
             threading.Thread(
                 target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
             ).start()
@@ -414,6 +414,19 @@ _deadlocks.stuck_elsewhere = _stuck_elsewhere
 
 def _elsewhere() -> list[str]:
     return where_elsewhere(PATIENCE)
+
+
+def _end_elsewhere() -> None:
+    """Kills the OS processes of this program (rule 6.7). On a thread of its own: a signal's handler
+    may have interrupted who holds a lock that this needs."""
+
+    def end(those: list[Member]) -> None:
+        for member in those:
+            if member.kill is not None:
+                member.kill()
+
+    # a copy, as in where_elsewhere()
+    threading.Thread(target=end, args=(list(_members),), name="weft: kills", daemon=True).start()
 
 
 def standing() -> None:
