@@ -349,7 +349,7 @@ typedef struct weft_rx_ratio {
   uint32_t size;                    /* bytes of the value; of an element of a token */          \
   weft_rx_time min_delay, min_spacing;                                                          \
   weft_rx_time last_time, latest; /* of the event scheduled last; of the greatest tag queued */ \
-  uint32_t latest_step, queued, spaced; /* spaced: last_time is set */                          \
+  uint32_t latest_step, queued, spaced; /* spaced: last_time is set (weft_rx_last_in_full) */   \
   weft_rx_event *last /* the event scheduled last, while it waits and there is a spacing */     \
       WEFT_RX_ACTION_MODE
 #if WEFT_RX_MODES

@@ -58,7 +58,9 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
                           const weft_rx_options *options) {
   WEFT_RX_TABLE weft_rx_program *program = WEFT_RX_PROGRAM(env);
 #if WEFT_RX_ASYNC
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   env->stopped = false;
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #endif
   env->now = env->start = start;
   env->high = high;
@@ -104,11 +106,11 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
 }
 static void weft_rx_end(weft_rx_env *env) {
 #if WEFT_RX_ASYNC
-  weft_irq_t irq = weft_lock(env->lock);
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   env->stopped = true;
   weft_rx_event *late = env->inbox;
   env->inbox = 0;
-  weft_unlock(env->lock, irq);
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
   while (late) {
     weft_rx_event *next = weft_rx_as_event(late->next);
     weft_rx_discard_event(env, late);
@@ -134,8 +136,9 @@ static void weft_rx_end(weft_rx_env *env) {
   free(env->heap);
 #endif
 #if WEFT_RX_ASYNC
-  weft_lock_t *lock = env->lock;
-  *env = (weft_rx_env){.number = env->number, .stopped = true, .lock = lock};
+  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* somebody outside may look at `stopped` at any moment */
+  *env = (weft_rx_env){.number = env->number, .stopped = true};
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #else
   *env = (weft_rx_env){.number = env->number};
 #endif
@@ -162,12 +165,10 @@ int weft_rx_run(const weft_rx_options *options) {
   weft_rx_run_enclaves(start, options);
 #else
   weft_rx_env *env = &weft_rx_envs[0];
-#if WEFT_RX_ASYNC
-  env->lock = WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1);
-#endif
   weft_rx_begin(env, (weft_rx_time)start, (uint32_t)(start >> 32), options);
 #if !WEFT_RX_STATIC
   static weft_rx_event begin = {.fire = weft_rx_fire_start};
+  begin.next = 0; /* what came before the start of a run before was behind it */
   env->soon = env->soon_last = &begin;
 #endif
 #if WEFT_RX_WORKERS > 1

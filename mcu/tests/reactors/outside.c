@@ -171,12 +171,53 @@ static void deadline_missed(void) {
   run_real();
   EXPECT("late ");
 }
+/* R9: what is scheduled before the start, by an interrupt that is on already or from main, is there
+ * at the start tag. */
+static int_action early;
+static void on_early(void *self) {
+  (void)self;
+  say("early%d ", early.value);
+  tell("at");
+  if (early.value == 2) weft_rx_request_stop();
+}
+static void before_the_start(void) {
+  kit_new();
+  unsigned s = reaction(first_only, 0), e = reaction(on_early, 0);
+  early = (int_action)WEFT_RX_VALUE_INIT(int, on(1, e), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+  spaced = (int_action)WEFT_RX_VALUE_INIT(int, 0, 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+  weft_rx_programs[0].startup = on(1, s);
+  for (int i = 1; i <= 2; i++) CHECK(weft_rx_schedule_copy(&early, 0, &i, 1) > 0);
+  run_real();
+  EXPECT("got0 early1 at@0.0 early2 at@0.1 ");
+}
+/* R13: at the stop tag nothing is scheduled any more, by a reaction neither. */
+static void at_the_end(void *self) {
+  (void)self;
+  int v = 1;
+  say("scheduled%d ", weft_rx_schedule_copy(&spaced, 0, &v, 1));
+  int *array = malloc(sizeof *array);
+  say("%d ", weft_rx_schedule_value(&arrays, 0, array, 1)); /* and it is freed */
+}
+static void physical_at_the_stop(void) {
+  kit_new();
+  unsigned s = reaction(stop_later, 0), e = reaction(at_the_end, 0), f = reaction(first_only, 0);
+  spaced =
+      (int_action)WEFT_RX_VALUE_INIT(int, on(1, f), 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0));
+  arrays = (ints_action)WEFT_RX_TOKEN_ACTION_INIT(int, on(1, f), 0, 0, WEFT_RX_DEFER,
+                                                  WEFT_RX_PHYSICAL_IN(0));
+  weft_rx_programs[0].startup = on(1, s);
+  weft_rx_programs[0].shutdown = on(1, e);
+  run_real();
+  EXPECT("scheduled0 0 ");
+}
 #include "weft_mcu/reactors_run.h"
 int main(void) {
+  TEST(before_the_start); /* of the first run */
   TEST(from_threads);
   TEST(ends_a_wait);
   TEST(drop_from_outside);
   TEST(physical_connection);
   TEST(deadline_missed);
+  TEST(physical_at_the_stop);
   return check_end();
 }

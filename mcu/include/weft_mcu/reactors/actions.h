@@ -114,11 +114,24 @@ void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_free_event(env, e);
   weft_rx_appear(env, (weft_rx_port *)(void *)a);
 }
+/* The time of the event scheduled last, in full: 32-bit times can be compared over half their range
+ * alone, and there may have been none for hours. `spaced` is 1 + its upper bits. */
+enum { WEFT_RX_LOW_BITS = 31 };
+WEFT_INLINE int64_t weft_rx_last_in_full(const weft_rx_action *a) {
+#if WEFT_RX_TIME64
+  return a->last_time;
+#else
+  return ((int64_t)(a->spaced - 1) << WEFT_RX_LOW_BITS) +
+         (a->last_time & ((1u << WEFT_RX_LOW_BITS) - 1));
+#endif
+}
 static int __attribute__((noinline))
 weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time *t,
               uint32_t *step) {
   weft_rx_event *last = a->last;
-  if (a->spaced && weft_rx_before(*t, a->last_time + a->min_spacing)) { /* R8 */
+  int64_t now = weft_rx_in_full(env), full = now + (weft_rx_distance)(*t - env->now),
+          due = weft_rx_last_in_full(a) + (int64_t)a->min_spacing;
+  if (a->spaced && full < due) { /* R8 */
     if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
       last = 0; /* after the timeout: it will never be */
     if (a->policy == WEFT_RX_DROP) return 0;
@@ -139,21 +152,29 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
         } else (void)weft_rx_remove(env, weft_rx_as_node(last));
       } else (void)weft_rx_remove(env, weft_rx_as_node(last));
       weft_rx_discard_action_event(env, last);
-    } else *t = a->last_time + a->min_spacing, *step = 0;
+    } else {
+      if (due - now >= WEFT_RX_HORIZON)
+        return WEFT_MISTAKE(
+            WEFT_E_HORIZON,
+            "an action's spacing defers an event beyond the horizon of this tick; define a longer WEFT_TICK_NS, or WEFT_RX_TIME64=1");
+      *t = (weft_rx_time)due, *step = 0;
+      full = due;
+    }
   }
-  a->spaced = 1;
+  a->spaced = WEFT_RX_TIME64 ? 1 : 1 + (uint32_t)(full >> WEFT_RX_LOW_BITS);
   a->last_time = *t;
   a->last = e;
   return 1;
 }
 /* Put e, an event of a, at (t, step) or where its spacing lets it. 0: it was not put, what it held
- * is given back. */
+ * is given back. Less than 0: it was not put, and what it held is the caller's. */
 WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e,
                                    weft_rx_time t, uint32_t step) {
-  if (a->min_spacing && !weft_rx_space(env, a, e, &t, &step)) {
-    if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
+  int code = a->min_spacing ? weft_rx_space(env, a, e, &t, &step) : 1;
+  if (__builtin_expect(code <= 0, 0)) {
+    if (!code && e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
     weft_rx_free_event(env, e);
-    return 0;
+    return code;
   }
   weft_rx_place(env, e, t, step, &a->latest, &a->latest_step, &a->queued);
   return 1;
@@ -166,7 +187,10 @@ void weft_rx_admit_action(weft_rx_env *env, weft_rx_event *e) {
   uint32_t step = 0;
   if (!weft_rx_before(env->now, t)) t = env->now, step = env->step + 1;
   e->fire = weft_rx_fire_action;
-  (void)weft_rx_put_action(env, a, e, t, step);
+  weft_rx_payload payload = e->payload;
+  bool has_value = e->has_value;
+  if (weft_rx_put_action(env, a, e, t, step) < 0 && has_value)
+    weft_rx_discard_payload(a->flags, a->size, &payload);
 }
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now);
 static int __attribute__((noinline))

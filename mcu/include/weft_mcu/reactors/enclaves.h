@@ -19,7 +19,7 @@
 #if WEFT_RX_MODES
 #error "weft: modes and enclaves do not go together yet; leave the enclaves out"
 #endif
-#define WEFT_RX_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1)
+#define WEFT_RX_LOCK WEFT_RX_INBOX_LOCK
 static bool weft_rx_stop_decided;
 static weft_rx_time weft_rx_stop_time;
 static uint32_t weft_rx_stop_step;
@@ -151,7 +151,11 @@ static void weft_rx_idle(weft_rx_env *env) {
   }
   weft_unlock(WEFT_RX_LOCK, irq);
   if (wake) weft_rx_wake_all();
+#if WEFT_RX_TIME64 || WEFT_RX_HOST
   weft_rx_enclave_wait(env);
+#else
+  weft_rx_sleep(env, weft_rx_clock() + WEFT_RX_NAP);
+#endif
   irq = weft_lock(WEFT_RX_LOCK);
   env->idle = false;
   env->next = env->now;
@@ -253,10 +257,8 @@ static void weft_rx_run_enclaves(uint64_t start, const weft_rx_options *options)
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_env *env = &weft_rx_envs[i];
     env->number = (uint8_t)i;
-    env->lock = WEFT_RX_LOCK;
     env->next = (weft_rx_time)start;
     env->idle = env->blocked = env->acked = env->done = false;
-    env->news = 0;
 #if WEFT_RX_HOST
     weft_rx_mine = env;
 #else

@@ -150,6 +150,11 @@ static void weft_rx_shut_modes(weft_rx_env *env);
 void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
   (void)e;
   env->stopping = true;
+#if WEFT_RX_ASYNC
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
+  env->stopped = true; /* R13 */
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
+#endif
   env->stop.next = 0;
   env->soon = &env->stop; /* weft_rx_serve looks there */
   weft_rx_trigger(env, WEFT_RX_PROGRAM(env)->shutdown);
@@ -230,13 +235,20 @@ WEFT_INLINE void weft_rx_await(weft_rx_env *env, weft_rx_time t) {
 #endif
 }
 
+WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
+#if !WEFT_RX_TIME64 && WEFT_RX_FAST
+  if (t < env->now) env->high++;
+#endif
+  env->now = t;
+}
+
 /* ---- what comes from outside (R9) ------------------------------------------------------------ */
 #if WEFT_RX_ASYNC
 static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e);
 /* Any thread, core or interrupt. after: with `now` a delay from the present, else not used: e->time
  * is set. */
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
-  weft_irq_t irq = weft_lock(env->lock);
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   bool stopped = env->stopped;
   if (!stopped) {
     if (now) e->time = weft_rx_clock() + after;
@@ -249,7 +261,7 @@ static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, 
     if (env->idle || weft_rx_before(e->time, env->next)) env->next = e->time;
 #endif
   }
-  weft_unlock(env->lock, irq);
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
   if (!stopped) {
     weft_rx_wake_all();
     return 1;
@@ -257,13 +269,40 @@ static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, 
   weft_rx_discard_event(env, e);
   return 0;
 }
+#if !WEFT_RX_TIME64
+/* 32-bit times can be compared over half their range. So that what comes is later than `now`,
+ * however long there was nothing to do, `now` follows the clock at a distance: half of what
+ * WEFT_RX_HORIZON leaves for events that are late. It is called before anything from outside is
+ * looked at, and at least once in WEFT_RX_NAP ticks. */
+enum { WEFT_RX_BEHIND = 1 << 23, WEFT_RX_NAP = 1 << 30 };
+static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_time t) {
+  weft_rx_timer *first = weft_rx_first(env);
+  bool free = !env->soon && (!first || weft_rx_before(t, first->time));
+#if WEFT_RX_LINKS
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK); /* nobody sends for a tag before its `next` */
+  for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
+    weft_rx_env *e = &weft_rx_envs[i];
+    bool sends = e != env && !e->done && (!e->idle || e->inbox);
+    free = free && (!sends || weft_rx_before(t, e->next));
+  }
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
+#endif
+  if (!free) return;
+  weft_rx_advance(env, t);
+  env->step = 0;
+}
+#endif
 /* Everything posted so far joins the queue. */
 static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
-  weft_irq_t irq = weft_lock(env->lock);
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   weft_rx_event *e = env->inbox;
   env->inbox = 0;
   WEFT_POKE(env->news, 0);
-  weft_unlock(env->lock, irq);
+  weft_unlock(WEFT_RX_INBOX_LOCK, irq);
+#if !WEFT_RX_TIME64
+  weft_rx_time t = weft_rx_clock() - WEFT_RX_BEHIND;
+  if (weft_rx_before(env->now, t) && !env->fast) weft_rx_follow(env, t);
+#endif
   while (e) {
     weft_rx_event *next = weft_rx_as_event(e->next);
     e->fire(env, e);
@@ -299,12 +338,6 @@ WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
 #else
   weft_rx_trigger(env, trig);
 #endif
-}
-WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
-#if !WEFT_RX_TIME64 && WEFT_RX_FAST
-  if (t < env->now) env->high++;
-#endif
-  env->now = t;
 }
 #if !WEFT_RX_STATIC
 /* The timers and events that the queue has at (now, step). */
@@ -365,7 +398,11 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
     if (!env->keepalive) weft_rx_stop_next(env); /* nothing left to wait for */
 #if WEFT_RX_ASYNC
     else {
+#if WEFT_RX_TIME64
       weft_wait_news(&env->news);
+#else
+      weft_rx_sleep(env, weft_rx_clock() + WEFT_RX_NAP);
+#endif
       weft_rx_drain(env);
       return false;
     }

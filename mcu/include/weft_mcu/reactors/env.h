@@ -49,9 +49,8 @@ typedef struct weft_rx_env {
   bool stop_soon;
   weft_rx_event *free;
 #if WEFT_RX_ASYNC
-  weft_rx_event *inbox, *inbox_last; /* under the lock, as all below */
+  weft_rx_event *inbox, *inbox_last; /* under WEFT_RX_INBOX_LOCK, as `stopped` and all below */
   uint16_t news;
-  weft_lock_t *lock;
 #if WEFT_RX_ENCLAVES > 1 /* enclaves.h */
   weft_rx_time next;
   bool idle, blocked, acked, done;
@@ -67,6 +66,8 @@ typedef struct weft_rx_env {
 } weft_rx_env;
 
 static weft_rx_env weft_rx_envs[WEFT_RX_ENCLAVES];
+/* No field: what is outside may come before the start, and while the end clears the fields. */
+#define WEFT_RX_INBOX_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1)
 #if WEFT_RX_ENCLAVES == 1
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return &weft_rx_envs[0]; }
 #elif WEFT_RX_HOST
