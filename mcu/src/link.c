@@ -18,7 +18,8 @@ enum {
   VALUE = 48
 };
 enum { WRITE = 1, BODY = 128 };
-enum { AWAITED, OURS, GIVEN_UP };
+enum { AWAITED, OURS, GIVEN_UP, REFUSED }; /* refused: given up before it was handed out */
+enum { OWES_POISON = 1, OWES_RETIRE = 2 };
 enum { RETIRED = 1, POISONED = 2, DIED = 3 };
 enum { START = 40, HEADER = 32, FIELDS = 5 };
 enum { COMPACT = 32 }; /* a compact frame without its body is never longer */
@@ -134,10 +135,17 @@ static void put_offer(weft_link *l, weft_link_op *op) {
   }
 }
 
-static bool all_ours(const weft_link_op *op) {
-  for (unsigned i = 0; i < op->count; i++)
-    if (!is_silent(op, i) && op->guards[i].end->state != OURS) return false;
-  return true;
+/* What is not sent yet may go: OURS. An end that was given up since, and of which that is not said
+ * yet, counts as ours still; after that the operation is closed: GIVEN_UP. */
+static unsigned may_go(const weft_link_op *op) {
+  unsigned all = OURS;
+  for (unsigned i = 0; i < op->count; i++) {
+    const weft_link_end *e = op->guards[i].end;
+    if (is_silent(op, i) || e->state == OURS || (e->state == GIVEN_UP && e->owes)) continue;
+    if (e->state != AWAITED) return GIVEN_UP;
+    all = AWAITED;
+  }
+  return all;
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
@@ -148,10 +156,11 @@ static void say(weft_link *l) {
   for (weft_link_op *op = l->ops, *next; op; op = next) {
     next = op->next;
     if (!op->sent) {
-      if (!all_ours(op)) continue;
-      if (body_of(op) + HEADER >
-          l->largest) { /* its `over` may change what comes next: once more, later */
-        finish(l, op, WEFT_LINK_TOO_LONG, 0);
+      unsigned may = may_go(op);
+      if (may == AWAITED) continue;
+      if (may == GIVEN_UP || body_of(op) + HEADER > l->largest) {
+        /* its `over` may change what comes next: once more, later */
+        finish(l, op, may == GIVEN_UP ? WEFT_LINK_BAD_USE : WEFT_LINK_TOO_LONG, 0);
         l->fresh = true;
         return;
       }
@@ -166,10 +175,12 @@ static void say(weft_link *l) {
   }
   for (unsigned i = 0; i < l->count; i++) {
     weft_link_end *e = &l->ends[i];
-    if (!e->owes) continue;
-    if (!room_for(l, 0)) return;
-    put_head(l, e->owes, 0, e->number, 0, 0, e->owes == POISON ? e->strength : 0, 0);
-    e->owes = 0;
+    while (e->owes && (e->state == OURS || e->state == GIVEN_UP)) {
+      bool poisons = e->owes & OWES_POISON;
+      if (!room_for(l, 0)) return;
+      put_head(l, poisons ? POISON : RETIRE, 0, e->number, 0, 0, poisons ? e->strength : 0, 0);
+      e->owes &= poisons ? OWES_RETIRE : 0;
+    }
   }
 }
 
@@ -201,7 +212,7 @@ static weft_link_status look(const weft_link *l, weft_link_op *op, unsigned *won
   if (!op->count || op->count > WEFT_LINK_GUARDS) return WEFT_LINK_BAD_USE;
   if (l->why) return WEFT_LINK_PENDING; /* it waits for the next session */
   for (unsigned i = op->count; i-- > 0;)
-    if (op->guards[i].end->state == GIVEN_UP) return *won = i, WEFT_LINK_BAD_USE;
+    if (op->guards[i].end->state >= GIVEN_UP) return *won = i, WEFT_LINK_BAD_USE;
   for (unsigned i = 0; i < op->count; i++) {
     const weft_link_end *e = op->guards[i].end;
     if (e->how > RETIRED) return *won = i, status_of(e);
@@ -216,13 +227,14 @@ static weft_link_status look(const weft_link *l, weft_link_op *op, unsigned *won
 
 bool weft_link_offer(weft_link *l, weft_link_op *op) {
   unsigned won;
+  weft_link_op **at = &l->ops;
+  for (; *at; at = &(*at)->next)
+    if (*at == op) return true; /* it is under way already */
   op->in_doubt = op->sent = op->leaving = op->asked = false;
   op->length = 0;
   op->status = (uint8_t)look(l, op, &won);
   op->won = (uint8_t)won;
   if (op->status) return false;
-  weft_link_op **at = &l->ops;
-  while (*at) at = &(*at)->next;
   op->next = 0;
   *at = op;
   l->fresh = true;
@@ -237,13 +249,13 @@ void weft_link_withdraw(weft_link *l, weft_link_op *op) {
     }
 }
 void weft_link_retire(weft_link *l, weft_link_end *e) {
-  if (e->state != OURS) return;
-  e->state = GIVEN_UP;
-  if (!l->why) e->owes = RETIRE, l->fresh = true;
+  if (e->state > OURS) return;
+  e->state = e->state == OURS ? GIVEN_UP : REFUSED;
+  if (!l->why) e->owes |= OWES_RETIRE, l->fresh = true;
 }
 void weft_link_poison(weft_link *l, weft_link_end *e, uint8_t strength) {
-  if (e->state != OURS || e->how || l->why || !strength) return;
-  e->how = POISONED, e->strength = strength, e->owes = POISON;
+  if (e->state > OURS || e->how || l->why || !strength) return;
+  e->how = POISONED, e->strength = strength, e->owes |= OWES_POISON;
   l->fresh = true;
 }
 
@@ -293,7 +305,12 @@ void weft_link_begin(weft_link *l, uint32_t token, uint32_t random, uint32_t now
   while (p < end) *p++ = 0;
   l->why = 0;
   l->ops = waiting;
-  for (unsigned i = 0; i < l->count; i++) l->ends[i].state = l->ends[i].how = l->ends[i].owes = 0;
+  for (unsigned i = 0; i < l->count; i++) {
+    weft_link_end *e = &l->ends[i];
+    e->state = e->dropped ? REFUSED : AWAITED;
+    e->owes = e->dropped ? OWES_RETIRE : 0;
+    e->how = 0;
+  }
   if (!l->lease) l->lease = 3000;
   if (!l->again) l->again = 200;
   l->mine = token ? token : 1;
@@ -439,10 +456,12 @@ static void give(weft_link *l) {
     if (*p == ' ') *p = 0;
   for (unsigned i = 0; i < l->count; i++) {
     weft_link_end *e = &l->ends[i];
-    if (e->state == AWAITED && e->writes == ((l->flags & WRITE) != 0) && same(e->name, name)) {
+    if ((e->state == AWAITED || e->state == REFUSED) &&
+        e->writes == ((l->flags & WRITE) != 0) && same(e->name, name)) {
       e->number = (uint32_t)l->field[WHERE];
-      e->state = OURS;
-      if (l->news) l->news(l);
+      e->state = e->state == AWAITED ? OURS : GIVEN_UP;
+      l->fresh = true;
+      if (e->state == OURS && l->news) l->news(l);
       return;
     }
   }
@@ -580,7 +599,8 @@ static void take_packet(weft_link *l, uint32_t now) {
   uint8_t *p = l->in;
   unsigned n = l->in_length;
   if (n < WEFT_LINK_HEAD) return;
-  uint32_t sum = crc32(p + 4, n - 4), number = get32(p + 4), moves = get32(p + 8) - l->base;
+  uint32_t sum = crc32(p + 4, n - 4), number = get32(p + 4), moves = get32(p + 8) - l->base,
+           mine = l->mine;
   if (n == START && get32(p) == sum && p[4] == 'W' && p[5] == 'E' && p[6] == 'F' && p[7] == 'T' &&
       p[8] == 'L' && p[9] == 'I' && p[10] == 'N' && p[11] == 'E')
     return started(l, now);
@@ -609,7 +629,8 @@ static void take_packet(weft_link *l, uint32_t now) {
   l->owes = true;
   if (number != l->due) return;
   l->due++;
-  for (unsigned i = WEFT_LINK_HEAD; i < n; i++) session_byte(l, p[i]);
+  /* unless `news` has begun the next session, whose bytes these are not */
+  for (unsigned i = WEFT_LINK_HEAD; i < n && l->mine == mine; i++) session_byte(l, p[i]);
 }
 
 /* COBS byte by byte: `left` bytes of a block are to come; a block but the last and those of 254

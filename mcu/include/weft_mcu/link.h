@@ -44,20 +44,23 @@ typedef enum weft_link_status {
                           of one channel in a choice */
 } weft_link_status;
 
-/* An end that the PC hands out by this name. Only `name` and `writes` are the user's to set. */
+/* An end that the PC hands out by this name. Only `name`, `writes` and `dropped` are the user's to
+ * set. */
 typedef struct weft_link_end {
   const char *name;
   bool writes;
-  uint8_t state;    /* 0: not handed out yet, 1: ours, 2: given up */
+  uint8_t state;    /* 0: not handed out yet, 1: ours, 2: given up, 3: given up before it was
+                       handed out */
   uint8_t how;      /* how its channel has ended: 0, or 1 retired, 2 poisoned, 3 died */
   uint8_t strength; /* of the poison */
-  uint8_t owes;     /* a frame to be sent: RETIRE or POISON */
+  uint8_t owes;     /* what is to be sent: POISON, RETIRE, or one behind the other */
+  bool dropped;     /* nobody will use it any more: it is given up in each session that begins */
   uint32_t number;
 } weft_link_end;
 #define WEFT_LINK_READER(its_name) \
-  { its_name, false, 0, 0, 0, 0, 0 }
+  { its_name, false, 0, 0, 0, 0, false, 0 }
 #define WEFT_LINK_WRITER(its_name) \
-  { its_name, true, 0, 0, 0, 0, 0 }
+  { its_name, true, 0, 0, 0, 0, false, 0 }
 
 /* What an operation offers: to read from a reader, or to write these bytes, one CBOR value, to a
  * writer (weft_mcu/cbor.h). */
@@ -130,16 +133,17 @@ size_t weft_link_output(weft_link *link, uint8_t *to, uint32_t now_ms);
  * 0xffffffff: never. */
 uint32_t weft_link_due(const weft_link *link, uint32_t now_ms);
 
-/* Begins an operation. True: it is under way, `over` will be called. False: it is over already,
- * op->status says how, `over` is not called. One at an end that the PC has not handed out yet waits
+/* Begins an operation. True: it is under way (as is one that was offered before and is not over),
+ * `over` will be called. False: it is over already, op->status says how, `over` is not called. One at an end that the PC has not handed out yet waits
  * for that; one that is offered while the session is over waits for the next. */
 bool weft_link_offer(weft_link *link, weft_link_op *op);
 /* Asks an operation back. It is not over before the answer, and may still succeed (WIRE.md 4.3). */
 void weft_link_withdraw(weft_link *link, weft_link_op *op);
 /* Gives an end up: behind what was written before. The channel retires if it was the last of its
- * side. */
+ * side. One that the PC has not handed out yet is given back as it comes. For this session: the
+ * next has it again, unless it is `dropped`. */
 void weft_link_retire(weft_link *link, weft_link_end *end);
-/* Poisons its channel, with a strength of 1 to 255. */
+/* Poisons its channel, with a strength of 1 to 255; one that is not handed out yet as it comes. */
 void weft_link_poison(weft_link *link, weft_link_end *end, uint8_t strength);
 /* Ends the session in good order; `why` is told to the PC. Keep serving the line until
  * weft_link_settled. */

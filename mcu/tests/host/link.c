@@ -205,6 +205,106 @@ static void a_session_that_is_over_tells_each_operation_once_and_the_next_begins
   CHECK(overs == 3 && write.status == WEFT_LINK_OK);
 }
 
+/* Is there, from `at` on, a compact frame of this kind for `number`? (number < 128, WIRE.md 12.7) */
+static size_t frame_at(size_t at, size_t n, uint8_t kind, uint8_t number) {
+  for (; at + 6 < n; at++)
+    if (said[at] == kind && said[at + 2] == number && !said[at + 1] && !said[at + 3]) return at + 1;
+  return 0;
+}
+
+/* Rules 2.1, 4.1: who poisons and then gives up has poisoned; both are said in this order. */
+static void a_poison_is_said_before_the_end_is_given_up(void) {
+  kit_linked();
+  kit_give("a", false, 5);
+  weft_link_poison(&pc, &ends[0], 9), weft_link_retire(&pc, &ends[0]);
+  size_t n = kit_says(), poison = frame_at(0, n, 11, 5);
+  CHECK(n == 14 && poison == 1 && said[5] == 9 && frame_at(poison, n, 10, 5) == 8);
+  CHECK(kit_says() == 0);
+}
+
+/* A write that waits for room goes out before its end is given up (WIRE.md 7.3), and is over. */
+static void a_write_that_waits_for_room_goes_before_the_retirement(void) {
+  static uint8_t large[90] = {0x58, 88};
+  weft_link_guard b = {&ends[1], large, sizeof large};
+  weft_link_op ops[3];
+  uint8_t line[WEFT_LINK_PACKET];
+  kit_linked();
+  kit_give("b", true, 6);
+  for (unsigned i = 0; i < 3; i++) {
+    ops[i] = (weft_link_op){.guards = &b, .count = 1, .over = count_over};
+    CHECK(weft_link_offer(&pc, &ops[i]));
+  }
+  while (weft_link_output(&pc, line, kit_now)) {
+  }
+  CHECK(ops[1].sent && !ops[2].sent); /* no room */
+  weft_link_retire(&pc, &ends[1]);
+  kit_says(); /* the first two, which are acknowledged */
+  size_t n = kit_says();
+  CHECK(ops[2].sent && n > 96 && frame_at(96, n, 10, 6));
+  for (unsigned i = 0; i < 3; i++) kit_frame(20, 0, 0, ops[i].number, 0, "", 0);
+  CHECK(overs == 3 && ops[2].status == WEFT_LINK_OK);
+}
+
+/* Rule 2.3: an end that nobody will use is given back when the PC hands it out, poisoned or not, in
+ * later sessions too if it is dropped; who waits at it is told. */
+static void an_end_that_was_given_up_before_it_came_is_given_back(void) {
+  weft_link_guard a = {&ends[0], 0, 0};
+  weft_link_op op = {
+      .guards = &a, .count = 1, .into = got, .room = sizeof got, .over = count_over};
+  kit_linked();
+  CHECK(weft_link_offer(&pc, &op));
+  weft_link_retire(&pc, &ends[0]);
+  CHECK(kit_says() == 0 && overs == 1 && op.status == WEFT_LINK_BAD_USE);
+  CHECK(!weft_link_offer(&pc, &op) && op.status == WEFT_LINK_BAD_USE);
+  weft_link_poison(&pc, &ends[1], 3);
+  kit_give("a", false, 5);
+  CHECK(frame_at(0, kit_says(), 10, 5) == 1);
+  kit_give("b", true, 6);
+  CHECK(frame_at(0, kit_says(), 11, 6) == 1);
+  ends[0].dropped = true;
+  kit_again();
+  kit_give("b", true, 4), kit_give("a", false, 5);
+  CHECK(frame_at(0, kit_says(), 10, 5) == 1);
+  CHECK(ends[1].state == 1 && !weft_link_offer(&pc, &op) && op.status == WEFT_LINK_BAD_USE);
+  ends[0].dropped = false;
+  kit_linked();
+  kit_give("a", false, 5);
+  CHECK(kit_says() == 0 && weft_link_offer(&pc, &op) && kit_says() > 0);
+}
+
+static void an_operation_offered_twice_is_under_way_once(void) {
+  weft_link_guard a = {&ends[0], 0, 0};
+  weft_link_op op = {.guards = &a,
+                     .count = 1,
+                     .into = got,
+                     .room = sizeof got,
+                     .over = count_over};
+  kit_linked();
+  kit_give("a", false, 5);
+  CHECK(weft_link_offer(&pc, &op) && weft_link_offer(&pc, &op) && kit_says() == 7);
+  CHECK(weft_link_offer(&pc, &op) && kit_says() == 0);
+  kit_frame(20, 128, 0, op.number, 1, "\x07", 1);
+  CHECK(overs == 1 && op.status == WEFT_LINK_OK && !pc.ops);
+}
+
+static void begin_next(weft_link *l) {
+  if (l->why) weft_link_begin(l, KIT_MINE + 1, 8, kit_now);
+}
+/* Who begins the next session as it is told of the end of one: what else was in that packet is of
+ * the session that is over. */
+static void the_next_session_may_begin_in_news(void) {
+  static const uint8_t bye_and_more[] = {41, 0, 0, 0, 0, 1, 8, 'x', 0, 0, 0, 0, 0, 0, 0, 21, 0, 0};
+  kit_linked();
+  pc.news = begin_next;
+  kit_packet(bye_and_more, sizeof bye_and_more);
+  pc.news = 0;
+  CHECK(!pc.why && pc.mine == KIT_MINE + 1);
+  kit_number = kit_acknowledged = 0;
+  kit_greet();
+  kit_give("a", false, 5);
+  CHECK(!pc.why && ends[0].state == 1);
+}
+
 static void what_a_pc_may_not_send_ends_the_session(void) {
   static const struct {
     uint8_t kind, flags;
@@ -256,6 +356,11 @@ int main(int argc, char **argv) {
   TEST(a_choice_goes_on_without_a_channel_that_has_retired);
   TEST(bad_use_is_told_and_nothing_is_sent);
   TEST(a_session_that_is_over_tells_each_operation_once_and_the_next_begins);
+  TEST(a_poison_is_said_before_the_end_is_given_up);
+  TEST(a_write_that_waits_for_room_goes_before_the_retirement);
+  TEST(an_end_that_was_given_up_before_it_came_is_given_back);
+  TEST(an_operation_offered_twice_is_under_way_once);
+  TEST(the_next_session_may_begin_in_news);
   TEST(what_a_pc_may_not_send_ends_the_session);
   TEST(time_is_taken_from_its_caller);
   return check_end();

@@ -180,12 +180,15 @@ struct Far : weft_link_op {
 template <class T, bool Writes>
 class FarEnd {
  public:
-  FarEnd(Pc& pc, weft_link_end& e) noexcept : pc_(&pc), end_(&e) {}
+  FarEnd(Pc& pc, weft_link_end& e) noexcept : pc_(&pc), end_(&e) { e.dropped = false; }
   FarEnd(FarEnd&& other) noexcept : pc_(std::exchange(other.pc_, nullptr)), end_(other.end_) {}
   FarEnd& operator=(FarEnd&&) = delete;
   ~FarEnd() { drop(); }
   void drop() noexcept {
-    if (Pc* p = std::exchange(pc_, nullptr)) p->retire(*end_);
+    if (Pc* p = std::exchange(pc_, nullptr)) {
+      end_->dropped = true;  // of sessions to come too: nobody would serve it
+      p->retire(*end_);
+    }
   }
   void poison(std::uint8_t strength = 1) noexcept { pc_->poison(*end_, strength); }
 
