@@ -38,6 +38,16 @@ def begin(body):
     return e
 
 
+def again(work, path):
+    """An io call that got no thread: on rp2 the one before may just have ended."""
+    e = begin(work)
+    if e is not None:
+        raise NoRoom(
+            "process %s: io: this port has no thread left for the call (%r); make fewer at a time"
+            % (path, e)
+        )
+
+
 def refuse(path, e):
     """e: why the port gives none; None: they are all taken."""
     raise NoRoom(

@@ -46,8 +46,10 @@ class _Call(IOBase):
         return True
 
     def give_up(self, p):
+        if self.over:
+            return False  # it has its result, and look() is about to say so (6.3)
         self.p = None  # the call goes on; its result is dropped
-        return not self.over
+        return True
 
 
 def io(fn):
@@ -60,7 +62,12 @@ def io(fn):
         begin(p, "io")
         c = _Call(fn, args, kw)
         c.p = p
-        start_new_thread(c.work, ())
+        try:
+            start_new_thread(c.work, ())
+        except OSError:
+            from ._beside import again
+
+            again(c.work, p.x.path)
         _time.source(c, True)
         p.at = c
         await core.ONCE

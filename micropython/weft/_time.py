@@ -187,8 +187,9 @@ def leave():
 def wait(dt):
     if dt == 0:
         return
+    dt = min(dt, 1 << 28)  # `steady` is to see each half turn of ticks_ms, 2**29
     if _poller is not None:
-        for _ in _poller.poll(dt):
+        for _ in _poller.poll(dt if dt > 0 else 1 << 28):
             pass
     elif dt > 0:
         try:

@@ -20,6 +20,8 @@ class Ring(IOBase):
     because it was full."""
 
     def __init__(self, slots=16, name=None):
+        if not isinstance(slots, int) or slots < 1:
+            raise _chan.BadUse("a ring has 1 slot or more, not %r" % (slots,))
         self._size = slots + 1
         self._slots = [0] * self._size
         self._in = self._out = self.overflows = 0
@@ -56,7 +58,8 @@ class Ring(IOBase):
 
     def reader(self):
         """An ordinary reader end, which reads what was put. Call it within a run."""
-        if self._c is None:
+        if self._c is None or (not self._w.closed and self not in _time._sources):
+            # the first, or the first in this run: the channel of an earlier one is asked no more
             self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
             self._w = self._c.writer()
             _time.source(self, True)
@@ -65,6 +68,7 @@ class Ring(IOBase):
     def close(self):
         """No more values: the reader gets what is there, then Retired."""
         if self._c is not None and not self._w.closed:
+            self._c.over = 3  # what is in the slots goes on, whether or not there is room
             self.look()
             _time.source(self, False)
             self._w.retire()

@@ -61,6 +61,8 @@ refused(lambda: Channel("c", capacity=-1))
 refused(lambda: Channel("c", capacity=1 << 29))
 refused(lambda: Channel("c", overflow="explode"))
 refused(lambda: Channel("c", capacity=1).poison(0))
+refused(lambda: Ring(0))
+refused(lambda: Ring("4"))
 
 
 @process

@@ -1,0 +1,120 @@
+# What comes from outside a run: rings in one run after another, io calls, waiting for days.
+from weft import _beside, _io, _time
+from weft.coroutines import (
+    Cancelled,
+    Group,
+    NoRoom,
+    Retired,
+    io,
+    process,
+    run,
+    yield_,
+)
+from weft.isr import Ring
+
+
+@process
+async def one_of(ring):
+    r = ring.reader()
+    ring.put(ring.overflows)
+    return await r
+
+
+# A ring serves one run after another; what the one before did not read is not the next one's.
+ring = Ring(4)
+print(run(one_of(ring)), run(one_of(ring)))
+
+
+# Closing it loses nothing of what was put, however slow its reader is.
+@process
+async def closes(ring):
+    r = ring.reader()
+    for half in (0, 4):
+        for i in range(half, half + 4):
+            ring.put(i)
+        await yield_()  # a round: what is in the slots goes to the channel, if there is room
+    ring.close()
+    ring.close()
+    got = []
+    try:
+        while True:
+            got.append(await r)
+    except Retired as e:
+        print(got, e)
+
+
+run(closes(Ring(4, "slow")))
+
+
+# Rules 6.3, 7.9: a call that has ended as its caller is cancelled gives its value.
+@process
+async def calls(log):
+    try:
+        log.append(await io(lambda: 7)())
+        await yield_()
+        log.append("not cancelled")
+    except Cancelled:
+        log.append("cancelled")
+        raise
+
+
+@process
+async def cancels_as_it_ends(log):
+    async with Group() as g:
+        p = g.start(calls(log))
+        await yield_()
+        while not p.k.at.over:  # the call's own thread sets it
+            pass
+        p.cancel()
+
+
+log = []
+run(cancels_as_it_ends(log))
+print(log)
+
+
+# A port without a thread left is asked once more, and then says so.
+def in_use(fn, args):
+    raise OSError("core1 in use")
+
+
+start, _io.start_new_thread = _io.start_new_thread, in_use
+print(run(calls([])))  # on rp2 core 1 is free a moment later
+_beside.start_new_thread = in_use
+try:
+    run(calls([]))
+except NoRoom as e:
+    print(e)
+_io.start_new_thread = _beside.start_new_thread = start
+
+
+class Poller:
+    """Stands for poll(), which is asked to wait so long."""
+
+    def __init__(self, then):
+        self.then = then
+        self.asked = []
+
+    def register(self, *what):
+        pass
+
+    unregister = register
+
+    def poll(self, ms):
+        self.asked.append(ms)
+        self.then()
+        return ()
+
+
+# A board that waits for days still sees each half turn of its clock's milliseconds (2**29).
+ring = Ring(4)
+poller, _time._poller = _time._poller, Poller(lambda: ring.put(9))
+
+
+@process
+async def waits():
+    return await ring.reader()
+
+
+print(run(waits()), all(0 <= ms <= 1 << 28 for ms in _time._poller.asked))
+_time._poller = poller
