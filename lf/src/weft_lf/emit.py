@@ -265,17 +265,17 @@ class Emitter:
         value = resolved(value.expr, value.scope, value.index)
         expr = value.expr
         cls = made.cls
-        if self.has_code(value):
-            self.computed(array, slot, name, kind, value, made)
-            return
         if (
             isinstance(expr, tree.Listing)
             and len(expr.items) == 1
-            and expr.opening == "("
-            and (kind is None or kind.array is None)
+            and (expr.opening == "(" or self.has_code(value))
+            and (kind is None or (kind.array is None and not kind.stars))
         ):
             value = resolved(expr.items[0], value.scope, value.index)
             expr = value.expr
+        if self.has_code(value):
+            self.computed(array, slot, name, kind, value, made)
+            return
         if not isinstance(expr, tree.Listing):
             text = c_expr(value)
             if re.fullmatch(r"-?\d{1,9}", text):
@@ -350,10 +350,14 @@ class Emitter:
         if is_list:
             base = base_of(kind, made.cls) if kind is not None else "int"
             count = len(value.expr.items)  # type: ignore[union-attr]
+            if kind is not None and kind.array is None and kind.stars:
+                base = base[:-1]  # the elements of what it points to
             if cls_param(made, name) or (kind is not None and kind.stars):
                 lines.append(
                     f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}"
                 )
+            elif kind is not None and kind.array is None:
+                lines.append(f"    {target} = ({c_type(kind, made.cls.types)}){text}; }}")
             else:
                 lines.append(
                     f"    const {base} values[] = {text}; memcpy({target}, values, sizeof values); }}"

@@ -128,7 +128,10 @@ class Oracle:
             if decl.type is not None and decl.type.array is not None and decl.init is None:
                 raise Unsupported("an array without first values")
             if only is None or decl.name in only:
-                state[decl.name] = 0 if decl.init is None else self.literal(Value(decl.init, made))
+                first = 0 if decl.init is None else self.literal(Value(decl.init, made))
+                plain = decl.type is None or (decl.type.array is None and not decl.type.stars)
+                one = plain and isinstance(first, list) and len(first) == 1
+                state[decl.name] = first[0] if one else first
         return state
 
     def literal(self, value: Value) -> Any:
