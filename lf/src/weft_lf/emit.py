@@ -333,23 +333,25 @@ class Emitter:
         self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance
     ) -> None:
         """Adds code that runs at the start, with `self` and the parameters of the place where it
-        was written."""
-        scope = value.scope or made
-        text = c_expr(value)
-        key = scope.cls.key
-        lines = [f"  {{ {key}_self_t *self = &lf_s_{key}[{self.layout.slot[scope]}]; (void)self;"]
-        if re.search(r"\bbank_index\b", re.sub(r"self\s*->\s*\w+", "", text)):
-            lines.append(
-                f"    const int bank_index = {value.index if value.index is not None else scope.index or 0};"
-            )
-        for param, _ in self.bodies[scope.cls].params():
-            if param != "bank_index" and re.search(rf"(?<!->)\b{re.escape(param)}\b", text):
-                lines.append(f"    __auto_type {param} = self->{param};")
+        was written: of a list, item by item."""
+        items = value.expr.items if isinstance(value.expr, tree.Listing) else []
+        lines, text = ["  {"], c_expr(value)
+        if items and not any(isinstance(i, tree.Listing) for i in items):
+            parts = []
+            for at, one in enumerate(resolved(i, value.scope, value.index) for i in items):
+                if isinstance(one.expr, tree.Code):
+                    inside = " ".join(self.around_code(one, made))
+                    lines.append(f"    __auto_type lf_{at} = ({{ {inside} ({c_expr(one)}); }});")
+                    parts.append(f"lf_{at}")
+                else:
+                    parts.append(c_expr(one))
+            text = f"{{{', '.join(parts)}}}"
+        else:
+            lines += ["    " + line for line in self.around_code(value, made)]
         target = f"{array}[{slot}].{name}"
-        is_list = isinstance(resolved(value.expr, value.scope).expr, tree.Listing)
-        if is_list:
+        if items:
             base = base_of(kind, made.cls) if kind is not None else "int"
-            count = len(value.expr.items)  # type: ignore[union-attr]
+            count = len(items)
             if kind is not None and kind.array is None and kind.stars:
                 base = base[:-1]  # the elements of what it points to
             if cls_param(made, name) or (kind is not None and kind.stars):
@@ -371,6 +373,19 @@ class Emitter:
                 HERE,
             ]
         self.start += lines
+
+    def around_code(self, value: Value, made: Instance) -> list[str]:
+        """What code for a value sees: `self`, and the parameters of its place by their names."""
+        scope, text = value.scope or made, c_expr(value)
+        key = scope.cls.key
+        lines = [f"{key}_self_t *self = &lf_s_{key}[{self.layout.slot[scope]}]; (void)self;"]
+        if re.search(r"\bbank_index\b", re.sub(r"self\s*->\s*\w+", "", text)):
+            index = value.index if value.index is not None else scope.index or 0
+            lines.append(f"const int bank_index = {index};")
+        for param, _ in self.bodies[scope.cls].params():
+            if param != "bank_index" and re.search(rf"(?<!->)\b{re.escape(param)}\b", text):
+                lines.append(f"__auto_type {param} = self->{param};")
+        return lines
 
     def action(self, made: Instance, one: ActionOf) -> None:
         decl, layout = one.decl, self.layout
