@@ -1,5 +1,5 @@
-// What wire.cpp and abroad.cpp share: values in rooms of the wire, a channel as its home's code
-// sees it, and the party's side of a far channel. The invariants are wire.cpp's.
+// What wire.cpp, far_channel.cpp and abroad.cpp share: values in rooms of the wire, a channel as its
+// home's code sees it, and the party's side of a far channel. The invariants are wire.cpp's.
 #pragma once
 #include <unordered_map>
 
@@ -329,11 +329,13 @@ inline Asked::Asked(FarSide& f, core::Node& n)
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
-// wire.cpp: a channel's values are packed from now on (-1: they cannot be); an end of what a peer
-// has handed to us.
+// wire.cpp: a channel's values are packed from now on (-1: they cannot be).
 int wire_channel(ChannelObject* c, Carries what);
+// far_channel.cpp: an end of what a peer has handed to us.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what = Carries::pickle);
+
+int init_far_channel();
 
 std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
 // of each session, to be told that it is over
