@@ -168,6 +168,8 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
+  // also of timers alone: the choice whose value is being made may be kept where this one would be
+  if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
     bad(c, "select without guards would wait for ever");
     return nullptr;

@@ -58,6 +58,27 @@ void reads_in_a_function(Ints in, Writer<std::int64_t> out, Log log) {
     log.write(bad.what());
   }
 }
+void sleeps_in_a_function(Writer<std::int64_t> out, Log log) {
+  try {
+    select(output(out, [] {
+      sleep(1ms);
+      return std::int64_t{1};
+    }));
+  } catch (const BadUse& bad) {
+    log.write(bad.what());
+  }
+}
+void waits_for_ever(std::int64_t how) {
+  if (how == 0) sleep(std::chrono::nanoseconds::max());
+  if (how == 1) select(after(std::chrono::nanoseconds::max()));
+  if (how == 2) select(after(std::chrono::hours::max()));
+  if (how == 3) select(after(std::chrono::duration<double>(1e300)));
+}
+// It is often in an operation, and never waits in one.
+void looks(Ints in) {
+  while (select_first(in, skip()).index() != 0) {
+  }
+}
 // What is refused at channels to other OS processes, and then what is not. When the first value is
 // there, the ends are where they are to be.
 void tries(Ints in, Writer<std::int64_t> out, Log log) {
@@ -104,6 +125,9 @@ WEFT_COMPONENT(parties, "Barriers, extended reads and computed outputs, for test
       .argument("source")
       .argument("out")
       .argument("log");
+  component.process<&sleeps_in_a_function>("sleeps_in_a_function").argument("out").argument("log");
+  component.process<&waits_for_ever>("waits_for_ever").argument("how");
+  component.process<&looks>("looks").argument("source");
   component.process<&tries>("tries").argument("source").argument("out").argument("log");
   component.process<&makes_arrays>("makes_arrays").argument("out");
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from components import needs_compiler, parties
 
-from weft import coroutines
+from weft import coroutines, threads
 from weft.errors import BadUse, Deadlock, PeerDied, Retired
 from weft.native import ComponentError
 
@@ -235,6 +235,26 @@ def test_a_function_that_reads(b):  # rules 5.8, 11
     (said,) = b.run(b.process(all_of)(told))
     assert "does nothing with channels (rule 5.8)" in said
     del keep
+
+
+def test_a_function_that_sleeps(b):
+    """Rules 5.8, 11: the choice for which it makes the value is still there afterwards."""
+    c, log = b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
+    told = +log
+
+    async def asks(b, r):
+        with pytest.raises((PeerDied, Retired)):
+            await b.op(r.read())
+
+    b.run(parties().sleeps_in_a_function(-c, -log), b.process(asks)(+c))
+    (said,) = b.run(b.process(all_of)(told))
+    assert "does nothing with channels (rule 5.8)" in said
+
+
+@pytest.mark.parametrize("how", range(4))
+def test_a_time_beyond_the_end_of_the_clock_never_comes(how):  # rules 8.5, 10.1
+    with pytest.raises(Deadlock, match="waits_for_ever"):
+        threads.run(parties().waits_for_ever(how))
 
 
 def test_an_array_is_made_when_it_is_asked_for(b):  # rules 5.8, 16.6

@@ -311,13 +311,20 @@ struct After {
   using chosen_type = std::monostate;
   weft_guard guard(std::int64_t now) const noexcept {
     if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};  // rule 5.7
-    return {WEFT_TIMER, 0, 1, 0, now + span.count(), {}};
+    std::int64_t at;
+    if (__builtin_add_overflow(now, std::int64_t{span.count()}, &at)) at = INT64_MAX;  // never
+    return {WEFT_TIMER, 0, 1, 0, at, {}};
   }
   std::monostate chosen(weft_guard&) const noexcept { return {}; }
 };
 template <class Rep, class Period>
 After after(std::chrono::duration<Rep, Period> span) {
-  return {std::chrono::duration_cast<std::chrono::nanoseconds>(span)};
+  using Nanoseconds = std::chrono::nanoseconds;
+  // What is beyond the end of the clock never comes (rule 8.5); a cast of it would be anything.
+  if (span >= std::chrono::duration<double, std::nano>(Nanoseconds::max()))
+    return {Nanoseconds::max()};
+  if (span <= span.zero()) return {Nanoseconds::zero()};
+  return {std::chrono::duration_cast<Nanoseconds>(span)};
 }
 
 struct Skip {
