@@ -114,13 +114,14 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
   return PyErr_NoMemory();
 }
 
-// Do the values that wait at a wired channel convert? They stay as they are. -1 with BadUse.
-int check_packed(ChannelObject* c, const Native& n) {
+// Do the values that wait at a channel convert? They stay as they are. -1 with BadUse.
+int check_waiting(ChannelObject* c, const Native& n) {
   if (is_far(c)) return 0;     // its home knows of them
   std::vector<PyObject*> all;  // owned
+  const bool wired = is_wired(c);
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto add = [&](const Value& v) {
-      if (v.o && is_packed(v.o)) all.push_back(Py_NewRef(v.o));
+      if (v.o && (wired ? is_packed(v.o) : !is_cell(v.o))) all.push_back(Py_NewRef(v.o));
     };
     for (core::Link* l = writers.front(); l; l = l->next)
       if (const auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) add(*v);
@@ -128,8 +129,10 @@ int check_packed(ChannelObject* c, const Native& n) {
       for (std::uint32_t i = 0; i < r->size; ++i) add(r->data[(r->head + i) % r->capacity]);
   });
   int r = 0;
-  for (PyObject* const packed : all) {
-    PyObject* const o = r == 0 ? unpack(c, Py_NewRef(packed)) : nullptr;
+  for (PyObject* const waiting : all) {
+    PyObject* const o = r < 0   ? nullptr
+                        : wired ? unpack(c, Py_NewRef(waiting))
+                                : Py_NewRef(waiting);
     weft_value v{0, nullptr};
     if (r == 0 && (!o || to_native(n.type, o, v) < 0)) {
       explain(c, n, "a value that waits at");
@@ -137,32 +140,41 @@ int check_packed(ChannelObject* c, const Native& n) {
     }
     drop_native(v);
     Py_XDECREF(o);
-    Py_DECREF(packed);
+    Py_DECREF(waiting);
   }
   release_lent();
   return r;
 }
 
+// It carries that type, and is to carry t.
+int same_type(ChannelObject* c, const Native& is, const NativeType* t, const char* who) {
+  if (is.type == t) return 0;
+  bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
+          channel_name(c).c_str(), describe(is.type).c_str(), is.by.c_str(), who,
+          describe(t).c_str());
+  return -1;
+}
+int no_board(ChannelObject* c, const char* who) {
+  if (!is_wired(c) || !is_board(c)) return 0;
+  bad_use(
+      "channel %s has ends on a board, and %s is native: that is not built yet; put a Python "
+      "process between them",
+      channel_name(c).c_str(), who);
+  return -1;
+}
+
 }  // namespace
 
+int may_attach(ChannelObject* c, const NativeType* t, const char* who) {
+  if (const auto at = natives.find(c); at != natives.end()) return same_type(c, at->second, t, who);
+  return no_board(c, who) < 0 ? -1 : check_waiting(c, Native{t, who});
+}
+
 int attach(ChannelObject* c, const NativeType* t, const char* who) {
-  if (const auto at = natives.find(c); at != natives.end()) {
-    if (at->second.type == t) return 0;
-    bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
-            channel_name(c).c_str(), describe(at->second.type).c_str(), at->second.by.c_str(), who,
-            describe(t).c_str());
-    return -1;
-  }
+  if (const auto at = natives.find(c); at != natives.end()) return same_type(c, at->second, t, who);
   const Native n{t, who};
   if (is_wired(c)) {
-    if (is_board(c)) {
-      bad_use(
-          "channel %s has ends on a board, and %s is native: that is not built yet; put a Python "
-          "process between them",
-          channel_name(c).c_str(), who);
-      return -1;
-    }
-    if (check_packed(c, n) < 0) return -1;
+    if (no_board(c, who) < 0 || check_waiting(c, n) < 0) return -1;
     if (natives.contains(c)) return attach(c, t, who);  // another thread came first
     natives.emplace(c, n);
     ++ends_closed;  // alternatives that hold values to be written there look at them again

@@ -32,6 +32,8 @@ void drop_cell(PyObject* o) noexcept;
 // for messages ("process scale of component filter"). -1 with BadUse: it is native of another type,
 // a value that waits does not convert, or it cannot be native.
 int attach(ChannelObject* c, const NativeType* t, const char* who);
+// Could it be attached now? 0, or -1 as attach(); nothing is changed.
+int may_attach(ChannelObject* c, const NativeType* t, const char* who);
 // By `Channel(type=...)`: -1 with BadUse, it is no type of a native channel.
 int type_channel(ChannelObject* c, PyObject* type);
 // `to` is made like `c` was: -1 with an exception.

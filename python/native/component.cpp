@@ -266,7 +266,21 @@ PyObject* f_call(PyObject*, PyObject* args) {
                                     : add_end(*call, p, t, value, who)) < 0)
       return nullptr;
   }
-  for (std::size_t i = 0; i < call->ends.size(); ++i)  // when all else is right
+  // When all else is right. A call that is refused leaves all of its channels as they were (rule
+  // 11.1), so all are looked at before the first is changed.
+  if (call->ends.size() > 1)
+    for (std::size_t i = 0; i < call->ends.size(); ++i) {
+      ChannelObject* const c = call->ends[i]->channel;
+      if (may_attach(c, call->types[i], who.c_str()) < 0) return nullptr;
+      for (std::size_t k = 0; k < i; ++k)
+        if (call->ends[k]->channel == c && call->types[k] != call->types[i]) {
+          bad_use("%s: it is given channel %s twice, as one of %s and as one of %s", who.c_str(),
+                  channel_name(c).c_str(), describe(call->types[k]).c_str(),
+                  describe(call->types[i]).c_str());
+          return nullptr;
+        }
+    }
+  for (std::size_t i = 0; i < call->ends.size(); ++i)
     if (attach(call->ends[i]->channel, call->types[i], who.c_str()) < 0) return nullptr;
   CallObject* const o = PyObject_New(CallObject, &CallType);
   if (o) o->call = call.release();

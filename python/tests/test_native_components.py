@@ -12,6 +12,7 @@ from components import basics, needs_compiler
 from parts import receive, send, take
 
 from weft import coroutines
+from weft._extension import native
 from weft.coroutines import Group
 from weft.errors import BadUse, Deadlock, Poisoned, Retired
 from weft.native import ComponentError
@@ -186,6 +187,33 @@ def test_a_second_type_is_refused_and_both_are_named(b):  # rule 16.2
     first = basics().ints(a.reader(), -b.weft.Channel())
     with pytest.raises(BadUse, match=r"channel 'a' carries int \(process ints .*wants float"):
         basics().floats(a.reader(), -b.weft.Channel())
+    first._give_up()
+
+
+def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
+    """Rules 11.1, 16.2, 16.3: also those before the one that cannot be."""
+    a, full = b.weft.Channel("a"), b.weft.Channel("full", capacity=1)
+    first = basics().ints(+a, -(of_ints := b.weft.Channel("ints")))
+    reader, writer = +full, -full
+
+    async def main(b, value):
+        await b.op(writer.write(value))
+
+    b.run(b.process(main)("x"))
+    for other, why in ((of_ints, "carries int"), (full, "a value that waits at")):
+        fresh = b.weft.Channel("fresh")
+        with pytest.raises(BadUse, match=why):
+            basics().floats(+fresh, -other)
+        assert not native._is_native(fresh) and not native._is_native(full)
+    fresh = b.weft.Channel("fresh")
+    with pytest.raises(BadUse, match="given channel 'fresh' twice, as one of int and as one of"):
+        basics().merge(+fresh, +fresh, -b.weft.Channel())
+    assert not native._is_native(fresh)
+
+    async def takes(b):
+        return await b.op(reader.read())
+
+    assert b.run(b.process(takes)()) == "x"
     first._give_up()
 
 
