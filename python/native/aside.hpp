@@ -56,5 +56,8 @@ bool in_component(const ThreadProcess& t) noexcept;
 // first of them waits until those that were begun without it are over.
 void task_waiter_comes();  // may give up the GIL
 void task_waiter_goes() noexcept;
+// In the child of a fork: the parent's calls are nowhere. One that was in an operation at the fork
+// would be waited for without end.
+void forget_calls() noexcept;
 
 }  // namespace weft::py

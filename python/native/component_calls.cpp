@@ -487,6 +487,7 @@ bool in_component(const ThreadProcess& t) noexcept {
   return std::any_of(running_calls.begin(), running_calls.end(),
                      [&](const Call* c) { return c->thread == &t; });
 }
+void forget_calls() noexcept { running_calls.clear(); }
 void task_waiter_goes() noexcept { task_waiters.fetch_sub(1, std::memory_order_seq_cst); }
 
 weft_status refuse(NativeCall& c, std::string why) {

@@ -11,6 +11,7 @@
 
 #include <array>
 
+#include "aside.hpp"
 #include "observe.hpp"
 #include "rounds.hpp"
 
@@ -597,6 +598,7 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
   forget_threads();
+  forget_calls();
   forget_blocks();
   main_is_this_thread();
   runtime::this_context = nullptr;
