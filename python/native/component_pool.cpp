@@ -121,24 +121,26 @@ void pool_body(void* arg) {
   PyGILState_Release(gil);
 }
 
-// One that has the fewest processes; a new one while there is none for each CPU. Null: the system
-// has no room for a thread.
-PoolThread* pool_thread(runtime::Run& run) {
+// One that has the fewest processes; a new one while there is none for each CPU. Null with an
+// exception: there is none, and no thread can be begun for `process`.
+PoolThread* pool_thread(runtime::Run& run, const char* process) {
   auto& all = run_of(run).pool;
   static const unsigned most = cpus();
-  if (all.size() < most) {
+  if (all.size() < most || interpreter_ends()) {
     auto* const t = new PoolThread(run);
     run.activated();
-    if (PyThread_start_new_thread(pool_body, t) != static_cast<unsigned long>(-1)) {
+    if (begin_thread(pool_body, t, process, "end some first")) {
       all.push_back(t);
       return t;
     }
     run.deactivated();
     delete t;
+    if (all.empty() || interpreter_ends()) return nullptr;
+    PyErr_Clear();
   }
   const auto least = std::min_element(
       all.begin(), all.end(), [](const auto* a, const auto* b) { return a->live < b->live; });
-  return least == all.end() ? nullptr : *least;
+  return *least;
 }
 
 }  // namespace
@@ -176,7 +178,8 @@ void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to
 
 void start_pooled(runtime::Group& g, ProcessObject* p) {
   Call& c = native_call(PyTuple_GET_ITEM(p->body, 0));
-  PoolThread* const t = pool_thread(g.run);
+  PoolThread* const t = pool_thread(g.run, p->base.function);
+  PyObject* const why_none = t ? nullptr : take_exception();
   if (t) {
     p->pool = t;
     ++t->live;
@@ -198,9 +201,7 @@ void start_pooled(runtime::Group& g, ProcessObject* p) {
   if (observing()) [[unlikely]]
     observe_start(p);
   if (!t) {
-    PyErr_Format(PyExc_RuntimeError,
-                 "process %s: the system has no room for a thread of the pool: end some first",
-                 p->base.function);
+    restore_exception(why_none);
     end_process(p, p->base, nullptr);
     return;
   }

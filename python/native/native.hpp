@@ -341,6 +341,10 @@ inline bool interpreter_ends() noexcept {
 #endif
 }
 
+// A thread for a process. False: there is none, and an exception is set, which says what to do
+// `instead`.
+bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
+
 // --- pending: what is done at the next safe point ------------------------------------------------
 
 extern bool something_pending;

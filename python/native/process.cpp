@@ -433,7 +433,8 @@ void thread_body(void* arg) {
   PyGILState_Release(gil);
 }
 
-// False: there is none, and an exception is set.
+}  // namespace
+
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead) {
   if (interpreter_ends()) {  // where a thread never gets the interpreter's lock
     bad_use(
@@ -447,6 +448,8 @@ bool begin_thread(void (*body)(void*), void* arg, const char* process, const cha
                process, instead);
   return false;
 }
+
+namespace {
 
 void start_thread(runtime::Group& g, ProcessObject* p) {
   auto* t = new ThreadProcess(&g.run, p);

@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -623,3 +624,27 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
     )
     with pytest.raises(BadUse, match=REFUSED[source]):
         weft.native.load(path)
+
+
+def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
+    """Its thread would never get the interpreter's lock, and who waits for it never go on."""
+    program = f"""
+import sys
+import weft.native
+from weft import threads
+a, c = threads.Channel(), threads.Channel()
+made = weft.native.load({tasks().path!r}).ints(+a, -c)
+class Dies:
+    def __del__(self, run=threads.run, made=made, out=sys.stdout):
+        try:
+            run(made)
+        except Exception as error:
+            out.write(f"{{type(error).__name__}} {{error}}")
+        out.flush()
+kept = Dies()  # until the interpreter clears its modules
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("BadUse main: process ints: the interpreter ends, and no ")
