@@ -382,6 +382,15 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::Channel<int, P> none;
   CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
 }
+TEST_CASE("plug and play: a second value that is due beyond the end of the clock") {  // rule 8.5
+  weft::Channel<int> c;
+  Ints got;
+  auto net = [&] {
+    weft::par{pnp::regular<int>(c, 1, weft::Span::max()), gather(c.reader(), &got, 2)}();
+  };
+  CHECK_THROWS_AS(net(), weft::Deadlock);
+  CHECK(got == Ints{1});
+}
 TEST_CASE("plug and play: CommsTime, as the paper's Listing 18") {
   weft::Channel<int> a, b, c, d;
   Ints got;

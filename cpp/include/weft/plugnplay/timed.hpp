@@ -17,7 +17,7 @@ template <class T, class P>
 Process ticking(Writer<T, P> out, T value, Span interval) {
   for (std::int64_t next = now();;) {
     co_await out.write(value);
-    next += interval.count();
+    next = runtime::later(next, interval.count());
     co_await weft::sleep_until(next);
   }
 }
