@@ -254,15 +254,19 @@ int Choice::check(const char* verb) {
     bad_use("%s: no guard's precondition holds, so it would wait for ever", verb);
     return -1;
   }
-  for (std::uint32_t i = 0; barriers_ && i < n_; ++i)
-    if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled &&
-        static_cast<BarrierEngine*>(guards_[i].where)->enrolled() == 0) {
+  for (std::uint32_t i = 0; barriers_ && i < n_; ++i) {
+    if (guards_[i].kind != core::Kind::barrier || !guards_[i].enabled) continue;
+    Spec s;
+    spec_of(owners_[i], s);
+    if (check_barrier(reinterpret_cast<BarrierObject*>(s.target), verb) < 0) return -1;
+    if (static_cast<BarrierEngine*>(guards_[i].where)->enrolled() == 0) {
       bad_use(
           "%s with a barrier that has nobody enrolled (guard %u): make it with parties, or enrol() "
           "first",
           verb, i);
       return -1;
     }
+  }
   return check_open(verb);
 }
 

@@ -209,6 +209,7 @@ int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const s
     Py_XDECREF(what);
     return -1;
   }
+  if (check_barrier(reinterpret_cast<BarrierObject*>(value), who.c_str()) < 0) return -1;
   if (reinterpret_cast<BarrierObject*>(value)->far) {
     bad_use(
         "%s: its argument '%s' is a barrier that another OS process has made: a component takes "

@@ -91,6 +91,7 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
   }
   new (&b->core) BarrierEngine();
   b->far = reader;
+  b->generation = generation;
   b->name = to_str(called);
   if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) {
     Py_DECREF(reinterpret_cast<PyObject*>(b));
@@ -116,7 +117,6 @@ void far_dies(BarrierObject* b) {
 PyObject* far_parties(BarrierObject* b, Parties what) {
   static constexpr const char* kVerbs[] = {"", "parties", "enrol", "resign"};
   const char* const verb = kVerbs[static_cast<int>(what)];
-  if (check_end(reinterpret_cast<EndObject*>(b->far), verb) < 0) return nullptr;
   FarSide& far = side_of(b);
   if (!far.end) return raise_barrier_died(verb);
   const std::shared_ptr<Peer> peer = far.peer;

@@ -12,6 +12,7 @@
 #include <array>
 
 #include "aside.hpp"
+#include "choice.hpp"
 #include "observe.hpp"
 #include "rounds.hpp"
 
@@ -597,6 +598,7 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
+  ++ends_closed;  // choices that were made before look at their channels again
   forget_threads();
   forget_calls();
   forget_blocks();

@@ -69,6 +69,9 @@ PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);
 void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 void end_block(GroupObject* g) noexcept;  // it is among the open blocks no more
 void forget_blocks() noexcept;            // in the child of a fork
+// After code of the user's has run within a wait, with the exception that it raised: in the child of
+// a fork that it made this program ends (rule 11.4). `before`: the generation before it ran.
+void not_in_child(std::uint32_t before);
 // of ordinary code on this thread, that nobody can leave any more
 void close_left_blocks() noexcept;
 // Waits, as the scheduler of this thread, until the groups have ended.

@@ -27,6 +27,7 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   if (!moving) return no_copy(end, nullptr);
   if (barrier) {
     auto* const b = reinterpret_cast<BarrierObject*>(end);
+    if (check_barrier(b, "write of a barrier") < 0) return nullptr;
     if (b->far) {
       std::shared_ptr<wire::FarEnd> share = far_share(b);
       if (!share) return nullptr;

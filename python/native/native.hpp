@@ -190,6 +190,7 @@ struct BarrierObject {
   // of one that another OS process has made: the Reader at which a read is an arrival. Null: it was
   // made here, and the core is its
   PyObject* far;
+  std::uint32_t generation;  // as of a channel
   BarrierEngine core;
 };
 
@@ -414,6 +415,7 @@ PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;
 void close_end(EndObject* e, EndState how) noexcept;
 // -1: closed, or of another operating-system process; 1: ends come through its channel
 int check_end(EndObject* e, const char* verb);
+int check_barrier(const BarrierObject* b, const char* verb);
 // __reduce_ex__ of a channel, an end, a barrier and a process (errors.cpp): bad use.
 PyObject* no_copy(PyObject* o, PyObject*);
 PyObject* make_transit(PyObject* end) noexcept;  // the receiver's end of a moved one (rule 2.4)

@@ -511,6 +511,7 @@ PyObject* operation_write_zero(PyObject* end, PyObject* v) {
 
 PyObject* operation_sync(BarrierObject* b) {
   run_deferred();
+  if (check_barrier(b, "sync") < 0) return nullptr;
   PyObject* const o = b->far ? b->far : reinterpret_cast<PyObject*>(b);
   const OpType_ type = b->far ? OpType_::far_sync : OpType_::sync;
   if (is_awaited_here()) return new_operation(type, o);

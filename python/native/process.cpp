@@ -15,6 +15,7 @@
 #include "awaiting.hpp"
 #include "component.hpp"
 #include "door.hpp"
+#include "group.hpp"
 #include "observe.hpp"
 #include "weft/runtime/limit.hpp"
 
@@ -172,6 +173,17 @@ void never_run(PyObject* list) noexcept {
   const OutsideGate beyond;
   if (!result) PyErr_Print();  // of SystemExit it ends the program
   Py_Exit(result ? 0 : 1);
+}
+
+void not_in_child(std::uint32_t before) {
+  if (generation == before) [[likely]]
+    return;
+  if (!PyErr_Occurred())
+    bad_use(
+        "a signal's handler has forked while its thread waited in an operation, and returns in the "
+        "child, where nobody could ever end that wait: end the child in the handler, by sys.exit() "
+        "or os._exit()");
+  end_child(nullptr);
 }
 
 PyObject* call_body(ProcessObject* p) {

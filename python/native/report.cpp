@@ -6,6 +6,7 @@
 
 #include "aside.hpp"
 #include "door.hpp"
+#include "group.hpp"
 #include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
@@ -105,6 +106,13 @@ void unlist_sleeper() noexcept {
 // What a signal's handler raised, to whoever waits on this thread.
 void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
+int check_signals() {
+  const std::uint32_t before = generation;
+  const int r = PyErr_CheckSignals();
+  not_in_child(before);
+  return r;
+}
+
 // What this thread has made and others have dropped goes (owners.hpp): CPython does so when Python
 // code begins, and what signals want too. False: a handler has raised, and that is kept.
 #ifdef Py_GIL_DISABLED
@@ -145,7 +153,7 @@ void* begin_sleep(runtime::Parking& by) {
     fell_idle();
   if (!drop_own()) return nullptr;
   main_sleeps_by(&by);  // before the look: what comes after it stirs us
-  if (PyErr_CheckSignals() < 0) {
+  if (check_signals() < 0) {
     main_sleeps_by(nullptr);
     keep_interrupt();
     return nullptr;
@@ -162,7 +170,7 @@ void* begin_sleep(runtime::Parking& by) {
 bool disturbed(void* state) {
   if (state == &as_it_sleeps) return false;
   take_back(state);
-  if (PyErr_CheckSignals() < 0) keep_interrupt();
+  if (check_signals() < 0) keep_interrupt();
   drop_own();
   if (ends_pending()) run_deferred();
   give_up();
@@ -292,6 +300,11 @@ void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) 
   const auto& core = static_cast<const Engine&>(c);
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
     left_open.push_back({channel_of_core(core), readers});
+}
+// Whoever waits there keeps it from ending: so an end that went would have told it.
+bool never_had(const core::SyncObject& c, bool readers) {
+  const auto& core = static_cast<const Engine&>(c);
+  return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;
 }
 void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   PyRun& mine = run_of(run);
@@ -599,6 +612,7 @@ int init_report(PyObject* module) {
   runtime::report_hooks.begin = &begin_report;
   runtime::report_hooks.end = &end_report;
   runtime::report_hooks.holders = &holders_of;
+  runtime::report_hooks.never = &never_had;
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
   PyObject* m = PyImport_ImportModule("atexit");

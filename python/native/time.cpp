@@ -24,6 +24,7 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
   if (!b) return nullptr;
   new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));
+  b->generation = generation;
   if (PyFrameObject* f = PyEval_GetFrame()) {
     PyCodeObject* code = PyFrame_GetCode(f);
     b->name = Py_NewRef(code->co_filename);
@@ -47,12 +48,14 @@ void barrier_dealloc(PyObject* o) {
 PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
 PyObject* barrier_enrol(PyObject* o, PyObject*) {
   run_deferred();
+  if (check_barrier(bar(o), "enrol") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::enrol);
   bar(o)->core.enrol_party();
   Py_RETURN_NONE;
 }
 PyObject* barrier_resign(PyObject* o, PyObject*) {
   run_deferred();
+  if (check_barrier(bar(o), "resign") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::resign);
   if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");
   Py_RETURN_NONE;
@@ -62,6 +65,7 @@ PyObject* barrier_when(PyObject* o, PyObject* c) {
   return on < 0 ? nullptr : guard_on(o, GuardKind::barrier, on != 0);
 }
 PyObject* barrier_parties(PyObject* o, void*) {
+  if (check_barrier(bar(o), "parties") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::ask);
   return PyLong_FromUnsignedLong(bar(o)->core.enrolled());
 }
@@ -153,6 +157,16 @@ PyMethodDef functions[] = {
 
 PyTypeObject BarrierType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject TimerType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+int check_barrier(const BarrierObject* b, const char* verb) {
+  if (b->generation == generation) [[likely]]
+    return 0;
+  bad_use(
+      "%s on a barrier that was made before a fork, and this is the child: its parties are the "
+      "parent's. Make another in the process that uses it",
+      verb);
+  return -1;
+}
 
 std::int64_t now_ns() noexcept {
   runtime::Run* run = current_run();

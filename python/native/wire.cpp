@@ -326,6 +326,7 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, Carries what, bool supervi
 
 // A barrier is the peer's too from now on.
 PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, bool dies) {
+  if (check_barrier(b, "give") < 0) return nullptr;
   if (link.board || link.network)
     return bad_use(
         "give: a barrier meets within one machine, and boards have none: meet by a channel");

@@ -47,6 +47,28 @@ async def _waits_then_reads(b, r, z):
     await b.op(z.read())
 
 
+@pytest.mark.parametrize("side", ["reader", "writer"])
+def test_a_side_that_never_had_an_end_is_named(b, side):
+    """Rule 10.2; an end that somebody keeps is told otherwise."""
+    c = b.weft.Channel("lonely")
+    p = b.process(send)(c.writer(), 1) if side == "reader" else b.process(receive)(c.reader())
+    with pytest.raises(Deadlock) as caught:
+        b.run(p)
+    assert f"the other side of 'lonely' ('lonely' never had a {side} end)" in caught.value.report
+    assert "nobody that is known" not in caught.value.report
+    other = b.weft.Channel("other")
+    kept = other.reader() if side == "reader" else other.writer()
+    p = (
+        b.process(send)(other.writer(), 1)
+        if side == "reader"
+        else b.process(receive)(other.reader())
+    )
+    with pytest.raises(Deadlock) as caught:
+        b.run(p)
+    assert "the other side of 'other' (nobody that is known)" in caught.value.report
+    kept.retire()
+
+
 def test_processes_clean_up_before_it_is_raised(b):  # rule 10.1
     c, log = b.weft.Channel("c"), []
     keep = c.writer()

@@ -15,7 +15,9 @@ from test_processes import program
 import weft.threads as th
 from weft import _own_threads
 from weft._extension import native
+from weft.errors import BadUse
 from weft.processes import Channel, Deadlock, Parallel
+from weft.processes import process as away_process
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 
@@ -83,6 +85,52 @@ def test_what_may_wake_the_parent_from_outside_does_not_wake_the_child() -> None
         theirs.close()
         native._outside(False)
     assert child_says(wait_for_each_other) == "Deadlock"
+
+
+# --- what is the parent's is refused (rule 11.4) ------------------------------------------------
+
+
+def of_the_parent() -> dict[str, Callable[[], Any]]:
+    barrier, channel = th.Barrier(1), Channel("held")
+    reader = channel.reader()
+    used = th.Alternative(barrier, th.skip())
+    used.select()  # what was found out about it here does not hold there
+    waits = th.Alternative(reader, th.skip())
+    waits.select()
+    return {
+        "sync": barrier.sync,
+        "enrol": barrier.enrol,
+        "resign": barrier.resign,
+        "parties": lambda: barrier.parties,
+        "select": lambda: th.select(barrier),
+        "alternative": used.select,
+        "alternative of a reader": waits.select,
+        "precondition": lambda: th.select(barrier.when(condition=True)),
+        "reader": reader.read,
+        "new end": channel.writer,
+        "argument": lambda: th.run(in_another(barrier)),
+    }
+
+
+@away_process
+def in_another(barrier: Any) -> None:
+    barrier.sync()
+
+
+@pytest.mark.parametrize("what", list(of_the_parent()))
+def test_what_was_made_before_a_fork_is_refused_in_the_child(what: str) -> None:
+    """Rule 11.4: it would wait for parties that are not there; of a barrier of one party it would
+    go on alone."""
+    all_of_them = of_the_parent()
+
+    def used() -> str:
+        try:
+            return repr(all_of_them[what]())
+        except BadUse as error:
+            return str(error)
+
+    said = child_says(used)
+    assert "made before a fork" in said and "this is the child" in said
 
 
 # --- what the child of a run may do (rule 11.4) ---------------------------------------------------
@@ -223,3 +271,72 @@ def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: P
         assert told in done.stderr and done.stderr.count("BadUse") >= 1
     if not told:
         assert done.stderr == ""
+
+
+HANDLER = """
+import os, signal, sys, threading
+import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
+
+answer = th.Channel("answer")
+told, write = answer.reader(), answer.writer()
+
+def handler(*_):
+    global how
+    pid = os.fork()
+    if pid == 0:
+        if sys.argv[1] == "exit":
+            sys.exit(3)
+        if sys.argv[1] == "run":
+            inner = th.Channel("inner")
+            @th.process
+            def reads(inp):
+                print("ran", inp.read(), flush=True)
+            @th.process
+            def writes(out):
+                out.write(1)
+            th.run(reads(inner.reader()), writes(inner.writer()))
+        if sys.argv[1] == "raise":
+            raise ValueError("told so")
+        return
+    how = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    handled.set()
+
+signal.signal(signal.SIGUSR1, handler)
+handled = threading.Event()
+
+def kicks():
+    while not answer.stats().waiting_readers:
+        os.sched_yield()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    handled.wait()
+    write.write("go on")
+
+@co.process
+async def in_coroutine():
+    return await told.read()
+
+waits = {"ordinary": told.read, "block": lambda: th.run(gr.process(told.read)()),
+         "coroutine": lambda: co.run(in_coroutine())}[sys.argv[2]]
+threading.Thread(target=kicks).start()
+print(waits(), how, flush=True)
+"""
+
+HANDLED = {
+    "return": (1, "", "has forked while its thread waited"),
+    "exit": (3, "", ""),
+    "run": (1, "ran 1\n", "has forked while its thread waited"),
+    "raise": (1, "", "ValueError: told so"),
+}
+
+
+@pytest.mark.parametrize("where", ["ordinary", "block", "coroutine"])
+@pytest.mark.parametrize("what", list(HANDLED))
+def test_a_handler_that_forks_during_a_wait_ends_the_child(
+    what: str, where: str, tmp_path: Path
+) -> None:
+    """Rule 11.4: nobody could end that wait in the child; in the parent it goes on."""
+    done = program(tmp_path, HANDLER, str(tmp_path / "program.py"), what, where)
+    status, said, told = HANDLED[what]
+    assert done.stdout == f"{said}go on {status}\n"
+    assert told in done.stderr and done.returncode == 0
+    assert bool(done.stderr) == bool(told)

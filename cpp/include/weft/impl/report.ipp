@@ -77,10 +77,15 @@ struct Report::Collect final : WaitVisitor {
         others.push_back(p.value);
       others.push_back(writing ? place.last_reader : place.last_writer);
     }
-    wait(place, those, others);
+    wait(place, those, others,
+         !report_hooks.never || !report_hooks.never(place, writing) ? nullptr
+         : writing                                                  ? " never had a reader end)"
+                                                                    : " never had a writer end)");
   }
+  // `never`: why nobody is known to be there; null: not known either.
   [[gnu::noinline, gnu::cold]] void wait(const core::SyncObject& place,
-                                         std::span<const Pairs::Pair> those, const Ids& others) {
+                                         std::span<const Pairs::Pair> those, const Ids& others,
+                                         const char* never = nullptr) {
     if (those.empty()) return;
     bool any = false;
     for (const std::uint32_t other : others) {
@@ -93,7 +98,8 @@ struct Report::Collect final : WaitVisitor {
       if (any)
         r.edges_.add(b.node, r.nodes_);
       else
-        add(b.unknown, name_of(place));
+        add(b.unknown, never ? joined({name_of(place), " (", name_of(place), never})
+                             : joined({name_of(place), " (nobody that is known)"}));
     }
     r.nodes_ += any;
   }
@@ -235,8 +241,7 @@ WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
     put(s, {n == running() ? std::string_view("one that runs") : of(order[n]).path});
   }
   for (const std::string& u : b.unknown)
-    put(s,
-        {shown++ ? " or " : "", "whoever is on the other side of ", u, " (nobody that is known)"});
+    put(s, {shown++ ? " or " : "", "whoever is on the other side of ", u});
   if (shown == 0) put(s, {"nobody"});
   return s;
 }

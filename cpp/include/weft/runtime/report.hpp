@@ -25,6 +25,8 @@ struct ReportHooks {
   // bring file and line of every process up to date; nothing of the run changes until end()
   void (*begin)(Run&) = nullptr;
   void (*holders)(const core::SyncObject&, bool readers, Numbers& add) = nullptr;
+  // has that side of a channel, where nobody is known to hold it, never had an end?
+  bool (*never)(const core::SyncObject&, bool readers) = nullptr;
   void (*end)(Run&) = nullptr;
   void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
   // how a program makes a retirement an outcome
@@ -40,7 +42,7 @@ struct Report {
     std::vector<std::string> places;
     // guards of its select whose channels have ended (rule 5.6): "0 'c'"
     std::vector<std::string> silent;
-    // places whose other side nobody is known to hold
+    // places whose other side nobody is known to hold, each with that
     std::vector<std::string> unknown;
     // in the graph: its index in `order`
     std::uint32_t node = 0;
