@@ -30,6 +30,7 @@ PACKAGES = {
 # The packages (Debian's) that have the headers of peers, by NAME of the need "header:NAME".
 HEADERS = {
     "boost/fiber/all.hpp": "libboost-fiber-dev",
+    "openssl/ssl.h": "libssl-dev",
     "zmq.hpp": "cppzmq-dev",
     "nlohmann/json.hpp": "nlohmann-json3-dev",
 }
