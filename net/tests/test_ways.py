@@ -431,7 +431,7 @@ def permitting(server: Any, folder: Path, fingerprints: dict[str, str]) -> Itera
                 "user": f"CN={name}",
                 "permissions": {
                     "publish": publish,
-                    "subscribe": ["_INBOX.>", "$KV.weft_names.>", f"{RELAY}.{fingerprint}.>"],
+                    "subscribe": ["_INBOX.>", f"{RELAY}.{fingerprint}.>"],
                 },
             }
             for name, fingerprint in fingerprints.items()

@@ -2,8 +2,8 @@
 // it (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-//                           ▲                                                                   │ Hears
-//                           └──────────write(): it was taken, or kRenew has gone by─────────────┘
+//                           ▲                                                                   │ it is shown
+//                           └──────────write(): one has come, or kRenew has gone by──────────────┘
 //
 // Invariants
 //  1 `Names` is used by several threads at once; what it has of its own never changes, but for who
@@ -24,7 +24,6 @@ inline constexpr const char* kBucket = "weft_names";
 inline constexpr std::chrono::seconds kLives{15},
     kRenew{5};                                       // of an entry; its home writes it again
 inline constexpr std::chrono::seconds kMeeting{30};  // a ticket is good once it is out
-inline constexpr std::size_t kMostOut = 1024;        // tickets of a name: else the oldest are void
 inline constexpr std::chrono::seconds kServer{5};    // for the server to answer
 
 // Throws BadUse: that is no name.
@@ -141,55 +140,6 @@ class Client {
   std::condition_variable news_;
   bool closed_ = false;
   std::function<void()> back_;
-};
-
-// Calls `f`, on a thread of nats.c's, with what is written to an entry, or was to be; until it is
-// destroyed, which waits for `f`. Where the server does not let us listen it is silent.
-class Hears {
- public:
-  Hears(Client& client, const std::string& name, std::function<void(const Any&)> f)
-      : f_(std::move(f)) {
-    const std::string subject = std::string("$KV.") + kBucket + "." + name;
-    natsStatus s =
-        natsConnection_Subscribe(&heard_, client.get(), subject.c_str(), on_message, this);
-    if (s == NATS_OK)
-      s = natsSubscription_SetOnCompleteCB(
-          heard_, [](void* me) { static_cast<Hears*>(me)->heard_all(); }, this);
-    if (s == NATS_OK) return;
-    natsSubscription_Destroy(heard_);
-    throw Lost(s);
-  }
-  Hears(const Hears&) = delete;
-  Hears& operator=(const Hears&) = delete;
-  ~Hears() {
-    natsSubscription_Unsubscribe(heard_);
-    {
-      std::unique_lock g(lock_);
-      all_.wait(g, [this] { return all_heard_; });
-    }
-    natsSubscription_Destroy(heard_);
-  }
-
- private:
-  static void on_message(natsConnection*, natsSubscription*, natsMsg* m, void* me) {
-    const Owned<natsMsg, natsMsg_Destroy> message(m);
-    const auto size = static_cast<std::size_t>(std::max(natsMsg_GetDataLength(m), 0));
-    try {
-      static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}));
-    } catch (const std::exception&) {  // no memory: the next renewal
-    }
-  }
-  void heard_all() {
-    const std::lock_guard g(lock_);
-    all_heard_ = true;
-    all_.notify_all();
-  }
-
-  const std::function<void(const Any&)> f_;
-  natsSubscription* heard_ = nullptr;
-  std::mutex lock_;
-  std::condition_variable all_;
-  bool all_heard_ = false;
 };
 
 class Names {

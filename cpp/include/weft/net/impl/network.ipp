@@ -23,11 +23,6 @@ inline void Network::offer(const std::shared_ptr<Offer>& o) {
   try {
     if (!server_is_there(detail::Clock::now() + std::chrono::seconds(1)))
       lost("the connection is lost");
-    o->hears.emplace(names_.client(), o->name, [this, offered = o.get()](const Any& said) {
-      if (said.is_object() && said.value("home", Any()) == home_ && said.contains("ticket") &&
-          said["ticket"].is_null())
-        write_soon(*offered);
-    });
     if (write(*o)) return;
     if (const auto entry = names_.read(o->name))
       by = " by " + entry->text("host") + " " + entry->at() +
@@ -44,25 +39,12 @@ inline void Network::offer(const std::shared_ptr<Offer>& o) {
 
 // It is offered no more; null: it was not.
 inline std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
-  std::shared_ptr<Offer> o;
-  {
-    const std::lock_guard g(mutex_);
-    const auto at = offers_.find(name);
-    if (at == offers_.end()) return nullptr;
-    o = std::move(at->second);
-    offers_.erase(at);
-  }
-  o->hears.reset();
-  return o;
-}
-
-// Its ticket is gone: the next is due.
-inline void Network::write_soon(const Offer& o) {
   const std::lock_guard g(mutex_);
-  const auto at = offers_.find(o.name);
-  if (at == offers_.end() || at->second.get() != &o) return;
-  if (std::find(soon_.begin(), soon_.end(), at->second) == soon_.end()) soon_.push_back(at->second);
-  news_.notify_all();
+  const auto at = offers_.find(name);
+  if (at == offers_.end()) return nullptr;
+  std::shared_ptr<Offer> o = std::move(at->second);
+  offers_.erase(at);
+  return o;
 }
 
 // The entry, with a new ticket. False: it is another home's. Throws Lost; BadUse: none of Weft's
@@ -76,10 +58,6 @@ inline bool Network::write(Offer& o) {
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
     for (auto& [text, until] : o.tickets)
       if (!until) until = now + detail::kMeeting;
-    if (o.tickets.size() > detail::kMostOut)
-      o.tickets.erase(
-          std::min_element(o.tickets.begin(), o.tickets.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; }));
     o.tickets.emplace(ticket, std::nullopt);
   }
   const Any entry{{"address", address_},
@@ -231,9 +209,7 @@ inline std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   if (!good)
     detail::bad("the ticket for '" + name +
                 "' is not good: each is good once, for 30 seconds. Ask for the name again");
-  const bool lacks =
-      std::none_of(o->tickets.begin(), o->tickets.end(), [](const auto& t) { return !t.second; });
-  if (lacks && std::find(soon_.begin(), soon_.end(), o) == soon_.end()) soon_.push_back(o);
+  soon_.push_back(o);
   news_.notify_all();
   if (!(side == "reader" ? o->which.readers : side == "writer" && o->which.writers))
     detail::bad("'" + name + "' gives " +
@@ -402,7 +378,6 @@ inline void Network::close() {
   renews_.join();
   for (Coming& each : coming_) each.thread.join();
   coming_.clear();
-  for (const auto& [name, o] : offers) o->hears.reset();
   if (names_.connected())
     for (const auto& [name, o] : offers) let_go(*o);
   {
