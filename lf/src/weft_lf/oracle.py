@@ -128,7 +128,7 @@ class Oracle:
             if decl.type is not None and decl.type.array is not None and decl.init is None:
                 raise Unsupported("an array without first values")
             if only is None or decl.name in only:
-                first = 0 if decl.init is None else self.literal(Value(decl.init, made))
+                first: Any = 0 if decl.init is None else self.literal(Value(decl.init, made))
                 plain = decl.type is None or (decl.type.array is None and not decl.type.stars)
                 one = plain and isinstance(first, list) and len(first) == 1
                 state[decl.name] = first[0] if one else first
