@@ -28,12 +28,16 @@ PyObject* component_error = nullptr;
 
 }  // namespace
 
-weft_status status_of(Status s) noexcept {
+weft_status cancelled(Call& c) noexcept {
+  runtime::Limit::take(*c.process);
+  return WEFT_CANCELLED;
+}
+weft_status status_of(Call& c, Status s) noexcept {
   switch (s) {
     case Status::ok: return WEFT_OK;
     case Status::retired: return WEFT_RETIRED;
     case Status::poisoned: return WEFT_POISONED;
-    case Status::cancelled: return WEFT_CANCELLED;
+    case Status::cancelled: return cancelled(c);
     default: return WEFT_DIED;
   }
 }
@@ -141,7 +145,7 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
   Value slot;
   Status s;
   if (!meet<Side::in>(c, e->channel, slot, s)) return read_abroad(c, end, to);
-  if (s != Status::ok) return ends(c, told, status_of(s));
+  if (s != Status::ok) return ends(c, told, status_of(c, s));
   e->channel->core.last_reader = c.thread->id;
   return ends(c, told, taken(c, end, slot.take(), to));
 }
@@ -162,7 +166,7 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   }
   if (s != Status::ok) {
     not_sent(c, end, slot.take(), from);
-    return ends(c, told, status_of(s));
+    return ends(c, told, status_of(c, s));
   }
   e->channel->core.last_writer = c.thread->id;
   return ends(c, told, WEFT_OK);  // what a full buffer dropped goes with the slot
@@ -187,7 +191,7 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   go_to(c, at);
   ThreadProcess& me = *c.thread;
   const Told told = begins("extended read", e);
-  if (me.cancel().load(std::memory_order_relaxed)) return ends(c, told, WEFT_CANCELLED);
+  if (me.cancel().load(std::memory_order_relaxed)) return ends(c, told, cancelled(c));
   Engine& core = e->channel->core;
   Value slot;
   me.slot = &slot;
@@ -213,7 +217,7 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
     s = me.status;
   }
   me.clear(core::NodeFlags::extended);
-  if (s != Status::ok) return ends(c, told, status_of(s));
+  if (s != Status::ok) return ends(c, told, status_of(c, s));
   core.last_reader = me.id;
   *held = me.partner();
   return ends(c, told, taken(c, end, slot.take(), to));
@@ -330,7 +334,7 @@ weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
   go_to(c, at);
   ThreadProcess& me = *c.thread;
   const Told told = begins("sync", c.barriers[number]);
-  if (me.cancel().load(std::memory_order_relaxed)) return ends(c, told, WEFT_CANCELLED);
+  if (me.cancel().load(std::memory_order_relaxed)) return ends(c, told, cancelled(c));
   Status s;
   {
     const Operation op(c);
@@ -341,7 +345,7 @@ weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
     me.block(sync_op);
     s = me.status;
   }
-  return ends(c, told, status_of(s));
+  return ends(c, told, status_of(c, s));
 }
 weft_status enrol(weft_process* p, std::uint32_t number) {
   Call& c = call_of(p);

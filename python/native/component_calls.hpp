@@ -58,7 +58,9 @@ class Operation {
 };
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
-weft_status status_of(Status s) noexcept;
+// How an operation ended. One that was cancelled has met the request: the next goes on (rule 6.1).
+weft_status cancelled(Call& c) noexcept;
+weft_status status_of(Call& c, Status s) noexcept;
 bool idle(Call& c, const char* verb);
 // On the pool nothing waits where it stands: false, and bad use.
 bool may_wait(Call& c, const char* verb);

@@ -238,7 +238,7 @@ constexpr runtime::OpKind pooled_sync{"sync", &withdraw_sync,
 
 weft_status finish_read(Call& c) {
   const Status s = c.process->status;
-  if (s != Status::ok) return status_of(s);
+  if (s != Status::ok) return status_of(c, s);
   c.ends[c.begun.end]->channel->core.last_reader = c.process->id;
   return taken(c, c.begun.end, c.begun.slot.take(), c.begun.value);
 }
@@ -247,7 +247,7 @@ weft_status finish_write(Call& c) {
   PyObject* const left = c.begun.slot.take();
   if (s != Status::ok) {
     not_sent(c, c.begun.end, left, c.begun.value);
-    return status_of(s);
+    return status_of(c, s);
   }
   c.ends[c.begun.end]->channel->core.last_writer = c.process->id;
   const Value dropped(left);  // by a full buffer
@@ -262,7 +262,7 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   parks(c, kind);
   return WEFT_PENDING;
 }
-weft_status finish_sync(Call& c) { return status_of(c.process->status); }
+weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
 
 template <Side S>
 weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
@@ -305,7 +305,7 @@ weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   c.begun.told = begins("read", e);
-  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, WEFT_CANCELLED);
+  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, cancelled(c));
   return start<Side::in>(c, e, end, to);
 }
 
@@ -316,7 +316,7 @@ weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, we
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   c.begun.told = begins("write", e);
-  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, WEFT_CANCELLED);
+  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, cancelled(c));
   c.begun.slot.o = given(c, end, *from);
   if (!c.begun.slot.o) return told(c, bad(c, "write: there is no memory left"));
   *from = {0, nullptr};
@@ -331,14 +331,14 @@ weft_status start_sync(weft_process* p, std::uint32_t number, weft_place at) {
   go_to(c, at);
   ProcessBase& me = *c.process;
   c.begun.told = begins("sync", c.barriers[number]);
-  if (me.cancel().load(std::memory_order_relaxed)) return told(c, WEFT_CANCELLED);
+  if (me.cancel().load(std::memory_order_relaxed)) return told(c, cancelled(c));
   c.begun.finish = &finish_sync;
   Status s;
   {
     const Operation op(c);
     s = b->begin_sync(me);
   }
-  if (s != Status::pending) return told(c, status_of(s));
+  if (s != Status::pending) return told(c, status_of(c, s));
   return wait(c, pooled_sync);
 }
 

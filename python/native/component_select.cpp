@@ -115,7 +115,7 @@ void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noex
 weft_status settle(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   if (i < 0) {
     give_back(c, x, guards, -1);
-    return WEFT_CANCELLED;
+    return cancelled(c);
   }
   core::Select& s = *x.select;
   *chosen = static_cast<std::uint32_t>(i);
@@ -127,7 +127,7 @@ weft_status settle(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t
   }
   if (is_end(s.status())) {
     give_back(c, x, guards, -1);
-    return status_of(s.status());
+    return status_of(c, s.status());
   }
   Engine& core = *static_cast<Engine*>(g.where);
   if (g.kind == core::Kind::input) {
@@ -175,22 +175,22 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
     return nullptr;
   }
   go_to(c, at);
-  const bool cancelled = c.process->cancel().load(std::memory_order_relaxed) != 0;
-  if (cancelled && !observing()) {
-    status = WEFT_CANCELLED;
+  const bool asked = c.process->cancel().load(std::memory_order_relaxed) != 0;
+  if (asked && !observing()) {
+    status = cancelled(c);
     return nullptr;
   }
   std::uint64_t key;
   Call::Choosing* const x = fill(c, guards, n, key);
   if (!x) {
     give_back(c, choosing_for(c, n), guards, -1);
-    if (cancelled) status = WEFT_CANCELLED;
+    if (asked) status = cancelled(c);
     return nullptr;
   }
   x->told = observing() && tell_begin(c, *x, waits_by(*x));
-  if (cancelled) {
+  if (asked) {
     give_back(c, *x, guards, -1);
-    status = WEFT_CANCELLED;
+    status = cancelled(c);
     tell(c, *x, status, -1);
     return nullptr;
   }

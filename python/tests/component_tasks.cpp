@@ -109,6 +109,20 @@ Task<> ends_as(Ints in, Log log) {
   }
   co_await log.write(how);
 }
+// It is cancelled in one of its operations, and goes on.
+Task<> goes_on(Ints in, Log log, std::int64_t where) {
+  co_await log.write("begun");
+  std::string how = "?";
+  try {
+    if (where == 0) co_await in.read();
+    if (where == 1) co_await select(in, after(1h));
+    if (where == 2) co_await sleep(1h);
+  } catch (const Cancelled&) {
+    how = "cancelled";
+  }
+  co_await log.write(how);
+  co_await log.write("ends");
+}
 Task<> texts(Reader<std::string> in, Log log, std::string before) {
   while (auto x = co_await in.next()) co_await log.write(before + *x);
 }
@@ -168,6 +182,7 @@ WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
   component.process<&poisons>("poisons").argument("source").argument("strength", 1);
   component.process<&retires>("retires").argument("source");
   component.process<&ends_as>("ends_as").argument("source").argument("log");
+  component.process<&goes_on>("goes_on").argument("source").argument("log").argument("where");
   component.process<&texts>("texts").argument("source").argument("log").argument("before");
   component.process<&halves>("halves").argument("whole").argument("halves");
   component.process<&keeps>("keeps").argument("go").argument("out").argument("log");

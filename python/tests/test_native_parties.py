@@ -4,7 +4,7 @@ components."""
 from __future__ import annotations
 
 import pytest
-from components import needs_compiler, parties
+from components import needs_compiler, parties, tasks
 
 from weft import coroutines, threads
 from weft.errors import BadUse, Deadlock, PeerDied, Retired
@@ -99,6 +99,24 @@ def test_a_component_is_cancelled_at_a_barrier(b):  # rules 6.2, 8.3
 
     with pytest.raises(ValueError, match="as asked"):
         b.run(parties().phases(barrier, -c, 1), b.process(fails)(+c))
+    del keep
+
+
+@pytest.mark.parametrize("where", range(3))
+@pytest.mark.parametrize("on", ["thread", "pool"])
+def test_a_component_that_was_cancelled_may_go_on(on, where):
+    """Rule 6.1: one request raises one `Cancelled`."""
+    a, log = coroutines.Channel("a"), coroutines.Channel("log")
+    keep, said = -a, +log
+    made = tasks().goes_on(+a, -log, where, on=on)
+
+    @coroutines.process
+    async def cancels():
+        got = [await said.read()]
+        made.cancel()
+        return got + [line async for line in said]
+
+    assert coroutines.run(made, cancels())[1] == ["begun", "cancelled", "ends"]
     del keep
 
 
