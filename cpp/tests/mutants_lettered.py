@@ -30,8 +30,8 @@ TEXT = [
         "b",
         "a withdrawal does not tell those for whom the channel has ended by it",
         "channel.hpp",
-        "      decided(me, after);\n      tell_if_ended(after);\n      unlock(after);\n    }\n    return was;",
-        "      decided(me, after);\n      unlock(after);\n    }\n    return was;",
+        "      decided(me, after);\n      tell_if_ended(after);\n      unlock(after);\n    }\n  }",
+        "      decided(me, after);\n      unlock(after);\n    }\n  }",
         "foreign reader whose end is closed",
     ),
     Text(

@@ -306,19 +306,19 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 // --- ends ----------------------------------------------------------------------------------------
 
 // An end is given up, and with the last one that refers to it the channel.
-template <core::Side S, class V, class P>
-[[gnu::noinline]] void give_up(EngineFor<V, P>* c, bool died) noexcept {
-  if constexpr (S == core::Side::in)
+template <class V, class P>
+[[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
+  if (side == core::Side::in)
     c->drop_reader(died);
   else
     c->drop_writer(died);
   release<V, P>(c);
 }
 // It goes, by itself or because of a poison (rule 4.3).
-template <core::Side S, class V, class P>
-[[gnu::noinline]] void drop(EngineFor<V, P>* c) noexcept {
+template <class V, class P>
+[[gnu::noinline]] void drop(EngineFor<V, P>* c, core::Side side) noexcept {
   if (const std::uint8_t s = poison_under_way()) c->poison(s);
-  give_up<S, V, P>(c, false);
+  give_up<V, P>(c, side, false);
 }
 
 // Rule 2.5: throws what an operation of that side would; if it would not throw, the side itself is
@@ -339,15 +339,15 @@ template <class V, class P>
 
 // A new end is counted. Throws how the channel has ended, if it has; `met`: asked for by an
 // operation.
-template <core::Side S, class V, class P>
-[[gnu::noinline]] void count_end(EngineFor<V, P>* c, bool met) {
-  constexpr bool reads = S == core::Side::in;
-  constexpr const char* name = reads ? "reader" : "writer";
-  constexpr std::uint8_t only_one = reads ? 2 : 1;  // of ChannelKind
-  const auto ends = [c] { return reads ? c->reader_ends() : c->writer_ends(); };
+template <class V, class P>
+[[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
+  const bool reads = side == core::Side::in;
+  const char* const name = reads ? "reader" : "writer";
+  const std::uint8_t only_one = reads ? 2 : 1;  // of ChannelKind
+  const auto ends = [c, reads] { return reads ? c->reader_ends() : c->writer_ends(); };
   if (!(reads ? c->first_reader() : c->first_writer())) [[unlikely]] {
     if (core::one_to_one<P> && ends() > 0) one_too_many(c, name);
-    no_new_end<V, P>(c, S, met);
+    no_new_end<V, P>(c, side, met);
   }
   if ((c->restricted & only_one) && ends() != 1) [[unlikely]] {
     reads ? c->drop_reader() : c->drop_writer();
@@ -412,7 +412,7 @@ class EndOf {
     return *this;
   }
   ~EndOf() {
-    if (open()) drop<S, core::Stored<T>, P>(take());
+    if (open()) drop<core::Stored<T>, P>(take(), S);
   }
 
   core::SyncObject* place_ = &closed_place;
@@ -426,7 +426,7 @@ class EndOf {
   Engine* own() const noexcept { return static_cast<Engine*>(place_); }
   Engine* take() noexcept { return static_cast<Engine*>(std::exchange(place_, &closed_place)); }
   void leave(bool died) noexcept {
-    if (open()) give_up<S, core::Stored<T>, P>(take(), died);
+    if (open()) give_up<core::Stored<T>, P>(take(), S, died);
   }
 };
 
@@ -644,11 +644,11 @@ class Channel {
   friend class ChannelHandle<T, P>;
   // `met`: an operation asks for the end.
   Reader<T, P> new_reader(bool met) const {
-    detail::count_end<core::Side::in, core::Stored<T>, P>(core_, met);
+    detail::count_end<core::Stored<T>, P>(core_, core::Side::in, met);
     return Reader<T, P>(core_);
   }
   Writer<T, P> new_writer(bool met) const {
-    detail::count_end<core::Side::out, core::Stored<T>, P>(core_, met);
+    detail::count_end<core::Stored<T>, P>(core_, core::Side::out, met);
     return Writer<T, P>(core_);
   }
   Engine* core_;

@@ -86,7 +86,7 @@ inline void relax() noexcept {
 }
 
 // Never a blind spin: the peer may share our CPU (measured: 1.8 µs became 34–50 µs).
-inline void pause(unsigned round) noexcept {
+[[gnu::noinline]] inline void pause(unsigned round) noexcept {
   if (round < 64)
     relax();
   else

@@ -141,20 +141,26 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
-    if (state_ == 0) [[likely]] {
+    if (state_ == 0) [[likely]]
       this->unlock_lines();
-    } else if (!plain_only<P> && (state_ & B::kFar)) {
+    else
+      withdrawn(kSide<S>, me, was);
+    return was;
+  }
+  // It has left its line; with the lock held.
+  template <class S>
+  WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
+    if (!plain_only<P> && (state_ & B::kFar)) {
       this->unlock_lines();
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
       // an extended read that lacked a slot held up those behind it
-      if (S == Side::in && was && ring) rematch(after);
+      if (side == Side::in && was && ring) rematch(after);
       decided(me, after);
       tell_if_ended(after);
       unlock(after);
     }
-    return was;
   }
 
   // The block of an extended read has ended: the writer goes on (rule 1.6).
@@ -472,9 +478,14 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // How the channel has ended for a party of that side; `ok`: it has not.
   template <Side S>
   Status how_ended() noexcept {
+    return how_ended(kSide<S>);
+  }
+  template <class S>
+  WEFT_ONE_HOSTED Status how_ended(S side) noexcept {
     this->lock_lines();
     Node n;
-    const bool e = this->template ended<S>(n);
+    const bool e = side == Side::in ? Notify::template ended<Side::in>(n)
+                                    : Notify::template ended<Side::out>(n);
     this->unlock_lines();
     return e ? n.status : Status::ok;
   }
@@ -591,25 +602,42 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   template <Side S, class Me>
-  WEFT_OUTLINE_HOSTED Attempt attempt_decided(Node& n, Me me, AfterUnlock& after) noexcept {
+  Attempt attempt_decided(Node& n, Me me, AfterUnlock& after) noexcept {
+    return attempt_decided(kSide<S>, n, me, after);
+  }
+  template <class S, class Me>
+  WEFT_ONE_HOSTED Attempt attempt_decided(S side, Node& n, Me me, AfterUnlock& after) noexcept {
     Attempt t = Attempt::not_ready;
     if (!(state_ & B::kPoisoned)) {
-      t = !ring ? this->template meet<S>(n, me, after)
-                : this->template attempt_at_buffer<S>(n, me, after);
+      t = side == Side::in ? meet_or_buffer<Side::in>(n, me, after)
+                           : meet_or_buffer<Side::out>(n, me, after);
     }
     if (t != Attempt::not_ready) {
       tell_if_ended(after);
       return t;
     }
-    if (!this->template ended<S>(n)) return Attempt::not_ready;
+    const bool over = side == Side::in ? Notify::template ended<Side::in>(n)
+                                       : Notify::template ended<Side::out>(n);
+    if (!over) return Attempt::not_ready;
     return found_ended(n, me);
+  }
+  template <Side S, class Me>
+  [[gnu::always_inline]] Attempt meet_or_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
+    return !ring ? this->template meet<S>(n, me, after)
+                 : this->template attempt_at_buffer<S>(n, me, after);
   }
 
   template <Side S>
   bool first(typename P::Count& n, std::uint8_t gone) noexcept {
+    return first(kSide<S>, n, gone);
+  }
+  template <class S>
+  WEFT_ONE_HOSTED bool first(S side, typename P::Count& n, std::uint8_t gone) noexcept {
     Node probe;
     this->lock_lines();
-    const bool open = (state_ & (gone | B::kPoisoned)) == 0 && !this->template ended<S>(probe);
+    const bool open = (state_ & (gone | B::kPoisoned)) == 0 &&
+                      !(side == Side::in ? Notify::template ended<Side::in>(probe)
+                                         : Notify::template ended<Side::out>(probe));
     if (open) n.up();
     this->unlock_lines();
     return open;
@@ -617,7 +645,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  void drop_end(typename P::Count& n, std::uint8_t gone, std::uint8_t died) noexcept {
+  WEFT_OUTLINE_HOSTED void drop_end(typename P::Count& n, std::uint8_t gone,
+                                    std::uint8_t died) noexcept {
     if (died) {
       this->lock_lines();
       died_ |= died;

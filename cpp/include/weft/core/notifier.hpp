@@ -219,11 +219,15 @@ class Notifier : public Buffered<T, P, Self> {
   // Sets n.status if the channel has ended for a party of side S that found nobody.
   template <Side S>
   bool ended(Node& n) noexcept {
+    return ended(kSide<S>, n);
+  }
+  template <class S>
+  WEFT_ONE_HOSTED bool ended(S side, Node& n) noexcept {
     if (state_ & B::kPoisoned) {
       n.status = Status::poisoned;
       return true;
     }
-    if constexpr (S == Side::in) {
+    if (side == Side::in) {
       if (!(state_ & B::kWritersGone) ||
           (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) ||
           blocked(writer_line_))

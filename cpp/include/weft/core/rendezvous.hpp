@@ -59,7 +59,7 @@ class Rendezvous : public ChannelBase<P> {
         q, at, y, me, [this, side](const Node& other) { return may_claim(side, other); });
     if (t != Attempt::committed) return t;
     ++transfers_;
-    return side == Side::in ? pass(*y, n, after, *y) : pass(n, *y, after, *y);
+    return pass(side == Side::in ? *y : n, side == Side::in ? n : *y, after, *y);
   }
 
   // Both parties are won: w's value moves to r. `peer` is the one that sleeps.

@@ -113,7 +113,7 @@ struct Host {
         const_cast<void*>(static_cast<const void*>(&work)));
   }
   std::vector<std::exception_ptr> failures = group.take_failures(&spawn_group);
-  if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.knot());
+  if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.take_knot());
   if (!failures.empty()) raise_all(std::move(failures));
   detail::meet_request(self);
   if (const std::exception_ptr end = group.take_end()) raise_again(end);

@@ -105,7 +105,7 @@ struct Report::Collect final : WaitVisitor {
   }
 };
 
-WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
+[[gnu::noinline, gnu::cold]] WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
   std::size_t low = 0, high = blocked.size();
   while (low < high) {
     const std::size_t middle = (low + high) / 2;

@@ -240,7 +240,9 @@ class Run final : public Activity {
   // --- deadlock ----------------------------------------------------------------------------------
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
   const std::string& deadlock_report() const noexcept { return report_; }
-  std::vector<std::string> knot() const { return knot_; }
+  const std::vector<std::string>& knot() const noexcept { return knot_; }
+  // Once, by who throws it.
+  std::vector<std::string> take_knot() noexcept { return std::move(knot_); }
   bool detect_deadlock = true;
   // told before anybody is cancelled, under no lock
   void (*on_deadlock)(const std::string& report) noexcept = nullptr;
