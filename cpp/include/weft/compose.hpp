@@ -9,8 +9,6 @@
 //   // a process on an OS thread, anywhere a process may stand
 //   weft::thread([r = c.reader()] { for (int v : r) … })
 #pragma once
-#include <stop_token>
-#include <thread>
 #include <tuple>
 #include <variant>
 
@@ -18,6 +16,8 @@
 #include "runtime/affinity.hpp"
 #include "runtime/thread.hpp"
 #include "standstill.hpp"
+#include "stop_token.hpp"
+#include "threads.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -418,7 +418,9 @@ class CoreCount {
 class StopBy {
  public:
   constexpr StopBy(std::nullptr_t = nullptr) noexcept {}
-  WEFT_IF_USED constexpr StopBy(const std::stop_token* t) noexcept : token_(t), listen_(&listen) {}
+  // Who has a token has <stop_token>.
+  template <std::same_as<std::stop_token> T>
+  constexpr StopBy(const T* t) noexcept : token_(t), listen_(&listen<T>) {}
   // Calls f(x); a stop that is asked for meanwhile cancels both groups.
   void during(runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) const {
     if (token_)
@@ -428,12 +430,13 @@ class StopBy {
   }
 
  private:
-  WEFT_IF_USED static void listen(const std::stop_token& t, runtime::Group& a, runtime::Group& b,
-                                  void (*f)(void*), void* x) {
-    const std::stop_callback asked(t, [&]() noexcept {
+  template <class T>
+  static void listen(const T& t, runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) {
+    const auto cancel = [&]() noexcept {
       a.cancel();
       b.cancel();
-    });
+    };
+    const std::stop_callback<decltype(cancel)> asked(t, cancel);
     f(x);
   }
   const std::stop_token* token_ = nullptr;

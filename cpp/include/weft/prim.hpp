@@ -50,7 +50,6 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <cstdlib>
 #include <ctime>
 #include <mutex>
-#include <thread>
 #if WEFT_FUTEX
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -61,6 +60,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #endif
 
 #include "durations.hpp"
+#include "threads.hpp"
 
 namespace weft::inline WEFT_ABI::prim {
 

@@ -14,10 +14,10 @@
 #include <array>
 #include <initializer_list>
 #include <optional>
-#include <thread>
 
 #include "alt.hpp"
 #include "outside.hpp"
+#include "threads.hpp"
 #include "time.hpp"
 
 namespace weft::inline WEFT_ABI {

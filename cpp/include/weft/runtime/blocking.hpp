@@ -6,11 +6,10 @@
 // State under the lock: the queue, how many helpers there are and how many wait for a job. They end
 // with the run.
 #pragma once
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "../threads.hpp"
 #include "group.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -37,7 +36,7 @@ class Helpers final : public Part {
   WEFT_IF_USED void help();
 
   std::mutex mutex_;
-  std::condition_variable some_;
+  Condition some_;
   std::vector<std::thread> threads_;
   Job* first_ = nullptr;
   Job* last_ = nullptr;

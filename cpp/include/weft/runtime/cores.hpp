@@ -9,9 +9,9 @@
 // are set once for each thread.
 #pragma once
 #include <coroutine>
-#include <thread>
 #include <vector>
 
+#include "../threads.hpp"
 #include "affinity.hpp"
 #include "crew.hpp"
 #include "group.hpp"

@@ -2,8 +2,8 @@
 //
 //   OwnThread() ──► thread: Scheduler::loop() ──~OwnThread(): a Stop is posted──► joined
 #pragma once
-#include <thread>
 
+#include "../threads.hpp"
 #include "affinity.hpp"
 #include "scheduler.hpp"
 

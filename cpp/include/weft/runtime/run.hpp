@@ -16,10 +16,10 @@
 #include <atomic>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "../pointers.hpp"
+#include "../threads.hpp"
 #include "hashed.hpp"
 #include "numbers.hpp"
 #include "parking.hpp"
