@@ -25,7 +25,10 @@ while [ "$1" != -- ]; do words="$words$1
 "; node=$1; shift; done; shift
 printf %s "$words" >>"$SSH_LOG"  # at once: two of these may write
 case $node in refused) echo "ssh: connect to host refused port 22: Connection refused" >&2; exit 255;; esac
-NODE=$node exec sh -c "$*"
+export NODE=$node
+[ -z "$LATE" ] && exec sh -c "$*"
+# what it prints comes when it has ended
+{ sh -c "$*" 2>&1 1>&3 3>&- | { said=$(cat); printf '%s\n' "$said" >&2; }; } 3>&1
 """
 
 
@@ -41,6 +44,15 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "log"
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
     p.shutdown()
+
+
+def test_what_it_prints_is_here_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    """However late it comes. A program that ended at once lost it."""
+    monkeypatch.setenv("LATE", "yes")
+    p.Parallel(there.where())
+    assert capfd.readouterr().err == "this is printed\n"
 
 
 def test_ends_go_along() -> None:

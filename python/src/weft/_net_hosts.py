@@ -84,6 +84,10 @@ class _Far(Elsewhere, abc.ABC):
         finally:
             self._over(host, session._said["home"], died)
             session._link.close("the call is over")
+            self._hear_out(session)
+
+    def _hear_out(self, session: Any) -> None:
+        """The call is over: what has been printed there is brought here first, where that is done."""
 
     def _run(
         self,

@@ -21,6 +21,7 @@ from weft.errors import ProcessDied
 __all__ = ["SshHost"]
 
 GRACE = 5.0  # seconds for an `ssh` whose session is over to say why
+PATIENCE = 2.0  # seconds for what was printed over there: something may stay that has the stream
 
 
 class _Session:
@@ -57,6 +58,9 @@ class SshHost(_net_hosts._Far):
 
     def _processes(self) -> int:
         return 1
+
+    def _hear_out(self, session: Any) -> None:
+        session.child.over.join(PATIENCE)
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         child = session.child
