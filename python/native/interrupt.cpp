@@ -176,7 +176,7 @@ void insist() {
   PyObject* const r = end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr;
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
   Py_XDECREF(r);
-  if (!root_run || current_coroutine() || current_greenlet()) return;  // it lands there
+  if (current_coroutine() || current_greenlet()) return;  // it lands there
   if (const auto lines = running_in(*root_run); !lines.empty())
     say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "
         "(Ctrl-\\ ends the program):",
@@ -190,7 +190,7 @@ PyObject* on_sigint(PyObject*, PyObject*) {
     root_run->run.cancel_everybody();
     Py_RETURN_NONE;
   }
-  insist();
+  if (root_run) insist();
   PyErr_SetNone(PyExc_KeyboardInterrupt);
   return nullptr;
 }

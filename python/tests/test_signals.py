@@ -413,7 +413,7 @@ COMPUTES = """
     @process
     def computes(out, way):
         out.write(1)
-        while not os.path.exists(way):
+        while not os.path.exists(way):  # it computes, as far as Weft can see
             time.sleep(0.001)
 
     @process
