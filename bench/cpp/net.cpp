@@ -6,7 +6,6 @@
 //                            after the read, by the system's clock; each is asked for
 //
 // Every value is checked where it is read.
-#include <sys/wait.h>
 
 #include <cstdint>
 #include <weft/weft.hpp>
@@ -87,9 +86,7 @@ void arrays(int fd, long samples, long per) {
     }
     if (k > 0) means.push_back(static_cast<double>(total) / static_cast<double>(per));
   }
-  std::printf("ns");
-  for (const double m : means) std::printf(" %.1f", m);
-  std::printf("\n");
+  bench::print_means(means);
 }
 }  // namespace
 
@@ -109,7 +106,5 @@ int main(int argc, char** argv) {
   ::close(there);
   place.pin(0);
   what == "int" ? ints(here, samples, per) : arrays(here, samples, per);
-  int status = 0;
-  if (::waitpid(other, &status, 0) != other || status != 0)
-    bench::fail("the other program has failed");
+  bench::ended_well(other, "net");
 }

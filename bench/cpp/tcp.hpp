@@ -1,12 +1,15 @@
-// Two ends of a TCP connection over loopback.
+// Two ends of a TCP connection over loopback, and what programs with an end each do at their end.
 #pragma once
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "sampler.hpp"
 
@@ -29,6 +32,19 @@ inline std::pair<int, int> tcp_pair() {
   for (const int fd : {here, there})
     if (::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("no TCP_NODELAY");
   return {here, there};
+}
+
+// The mean of each stretch, in ns.
+inline void print_means(const std::vector<double>& means) {
+  std::printf("ns");
+  for (const double m : means) std::printf(" %.1f", m);
+  std::printf("\n");
+}
+
+// Waits for the program at the other end.
+inline void ended_well(pid_t other, const std::string& who) {
+  int status = 0;
+  if (::waitpid(other, &status, 0) != other || status != 0) fail(who + ": the other failed");
 }
 
 }  // namespace bench

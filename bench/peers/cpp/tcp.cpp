@@ -5,7 +5,6 @@
 //   tcp 1mb SAMPLES PER      ns one way of a megabyte, from before the write to after the read of
 //                            the last byte, by the system's clock; each is asked for
 #include <netinet/in.h>
-#include <sys/wait.h>
 
 #include <cstdint>
 #include <cstring>
@@ -89,10 +88,7 @@ int main(int argc, char** argv) {
     if (what == "int") total = now() - start;
     if (k > 0) means.push_back(static_cast<double>(total) / static_cast<double>(per));
   }
-  std::printf("ns");
-  for (const double m : means) std::printf(" %.1f", m);
-  std::printf("\n");
+  bench::print_means(means);
   ::close(here);
-  int status = 0;
-  if (::waitpid(other, &status, 0) != other || status != 0) bench::fail("tcp: the other failed");
+  bench::ended_well(other, "tcp");
 }

@@ -10,7 +10,6 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <sys/wait.h>
 
 #include <cstdint>
 #include <cstring>
@@ -124,11 +123,8 @@ int main(int argc, char** argv) {
       }
       if (k > 0) means.push_back(static_cast<double>(total) / static_cast<double>(per));
     }
-    std::printf("ns");
-    for (const double m : means) std::printf(" %.1f", m);
-    std::printf("\n");
+    bench::print_means(means);
   }
   ::close(here);
-  int status = 0;
-  if (::waitpid(other, &status, 0) != other || status != 0) bench::fail("tls: the other failed");
+  bench::ended_well(other, "tls");
 }
