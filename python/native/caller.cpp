@@ -1,7 +1,8 @@
 // Who calls an operation that blocks, and how it waits. Threads and greenlets differ here only.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
-//                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2); that waits for long: told (10.6)
+//                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2), also where the last who
+//                 │    could has ended meanwhile; that waits for long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
@@ -62,11 +63,19 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
 }
 
 // It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule
-// 10.6). True: look again.
+// 10.6); bad use, where nobody is left who might (11.2). True: look again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   if (is_helper(PyThreadState_Get())) return false;  // it waits for what others do
   if (any_board()) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
+  if (nobody_else() && !program_handles_signals()) {  // who might have woken it has ended
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation raises it
+    PyErr_Restore(type, value, trace);
+    t.nudge();
+    return false;
+  }
   for (PyRun* run : every_run())
     if (!run->run.stands_still()) return true;
   PyObject *type, *value, *trace;

@@ -510,6 +510,27 @@ print(told[0])
     assert re.match(r"  unrelated: read .*'c' at <string>:", out.splitlines()[1])
 
 
+def test_ordinary_code_whose_last_thread_ends_is_bad_use():  # rules 10.6, 11.2: looked at again
+    out, _ = runs(
+        """
+t = unrelated(lambda: wait_for(1))
+try:
+    c.reader().read()
+except BadUse as wrong:
+    print(wrong)
+t.join()
+assert len(told) == 1, told
+try:
+    c.reader().read()
+except BadUse as wrong:
+    print(wrong)
+""",
+        "threads",
+    )
+    first, second = out.splitlines()
+    assert first == second and "'c' in ordinary code would wait for ever" in first
+
+
 @pytest.mark.parametrize(("name", "told"), [("weft: a call", 0), ("mine", 1)])
 def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypatch):  # rule 10.6
     """They wait for what others do, and nobody can do anything about it."""
@@ -526,5 +547,5 @@ def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypat
     thread = threading.Thread(target=body, name=name)
     thread.start()
     thread.join()
-    assert said == [False]
+    assert said == [bool(told)]
     assert len(caplog.records) == told

@@ -76,8 +76,8 @@ _alone: set[tuple[str, str, int]] = set()  #: operations and lines that were rep
 
 
 def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
-    """Ordinary code waits outside any run, on the thread that calls. True: it is too early to say
-    anything, so ask again.
+    """Ordinary code waits outside any run, on the thread that calls. True: ask again: it is too early
+    to say anything, or what may still wake it may end.
 
     Args:
         places: the names of what it waits at, each with a space before it.
@@ -90,7 +90,7 @@ def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds
         return True  # a loop that waits for its sockets is not a standstill
     file, line = caller()
     if (verb, file, line) in _alone:
-        return False
+        return True
     _alone.add((verb, file, line))
     others = _names(idents)
     may = [f"another thread ({', '.join(others)})"] if others else []
@@ -109,4 +109,4 @@ def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds
         line,
         " or ".join(may) if may else "nothing that is known",
     )
-    return False
+    return True
