@@ -513,15 +513,16 @@ print(told[0])
 def test_ordinary_code_whose_last_thread_ends_is_bad_use():  # rules 10.6, 11.2: looked at again
     out, _ = runs(
         """
+r = c.reader()
 t = unrelated(lambda: wait_for(1))
 try:
-    c.reader().read()
+    r.read()
 except BadUse as wrong:
     print(wrong)
 t.join()
 assert len(told) == 1, told
 try:
-    c.reader().read()
+    r.read()
 except BadUse as wrong:
     print(wrong)
 """,
