@@ -131,9 +131,11 @@ class Buffered : public Rendezvous<T, P> {
   }
 
   // Must a lender (lending.hpp) be told? Yes if as many slots are free as it wants, if an extended
-  // read holds one, or if another party waits to write.
+  // read holds one, or if another party waits to write. Of a rendezvous: if a reader can be
+  // promised, or a promise is to be taken back.
   bool lends(const Node& lender) const noexcept {
-    if (lender.index == 0 || !ring) return false;
+    if (lender.index == 0) return false;
+    if (!ring) return static_cast<const Self*>(this)->must_look();
     if (ring->free() >= lender.index || ring->held > 0) return true;
     for (Link* l = writer_line_.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::watch)) return true;

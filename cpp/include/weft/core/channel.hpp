@@ -139,6 +139,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       lock_.unlock();
       return was;
     }
+    if constexpr (!plain_only<P>)
+      if (me.is(NodeFlags::promised)) [[unlikely]]
+        return this->ask_back(me), false;
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
     if (state_ == 0) [[likely]]

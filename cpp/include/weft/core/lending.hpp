@@ -1,9 +1,12 @@
 // What a channel does only for parties in other address spaces. It lends slots of its buffer to a
-// far writer, as credits (WIRE.md 6.2, 6.3), and it takes back the value of an extended read
-// (WIRE.md 4.7).
+// far writer, as credits (WIRE.md 6.2, 6.3), or the place of a reader that waits (6.6), and it takes
+// back the value of an extended read (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
 //                           └──lend(): 0, the lender is in line──► woken: slots are free, somebody else would write, or it has ended
+//   a rendezvous:  a plain reader waits ──lend(): 1──► promised ──put()──► it has the value
+//                      ▲                                  ├──withdraw(): false, poison, another writer──► the lender is woken
+//                      └───────────── end_lending() ◄─────┴─── its reader waits again, or leaves
 //
 // Invariants (channel's lock)
 //  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
@@ -11,7 +14,10 @@
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
 //    many of those are lent.
 //  3 The lender stands in the line of writers as a watch, not as a party. Its index is the number
-//    of free slots at which it wants to be told.
+//    of free slots at which it wants to be told; at a rendezvous, 1.
+//  4 A promised reader is the first in its line, and stays there until put() or end_lending(): no
+//    writer here meets it, it cannot be withdrawn, and no end of the channel is told to it. There is
+//    one at most.
 #pragma once
 #include "notifier.hpp"
 
@@ -24,7 +30,7 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   using Notifier<T, P, Self>::rematch, Notifier<T, P, Self>::tell_if_ended;
-  using B::blocked, B::reader_line_, B::state_, B::writer_line_, B::writers_;
+  using B::blocked, B::reader_line_, B::state_, B::transfers_, B::writer_line_, B::writers_;
 
  public:
   using Notifier<T, P, Self>::ring;
@@ -38,7 +44,9 @@ class Lending : public Notifier<T, P, Self> {
     static_assert(!plain_only<P>, "this policy has no far parties");
     this->lock_lines();
     int n = kNot;
-    if (may_lend()) {
+    if (!ring) {
+      n = promise(lender);
+    } else if (may_lend()) {
       wanted = wanted < ring->capacity - ring->capacity / 2 ? wanted
                                                             : ring->capacity - ring->capacity / 2;
       if (!lender || ring->free() >= wanted) {
@@ -48,10 +56,7 @@ class Lending : public Notifier<T, P, Self> {
         state_ |= B::kSpanned;
       } else {
         n = 0;
-        lender->flags = NodeFlags::watch | NodeFlags::disabled;
-        lender->index = wanted;
-        lender->status = Status::pending;
-        this->template join<Side::out>(*lender);
+        stand(*lender, wanted);
       }
     }
     this->unlock_lines();
@@ -62,6 +67,14 @@ class Lending : public Notifier<T, P, Self> {
   void put(Node& me) noexcept {
     AfterUnlock after;
     this->lock_lines();
+    if (!ring) {
+      Node& r = take_promised();
+      ++transfers_;
+      this->move_value(me.slot, r.slot);
+      after.finish(&r, Status::ok);
+      tell_if_ended(after);
+      return static_cast<Self*>(this)->unlock(after);
+    }
     --ring->reserved;
     if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
       ++ring->dropped;
@@ -75,6 +88,10 @@ class Lending : public Notifier<T, P, Self> {
   void end_lending(std::uint32_t n) noexcept {
     AfterUnlock after;
     this->lock_lines();
+    if (!ring) {
+      if (n > 0) take_back(after);
+      return static_cast<Self*>(this)->unlock(after);
+    }
     ring->reserved = (ring->reserved & ~Ring<T>::kLending) - n;
     rematch(after);
     tell_if_ended(after);
@@ -114,7 +131,74 @@ class Lending : public Notifier<T, P, Self> {
     return s;
   }
 
+ protected:
+  friend Buffered<T, P, Self>;
+  // A reader that is promised would be withdrawn: the lender is told to ask for it back. With the
+  // lock held, which it releases.
+  [[gnu::noinline, gnu::cold]] void ask_back(Node& r) noexcept {
+    AfterUnlock after;
+    r.told = 1;
+    this->hint(after);
+    static_cast<Self*>(this)->unlock(after);
+  }
+  // Of a rendezvous: is there something to do for a lender that stands in line?
+  bool must_look() const noexcept {
+    const Node* const r = first_reader();
+    if (r && r->is(NodeFlags::promised)) return r->told != 0 || !may_promise();
+    return r && !r->is(NodeFlags::special | NodeFlags::watch | NodeFlags::limited) && may_promise();
+  }
+
  private:
+  const Node* first_reader() const noexcept {
+    return reader_line_.front() ? B::node(reader_line_.front()) : nullptr;
+  }
+  void stand(Node& lender, std::uint32_t wanted) noexcept {
+    lender.flags = NodeFlags::watch | NodeFlags::disabled;
+    lender.index = wanted;
+    lender.status = Status::pending;
+    this->template join<Side::out>(lender);
+  }
+  // One end to write, which the channel has not ended for, and no party waits at it.
+  bool may_promise() const noexcept {
+    return !(state_ & (B::kPoisoned | B::kWritersGone)) && writers_.get() == 1 && only_watches();
+  }
+  int promise(Node* lender) noexcept {
+    if (!may_promise()) return kNot;
+    this->is_watched();
+    state_ |= B::kSpanned;
+    if (!lender) return 0;
+    Node* const r = reader_line_.front() ? B::node(reader_line_.front()) : nullptr;
+    const bool was = r && r->is(NodeFlags::promised);
+    if (was && r->told != 0) return kNot;
+    const bool now = !was && must_look();
+    if (now) {
+      r->set(NodeFlags::promised);
+      r->told = 0;
+    }
+    stand(*lender, 1);
+    return now ? 1 : 0;
+  }
+  // It leaves its line.
+  Node& take_promised() noexcept {
+    Node& r = *B::node(reader_line_.front());
+    r.clear(NodeFlags::promised);
+    this->template leave<Side::in>(r);
+    return r;
+  }
+  void take_back(AfterUnlock& after) noexcept {
+    Node& r = *B::node(reader_line_.front());
+    const bool leaves = r.told != 0;
+    r.told = 0;
+    if (leaves || (state_ & B::kPoisoned)) {
+      take_promised();
+      after.finish(&r, leaves ? Status::cancelled : Status::poisoned);
+    } else {
+      r.clear(NodeFlags::promised);
+    }
+    rematch(after);
+    tell_if_ended(after);
+  }
+
   bool may_lend() const noexcept {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
@@ -123,6 +207,9 @@ class Lending : public Notifier<T, P, Self> {
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;
+    return only_watches();
+  }
+  bool only_watches() const noexcept {
     for (Link* l = writer_line_.front(); l; l = l->next)
       if (!B::node(l)->is(NodeFlags::watch)) return false;
     return true;

@@ -224,7 +224,9 @@ class ChannelBase : public SyncObject {
   bool claimable(unsigned but = 0) noexcept {
     for (Link* l = own<S>().front(); l; l = l->next) {
       const Node* y = node(l);
-      if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled | but)) && waits(*y)) return true;
+      if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled | NodeFlags::promised | but)) &&
+          waits(*y))
+        return true;
     }
     return false;
   }

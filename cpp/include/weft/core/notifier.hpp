@@ -77,6 +77,7 @@ class Notifier : public Buffered<T, P, Self> {
       Node* r = node(l);
       l = l->next;
       if (r->is(NodeFlags::disabled)) continue;
+      if (r->is(NodeFlags::promised)) break;
       if (!(ring && ring->size > 0) && writer_line_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
         if (offered()) tell(r, after);
@@ -264,6 +265,7 @@ class Notifier : public Buffered<T, P, Self> {
         tell(y, after);
         continue;
       }
+      if (y->is(NodeFlags::promised)) continue;  // told once the promise is kept, or taken back
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
         if (ends(y, s)) after.finish(y, s);

@@ -113,12 +113,14 @@ class Rendezvous : public ChannelBase<P> {
   [[gnu::always_inline]] Step may_claim(S side, const Node& y) const noexcept {
     const auto unusual = static_cast<std::uint16_t>(
         NodeFlags::disabled |
-        (side == Side::in ? NodeFlags::compute : NodeFlags::foreign | NodeFlags::extended));
+        (side == Side::in ? NodeFlags::compute
+                          : NodeFlags::foreign | NodeFlags::extended | NodeFlags::promised));
     if (!y.is(unusual) && !(side == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
-    // A foreign reader takes its value itself, and those behind it wait (rule 6.6).
-    if (side == Side::out && y.is(NodeFlags::foreign)) return Step::stop;
+    // A foreign reader takes its value itself, and those behind it wait (rule 6.6); of a promised
+    // one the value may be under way.
+    if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;
     if (!ring) return Step::claim;
     // A computed or lent value, or an extended read, needs a slot first.
     return side == Side::in || !ring->room() ? Step::stop : Step::claim;

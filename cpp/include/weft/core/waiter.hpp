@@ -87,9 +87,13 @@ struct NodeFlags {
   // Of an extended read: its value may come back (WIRE.md 4.7). Until the read has ended the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
+  // A plain reader in line whose value is on its way, or may be (Lending).  (channel's lock)
+  static constexpr std::uint16_t promised = 16384;
+  // Of a process: it waits for a limited time only, so that it must be able to leave a line at once.
+  static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
-      of_choice | extended | compute | foreign | standing | disabled;
+      of_choice | extended | compute | foreign | standing | disabled | promised;
 };
 
 // A node that belongs to no choice is a waker as well: it is the one waiter of a process, for its
@@ -106,7 +110,8 @@ struct Node : Link {
   std::uint32_t index = 0;  // of the guard
   std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, once woken
-  // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
+  // foreign: how many calls of WakerOps::tell were made, modulo 256; promised: 1 if it is to be
+  // withdrawn   (channel's lock)
   std::uint8_t told = 0;
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }

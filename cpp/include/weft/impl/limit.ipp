@@ -134,9 +134,10 @@ WEFT_IMPL Limit* Limit::innermost_of(const ProcessBase& p, const Run& r) noexcep
   return nullptr;
 }
 
-WEFT_IMPL void Limit::exchange(const ProcessBase& p, Run& r, Limit* was, Limit* now) {
+WEFT_IMPL void Limit::exchange(ProcessBase& p, Run& r, Limit* was, Limit* now) {
   if (was) r.limits_.remove(*was);
-  if (!now) return;
+  if (!now) return p.clear(core::NodeFlags::limited);
+  p.set(core::NodeFlags::limited);
   now->hash = hash_of(p);
   r.limits_.add(*now);
 }

@@ -79,7 +79,7 @@ class Limit final : public core::Waker, private Hashed {
     return static_cast<std::size_t>(
         (std::uint64_t{reinterpret_cast<std::uintptr_t>(&p)} >> 6) * 0x9E3779B97F4A7C15u >> 32);
   }
-  static void exchange(const ProcessBase& p, Run& r, Limit* was, Limit* now);  // as the innermost
+  static void exchange(ProcessBase& p, Run& r, Limit* was, Limit* now);  // as the innermost
 
   void await_firing() noexcept;
   void take_back() noexcept;

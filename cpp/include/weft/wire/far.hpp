@@ -38,6 +38,7 @@ struct FarGuard {
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
 struct Credits {
   std::uint64_t n = 0;
+  bool place = false;  // of a rendezvous (WIRE.md 6.6): one, and nobody waits for it
   bool wanted = false;  // the home knows that somebody waits
   std::deque<FarOp*> line;
 };
@@ -158,13 +159,16 @@ class Far {
 
   // To the home. False: it was not sent, and `refused` says why.
   bool offer_it(FarOp& o);
+  const char* place(const Frame& f);
   void want(std::uint32_t end, Credits& c);
-  bool put(FarOp& o);
+  bool put(FarOp& o, bool later);
   void send_before(std::uint32_t guard, Bytes value);
 
   Session& session_;
   Carrier& carrier_;
   std::unordered_map<std::uint32_t, Credits> credits_;  // by end
+  // the last OFFER to write at an end of ours, by end, where credits at a rendezvous may come
+  std::unordered_map<std::uint32_t, std::uint64_t> offered_;
   std::unordered_map<std::uint64_t, FarOp*> open_;
   std::uint64_t next_ = 1;
   std::vector<Asked> asked_;

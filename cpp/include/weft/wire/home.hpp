@@ -193,15 +193,23 @@ class Home {
   void lost() noexcept;
 
   std::size_t open() const noexcept { return open_.size() + parts_.size() + held_.size(); }
+  // The number of the peer's last OFFER.
+  std::uint64_t last_op() const noexcept { return last_; }
 
   Space& space;
   bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
+  // May it lend the places of readers (WIRE.md 6.6)? Not if what is sent may be lost while both
+  // sides live on.
+  bool lends_places = true;
 
  private:
   struct Given {
     std::shared_ptr<Port> port;  // null: it had died before the peer adopted it
     std::uint64_t key;
     std::shared_ptr<Lender> lender;  // of a writer end, while its peer has credits
+    // At a rendezvous: credits in a row of which the peer heard too late, and how many writes are
+    // answered before the next is lent.
+    std::uint8_t late = 0, later = 0;
   };
   Given* held(std::uint32_t end) noexcept {
     const auto it = ends_.find(end);
@@ -221,6 +229,7 @@ class Home {
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(Given& g, bool died);
   std::shared_ptr<Lender> may_lend(const Guest& g);
+  void offered(Given& g);
 
   Session& session_;
   Carrier& carrier_;

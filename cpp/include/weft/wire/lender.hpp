@@ -1,9 +1,11 @@
-// The free slots of a buffer at its home, lent to the one peer that may write to it (WIRE.md 6.2,
-// 6.3).
+// What a home lends to the one peer that may write to a channel: the free slots of a buffer
+// (WIRE.md 6.2, 6.3), or at a rendezvous the place of a reader that waits (6.6).
 //
 //   a write's DONE ──► lent ──told(): half is free again, or any slot and the peer waits──CREDIT──► lent
 //                        └──told(): somebody else would write, or the channel has ended──RECALL──► recalled ──close()──► over
 //                        └──close(): RECALLED unasked, the end is given back, the session is over──► over
+//   at a rendezvous:  go_on() ──told(): a reader waits──CREDIT──► lent ──put()──► in line again
+//                                                                  └──crossed(): an OFFER did not know of it──► over
 //
 // Invariants (the space's lock)
 //  1 `lent_` slots are reserved in the channel: what the peer has, and what is on its way to it or
@@ -20,6 +22,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n)
       : Decided(h.space.shared_from_this()),
         session_(s),
+        home_(h),
         end_(end),
         port_(std::move(p)),
         lent_(n) {}
@@ -31,12 +34,18 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   void want();
   // A PUT: null, or what is wrong.
   const char* put(Payload value, Carrier& by);
+  // An OFFER at this end. At a rendezvous: had the peer not heard of a credit that is on its way?
+  // Then it is over.
+  bool crossed();
+  // At a rendezvous: it lends nothing any more.
+  bool is_over() const noexcept { return over_; }
   // All that is still lent is the channel's again. Nothing is said to the peer any more.
   void close();
   WEFT_IMPL void told() noexcept override;
 
  private:
   Session& session_;
+  Home& home_;
   const std::uint32_t end_;
   const std::shared_ptr<Port> port_;
   std::shared_ptr<Lender> me_;  // in line, or woken

@@ -26,6 +26,7 @@ struct Profile {
   static constexpr std::uint32_t home = 1;     // it may have channels of its own
   static constexpr std::uint32_t credits = 2;  // it knows CREDIT and RECALL (WIRE.md 6.2)
   static constexpr std::uint32_t rounds = 4;   // it answers ASK (WIRE.md 10.6)
+  static constexpr std::uint32_t places = 8;   // it knows credits at a rendezvous (WIRE.md 6.6)
 };
 
 // What a space says of itself (WIRE.md 2.3).
@@ -34,7 +35,7 @@ struct Greeting {
   std::string name;               // for people
   std::uint32_t largest = kLargest;
   Version version{};
-  std::uint32_t profile = Profile::home | Profile::credits;
+  std::uint32_t profile = Profile::home | Profile::credits | Profile::places;
 };
 
 class Receiver {

@@ -28,7 +28,8 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
       want(g.end, it->second);
       return false;
     } else {
-      if (put(o)) --it->second.n;
+      const bool place = it->second.place;
+      if (put(o, !place) && (--it->second.n, place)) credits_.erase(it);
       return true;
     }
   }
@@ -79,6 +80,8 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   o.op_ = next_++;
   o.word_ = Word::open;
   open_.emplace(o.op_, &o);
+  for (const FarGuard& g : o.guards)
+    if (g.writes) offered_[g.end] = o.op_;
   for (std::size_t i = 0; i < before.size(); ++i)
     send_before(static_cast<std::uint32_t>(i), before[i]);
   session_.send(f);
@@ -95,7 +98,8 @@ WEFT_IMPL void Far::send_before(std::uint32_t guard, Bytes value) {
   }
 }
 
-WEFT_IMPL bool Far::put(FarOp& o) {
+// `later`: nobody waits for it there.
+WEFT_IMPL bool Far::put(FarOp& o, bool later) {
   const FarGuard& g = o.guards[0];
   if (keep_.empty()) keep_.resize(1);
   carrier_.begin(0);
@@ -109,7 +113,7 @@ WEFT_IMPL bool Far::put(FarOp& o) {
   }
   if (kHeader + padded(rest.size()) > session_.largest()) send_before(0, std::exchange(rest, {}));
   session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest},
-                true);
+                later);
   carrier_.sent(0);  // it is the home's now
   o.word_ = Word::over;
   o.outcome = {Status::ok, 0, 0, false, false};
@@ -117,6 +121,7 @@ WEFT_IMPL bool Far::put(FarOp& o) {
 }
 WEFT_IMPL const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
+  if (f.op != 0) return place(f);
   const auto it = credits_.find(f.where);
   if (it == credits_.end()) return nullptr;  // it crossed our RECALLED
   Credits& c = it->second;
@@ -126,10 +131,25 @@ WEFT_IMPL const char* Far::credit(const Frame& f) {
     FarOp& o = *c.line.front();
     c.line.pop_front();
     o.in_line_ = false;
-    if (put(o)) --c.n;
+    if (put(o, true)) --c.n;
     finish(o, Outcome(o.outcome));
   }
   if (!c.line.empty()) want(f.where, c);
+  return nullptr;
+}
+// A credit at a rendezvous: of a reader that waits there.
+WEFT_IMPL const char* Far::place(const Frame& f) {
+  const auto last = offered_.find(f.where);
+  if (f.op >= next_) return "a CREDIT that knows of an OFFER to come";
+  // it crossed our OFFER, or the end has been given back
+  if (last == offered_.end() || f.op < last->second) return nullptr;
+  const auto [it, fresh] = credits_.try_emplace(f.where);
+  if (!fresh || f.val != 1) return "a CREDIT at a rendezvous beside another";
+  it->second.n = 1;
+  it->second.place = true;
+  for (const auto& [op, o] : open_)  // a choice that waits there is asked for as ever
+    for (const FarGuard& g : o->guards)
+      if (g.writes && g.end == f.where) return give_up(f.where), nullptr;
   return nullptr;
 }
 WEFT_IMPL void Far::want(std::uint32_t end, Credits& c) {
@@ -143,6 +163,7 @@ WEFT_IMPL const char* Far::recall(const Frame& f) {
 }
 WEFT_IMPL void Far::closing(std::uint32_t end) {
   give_up(end);
+  offered_.erase(end);
   for (auto& [op, o] : open_)
     if (o->guards[0].end == end) o->last_ = true;
 }

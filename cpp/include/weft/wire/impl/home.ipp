@@ -16,7 +16,9 @@ WEFT_IMPL void Decided::wake(core::Waker* w) noexcept {
 }
 
 WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number)
-    : Decided(h.space.shared_from_this()), home(&h), op(number) {}
+    : Decided(h.space.shared_from_this()), home(&h), op(number) {
+  set(core::NodeFlags::limited);  // its process is elsewhere, and may have a limit there
+}
 
 WEFT_IMPL void Guest::told() noexcept {
   look();
@@ -273,6 +275,7 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, 
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
     if (!given) return "an OFFER at an end that this peer does not hold";
+    if (given->lender) offered(*given);
     if (a.off) {
       if (given->port && given->port->writes() != a.writes) return kSides;
       at.push_back({given->port, nullptr, a.end, true});
@@ -303,7 +306,8 @@ WEFT_IMPL void Home::answer(Guest& g) {
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
   carrier_.by_copy(g.keeps);  // who has it may write to it, and what comes back is what was written
-  const bool told = tell_done(g.op, where, at, lender ? 1 + std::uint64_t{lender->lent()} : 0);
+  const bool slots = lender && at.port->buffered();
+  const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
   carrier_.by_copy(false);
   if (lender) lender->go_on();
   if (!g.holds) return;
@@ -467,11 +471,24 @@ WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
   if (!(session_.theirs().profile & Profile::credits)) return {};
   if (guest.at.size() > 1 || !guest.at[0].port->writes()) return {};
   Given* const g = held(guest.at[0].end);
-  if (!g || g->lender) return {};
+  if (!g) return {};
+  if (g->lender && !g->lender->is_over()) return {};
+  g->lender = nullptr;
+  if (!guest.at[0].port->buffered()) {
+    if (!lends_places || !(session_.theirs().profile & Profile::places)) return {};
+    if (g->later > 0 && g->later-- > 0) return {};
+  }
   const int n = g->port->lend(nullptr, 1);
   if (n < 0) return {};
   return g->lender = std::make_shared<Lender>(*this, session_, guest.at[0].end, g->port,
                                               static_cast<std::uint32_t>(n));
+}
+// An OFFER at an end with credits: of a rendezvous, for a buffer's are given up before.
+WEFT_IMPL void Home::offered(Given& g) {
+  if (!g.lender->crossed()) return;
+  g.lender = nullptr;
+  if (g.late < 6) ++g.late;
+  g.later = static_cast<std::uint8_t>(1u << g.late);
 }
 WEFT_IMPL const char* Home::put(const Frame& f) {
   Given* const g = held(f.where);
@@ -479,6 +496,7 @@ WEFT_IMPL const char* Home::put(const Frame& f) {
   Came before(*this);
   Asked it{f.where, true, f.payload()};
   if (const char* wrong = complete(before.all, std::span(&it, 1))) return wrong;
+  g->late = 0;
   return g->lender->put(it.value, carrier_);
 }
 WEFT_IMPL const char* Home::want(const Frame& f) {

@@ -5,6 +5,21 @@
 namespace weft::inline WEFT_ABI::wire {
 
 WEFT_IMPL void Lender::go_on() {
+  if (!port_->buffered()) {
+    const int n = port_->lend(this, 1);
+    if (n >= 0) {
+      me_ = shared_from_this();
+      if (n == 0) return;
+      lent_ = 1;
+      session_.send(Frame{Kind::credit, 0, end_, 0, home_.last_op(), 1, {}}, true);
+    } else if (lent_ == 0) {
+      over_ = true;
+    } else {
+      recalled_ = true;
+      session_.send(Frame{Kind::recall, 0, end_, 0, 0, 0, {}});
+    }
+    return;
+  }
   for (;;) {
     const int n = port_->lend(this, wanted_ ? 1 : ~std::uint32_t{0});
     if (n == 0) {
@@ -35,7 +50,13 @@ WEFT_IMPL const char* Lender::put(Payload value, Carrier& by) {
   if (lent_ == 0) return "a PUT without a credit";
   if (!port_->put(value, by)) return "a PUT with a value that is none of its channel's type";
   --lent_;
+  if (recalled_ && !port_->buffered()) close();  // they crossed, and nothing more comes
   return nullptr;
+}
+WEFT_IMPL bool Lender::crossed() {
+  if (port_->buffered() || lent_ == 0) return false;
+  close();
+  return true;
 }
 
 WEFT_IMPL void Lender::close() {
