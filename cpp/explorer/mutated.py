@@ -154,8 +154,36 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/rendezvous.hpp",
-        "    if (side == Side::out && y.is(NodeFlags::foreign)) return Step::stop;\n",
-        "    if (side == Side::out && y.is(NodeFlags::foreign)) return WEFT_MUTANT == 6 ? Step::claim : Step::stop;\n",
+        "    if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;\n",
+        "    if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised))\n"
+        "      return WEFT_MUTANT == (y.is(NodeFlags::foreign) ? 6 : 161) ? Step::claim : Step::stop;\n",
+    ),
+    (
+        "core/lending.hpp",
+        "    r.told = 1;\n    this->hint(after);\n",
+        "    r.told = 1;\n    if (WEFT_MUTANT != 159) this->hint(after);\n",
+    ),
+    (
+        "core/channel.hpp",
+        "      if (me.is(NodeFlags::promised)) [[unlikely]]\n",
+        "      if (me.is(NodeFlags::promised) && WEFT_MUTANT != 160) [[unlikely]]\n",
+    ),
+    (
+        "wire/impl/lender.ipp",
+        "  if (port_->buffered() || lent_ == 0) return false;\n",
+        "  if (port_->buffered() || lent_ == 0 || WEFT_MUTANT == 158) return false;\n",
+    ),
+    (
+        "wire/impl/far.ipp",
+        "  if (last == offered_.end() || f.op < last->second) return nullptr;\n",
+        "  if (last == offered_.end() || (f.op < last->second && WEFT_MUTANT != 157)) return nullptr;\n",
+    ),
+    (
+        "wire/impl/far.ipp",
+        "  const auto node = credits_.extract(end);\n  if (!node) return;\n",
+        "  const auto node = credits_.extract(end);\n"
+        "  if (!node && WEFT_MUTANT == 162) session_.send(Frame{Kind::recalled, 0, end, 0, 0, 0, {}});\n"
+        "  if (!node) return;\n",
     ),
     (
         "core/one2one.hpp",

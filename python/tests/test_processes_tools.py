@@ -147,7 +147,7 @@ def test_a_notebook(tmp_path: Path) -> None:
 
             cells = [nbformat.v4.new_code_cell(text) for text in {cells!r}]
             notebook = nbformat.v4.new_notebook(cells=cells)
-            NotebookClient(notebook, timeout=280, kernel_name="python3").execute()
+            NotebookClient(notebook, timeout=280, startup_timeout=280, kernel_name="python3").execute()
             for cell in notebook.cells:
                 for output in cell.outputs:
                     print(output.get("text") or output["data"]["text/plain"])

@@ -178,15 +178,21 @@ class Lending : public Notifier<T, P, Self> {
     stand(*lender, 1);
     return now ? 1 : 0;
   }
+  Node& promised() noexcept {
+    Link* const first = reader_line_.front();
+    if (!first || !B::node(first)->is(NodeFlags::promised))
+      prim::fatal("a promised reader has left its line");
+    return *B::node(first);
+  }
   // It leaves its line.
   Node& take_promised() noexcept {
-    Node& r = *B::node(reader_line_.front());
+    Node& r = promised();
     r.clear(NodeFlags::promised);
     this->template leave<Side::in>(r);
     return r;
   }
   void take_back(AfterUnlock& after) noexcept {
-    Node& r = *B::node(reader_line_.front());
+    Node& r = promised();
     const bool leaves = r.told != 0;
     r.told = 0;
     if (leaves || (state_ & B::kPoisoned)) {

@@ -1,0 +1,172 @@
+// Exploration of credits at a rendezvous (wire 6.6; conformance/models/wire_places.pml): the code of
+// the home and of the writer's place, every order of frames, writes, reads and withdrawals.
+#include <deque>
+
+#include "engine.hpp"
+#include "explore_events.hpp"
+#include "wire_here.hpp"
+#include "wire_world.hpp"
+
+namespace weft::test {
+namespace {
+
+// A rendezvous at its home; space `a` has the writer end, and has written once, so that the home lends.
+struct Places {
+  runtime::FreshPool fresh;
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1);
+  std::array<std::shared_ptr<w::Space>, 2> far{w::Space::make("a", 2), w::Space::make("b", 3)};
+  Channel<int> c;
+  Reader<int> r = c.reader();
+  Wire a{*home, *far[0]}, b{*home, *far[1]};
+  std::uint32_t end = 0;
+  std::deque<Op> ops;
+  std::deque<Here> readers;
+
+  Places() {
+    end = a.give(c.writer());
+    a.pump(), b.pump();
+    read();
+    write(0);
+    a.pump();
+    REQUIRE_THAT(ops.front().ok() && readers.front().value() == 0);
+  }
+  ~Places() {
+    for (Wire* wire : {&a, &b}) wire->tell(wire->at_home);
+  }
+  Op& write(int v) {
+    Op& o = ops.emplace_back();
+    o.write(end, v).begin(a.at_party);
+    return o;
+  }
+  Here& read() { return readers.emplace_back(*r.core()); }
+  bool reads() const { return !readers.back().done(); }
+  void sessions_are_good() {
+    for (const w::Peer* p : {&a.at_home, &a.at_party, &b.at_home, &b.at_party})
+      REQUIRE_THAT(!p->session.is_over());
+  }
+  // The values of all writes that are over were read, once and in this order.
+  void all_are_read() {
+    std::vector<int> written, got;
+    for (std::size_t v = 0; v < ops.size(); ++v) {
+      REQUIRE_THAT(ops[v].times <= 1);
+      if (ops[v].ok()) written.push_back(static_cast<int>(v));
+    }
+    for (Here& h : readers)
+      if (h.has_value() && h.value() < 100) got.push_back(h.value());
+    REQUIRE_THAT(written == got);
+  }
+};
+
+SCENARIO(
+    "wire: places: a reader comes and goes: what is over is read once, and who leaves has left "
+    "(wire 6.6)",
+    0) {
+  Places n;
+  int begun = 0;
+  bool gave = false, left = false, asked = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.may(begun < 2 && n.ops.back().is_over, [&] { n.write(++begun); });
+    e.may(!n.reads() && n.readers.size() < 5, [&] { n.read(); });
+    e.may(n.reads() && !left, [&] { left = true, n.readers.back().withdraw(); });
+    e.may(!gave && n.a.at_party.far.lendings() == 1, [&] {
+      gave = true;
+      const w::Space::Step step(*n.far[0]);
+      n.a.at_party.far.give_up(n.end);
+    });
+    e.may(!asked && begun == 2 && !n.ops.back().is_over,
+          [&] { asked = true, n.ops.back().withdraw(); });
+  } while (e.one());
+  n.sessions_are_good();
+  REQUIRE_THAT(begun == 2 && n.ops[1].is_over && n.ops[2].is_over);
+  if (n.reads()) {  // the last one leaves too
+    n.readers.back().withdraw();
+    n.a.pump();
+  }
+  for (const Here& h : n.readers) REQUIRE_THAT(h.done());
+  n.all_are_read();
+  REQUIRE_THAT(n.a.at_party.far.lendings() == 0);
+}
+
+SCENARIO(
+    "wire: places: a second space writes what it was told to write next: in this order (wire 6.6, "
+    "rule 1.1)",
+    0) {
+  Places n;
+  const auto second = n.b.give(n.c.writer());
+  n.b.pump();
+  Op theirs;
+  int begun = 0;
+  bool told = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.may(begun < 2 && n.ops.back().is_over, [&] { n.write(++begun); });
+    e.may(begun >= 1 && n.ops[1].is_over && !told,
+          [&] { told = true, theirs.write(second, 100).begin(n.b.at_party); });
+    e.may(!n.reads() && n.readers.size() < 4, [&] { n.read(); });
+  } while (e.one());
+  n.sessions_are_good();
+  REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
+  n.all_are_read();
+  REQUIRE_THAT(n.readers[1].value() == 1);  // theirs was begun after that
+}
+
+SCENARIO(
+    "wire: places: a second space comes while one is lent: nobody is passed over, nothing is lost "
+    "(wire 6.6)",
+    0) {
+  Places n;
+  n.read();
+  n.a.pump();
+  Op theirs;
+  std::uint32_t second = 0;
+  bool gone = false;
+  int begun = 0;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.may(begun < 1 && n.ops.back().is_over, [&] { n.write(++begun); });
+    e.may(second == 0 && !gone, [&] {
+      gone = true;
+      second = n.b.give(n.c.writer());
+      n.b.pump();
+      theirs.write(second, 100).begin(n.b.at_party);
+    });
+    e.may(!n.reads() && n.readers.size() < 3, [&] { n.read(); });
+  } while (e.one());
+  n.sessions_are_good();
+  REQUIRE_THAT(begun == 1 && n.ops[1].ok() && theirs.ok());
+  n.all_are_read();
+  for (const Here& h : n.readers) REQUIRE_THAT(h.done());
+}
+
+SCENARIO(
+    "wire: places: the channel is poisoned while one is lent: what is over has been read, all others "
+    "are told (wire 6.6, rule 3.1)",
+    0) {
+  Places n;
+  int begun = 0;
+  bool poisoned = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.may(begun < 2 && n.ops.back().is_over && !is_end(n.ops.back().status()),
+          [&] { n.write(++begun); });
+    e.may(!n.reads() && n.readers.size() < 3 && !poisoned, [&] { n.read(); });
+    e.may(!poisoned && begun >= 1, [&] { poisoned = true, n.r.core()->poison(1); });
+  } while (e.one());
+  n.sessions_are_good();
+  for (const Here& h : n.readers)
+    REQUIRE_THAT(h.over() && (h.has_value() || h.status == Status::poisoned));
+  for (const Op& o : n.ops)
+    REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));
+  // A write that has ended without knowing of the poison: with a credit, its reader waited.
+  n.all_are_read();
+}
+
+}  // namespace
+}  // namespace weft::test
