@@ -132,9 +132,12 @@ SCENARIO(
     e.may(begun < 1 && n.ops.back().is_over, [&] { n.write(++begun); });
     e.may(second == 0 && !gone, [&] {
       gone = true;
+      const bool promised = n.reads() && n.readers.back().is(core::NodeFlags::promised);
       second = n.b.give(n.c.writer());
       n.b.pump();
       theirs.write(second, 100).begin(n.b.at_party);
+      n.b.pump();
+      REQUIRE_THAT(!promised || n.reads());  // until `a` has answered
     });
     e.may(!n.reads() && n.readers.size() < 3, [&] { n.read(); });
   } while (e.one());
