@@ -235,9 +235,14 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
   long r = 0, w = 0;
   unsigned long long transfers = 0, dropped = 0;
   unsigned long buffered = 0;
+  // a lender waits for nothing (core/lending.hpp); a watch of a choice that spans does
+  const auto waits = [](core::Link* l) {
+    const auto* const n = static_cast<core::Node*>(l);
+    return !n->is(core::NodeFlags::watch) || n->index == 0;
+  };
   c.with_lock([&](core::Queue& rq, core::Queue& wq) {  // components meet here without the GIL
-    for (core::Link* l = rq.front(); l; l = l->next) ++r;
-    for (core::Link* l = wq.front(); l; l = l->next) ++w;
+    for (core::Link* l = rq.front(); l; l = l->next) r += waits(l);
+    for (core::Link* l = wq.front(); l; l = l->next) w += waits(l);
     transfers = c.transfers();
     dropped = c.ring ? c.ring->dropped : 0;
     buffered = c.ring ? c.ring->size : 0;
