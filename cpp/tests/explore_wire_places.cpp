@@ -148,7 +148,8 @@ SCENARIO(
 }
 
 SCENARIO(
-    "wire: places: the channel is poisoned while one is lent: what is over has been read, all others "
+    "wire: places: the channel is poisoned while one is lent: what is over has been read, all "
+    "others "
     "are told (wire 6.6, rule 3.1)",
     0) {
   Places n;
@@ -165,8 +166,7 @@ SCENARIO(
   n.sessions_are_good();
   for (const Here& h : n.readers)
     REQUIRE_THAT(h.over() && (h.has_value() || h.status == Status::poisoned));
-  for (const Op& o : n.ops)
-    REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));
+  for (const Op& o : n.ops) REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));
   // A write that has ended without knowing of the poison: with a credit, its reader waited.
   n.all_are_read();
 }

@@ -292,11 +292,17 @@ NUMBERED: dict[int, tuple[str, str]] = {
     ),
     157: ("places: a CREDIT that crossed an OFFER counts", "wire: places: a reader comes and goes"),
     158: ("places: to the home it counts too", "wire: places: a reader comes and goes"),
-    159: ("places: a reader that leaves is not asked back", "wire: places: a reader comes and goes"),
+    159: (
+        "places: a reader that leaves is not asked back",
+        "wire: places: a reader comes and goes",
+    ),
     160: ("places: it leaves at once", "wire: places: a reader comes and goes"),
     161: (
         "places: another writer meets a reader that is promised",
         "wire: places: a second space comes",
     ),
-    162: ("places: RECALL is answered by who has no credit", "wire: places: a reader comes and goes"),
+    162: (
+        "places: RECALL is answered by who has no credit",
+        "wire: places: a reader comes and goes",
+    ),
 }

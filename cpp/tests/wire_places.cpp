@@ -278,9 +278,7 @@ TEST_CASE("wire 6.6: the writer's end is closed, poisoned or dies: the reader is
     if (how == 2) t.a.tell(t.a.at_home);
     t.pump();
     REQUIRE(one.over());
-    CHECK(one.status == (how == 0   ? Status::retired
-                         : how == 1 ? Status::poisoned
-                                    : Status::died));
+    CHECK(one.status == (how == 0 ? Status::retired : how == 1 ? Status::poisoned : Status::died));
   }
 }
 
@@ -421,8 +419,7 @@ TEST_CASE("wire 6.6: random schedules") {
     for (int i = 0; i < 120; ++i) one_event();
     t.pump();
     for (int i = 0; i < 30 && (t.readers.empty() || t.readers.back().done()); ++i) {
-      if (!t.readers.empty() && t.readers.back().over() && is_end(t.readers.back().status))
-        break;
+      if (!t.readers.empty() && t.readers.back().over() && is_end(t.readers.back().status)) break;
       t.read();
       t.pump();
     }

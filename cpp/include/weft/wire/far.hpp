@@ -38,7 +38,7 @@ struct FarGuard {
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
 struct Credits {
   std::uint64_t n = 0;
-  bool place = false;  // of a rendezvous (WIRE.md 6.6): one, and nobody waits for it
+  bool place = false;   // of a rendezvous (WIRE.md 6.6): one, and nobody waits for it
   bool wanted = false;  // the home knows that somebody waits
   std::deque<FarOp*> line;
 };
