@@ -106,6 +106,26 @@ TEST_CASE(
   CHECK(order == std::vector<int>{2, 0, 1, 3, 9});
 }
 
+TEST_CASE("rules 8.5, 7.7: who waits by sleeps of no time hears of others, and of other threads") {
+  weft::Channel<int> c, d;
+  bool told = false, read = false;
+  auto waits = [](bool& told, bool& read) -> Process {
+    while (!told || !read) co_await weft::sleep(told ? 0ns : -1ns);
+  };
+  auto tells = [](bool& told) -> Process {
+    told = true;
+    co_return;
+  };
+  auto reads = [](weft::Reader<int> r, bool& read) -> Process {
+    CHECK(co_await r == 7);
+    read = true;
+  };
+  auto writes = [](weft::Writer<int> w) { w(7); };
+  weft::run(waits(told, read), reads(c.reader(), read), tells(told),
+            weft::thread(writes, c.writer()));
+  CHECK(read);
+}
+
 TEST_CASE("rule 8.5: on the steady clock nothing is early") {
   auto p = []() -> Process {
     for (int i = 0; i < 5; ++i) {

@@ -128,7 +128,8 @@ PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In secon
 PyObject* f_sleep(PyObject*, PyObject* seconds) {
   run_deferred();
   const auto ns = to_ns(seconds, "sleep");
-  return ns ? timed_operation(GuardKind::after, *ns, nullptr) : nullptr;
+  if (!ns) return nullptr;
+  return *ns <= 0 ? operation_yield() : timed_operation(GuardKind::after, *ns, nullptr);
 }
 PyObject* f_now(PyObject*, PyObject*) {
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);

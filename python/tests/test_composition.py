@@ -7,6 +7,7 @@ import sys
 import pytest
 from parts import receive, send
 
+from weft import threads
 from weft.errors import BadUse, Cancelled
 
 if sys.version_info < (3, 11):
@@ -361,6 +362,27 @@ def test_equal_deadlines_fire_in_order(b):  # rule 8.5
     else:
         b.run(*(b.process(late)(k) for k in range(10)), clock="virtual")
         assert log == list(range(10))
+
+
+@pytest.mark.parametrize("span", [0, -1, 0.0])
+def test_who_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 7.7
+    """Of a process beside it, and of one on another thread."""
+    c = b.weft.Channel()
+    done = set()
+
+    async def waits(b):
+        while len(done) < 2:
+            await b.op(b.weft.sleep(span))
+
+    async def reads(b, r):
+        done.add(await b.op(r.read()))
+
+    async def beside(b):
+        done.add("beside")
+
+    writes = threads.process(lambda w: w.write("far"))
+    b.run(b.process(waits)(), b.process(reads)(c.reader()), b.process(beside)(), writes(c.writer()))
+    assert done == {"beside", "far"}
 
 
 def test_sleep_is_never_early(b):  # rule 8.5

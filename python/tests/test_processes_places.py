@@ -71,7 +71,7 @@ async def paces(c: Any, go: Any) -> None:
     """The writer writes when the reader waits: the word for that goes behind the place that is lent."""
     for value in range(3):
         while c.stats().waiting_readers == 0:
-            await co.sleep(0)
+            await co.yield_()
         await go.write(value)
 
 

@@ -74,17 +74,21 @@ struct SleepOp {
     runtime::ProcessBase* p;
     std::int64_t until;
     detail::Sleep s;
+    bool past = false;
     bool await_ready() {
       detail::meet_request(*p);
       if (until <= detail::run_of(*p).now()) {
         s.choice.arm();
-        return true;
+        past = true;
+        return YieldOp::Awaiter{p}.await_ready();
       }
       s.begin(*p, until);
       p->op = &detail::Sleep::kind;
       return false;
     }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_suspend(std::coroutine_handle<> h) const noexcept {
+      if (past) YieldOp::Awaiter{p}.await_suspend(h);
+    }
     void await_resume() { s.finish(*p); }
   };
   Awaiter bind(runtime::ProcessBase* p) const { return {p, until, {}}; }
@@ -92,7 +96,7 @@ struct SleepOp {
   void operator()() const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
     detail::meet_request(self);
-    if (until <= self.run->now()) return;
+    if (until <= self.run->now()) return std::this_thread::yield();
     detail::Sleep s;
     s.begin(self, until);
     self.block(detail::Sleep::kind);
