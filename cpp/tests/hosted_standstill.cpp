@@ -154,7 +154,7 @@ struct Quiet {
   weft::runtime::Run run;
   explicit Quiet(weft::Clock clock = weft::Clock::steady) : run(clock) {
     run.look_at_standstill = [](weft::runtime::Run&) noexcept {
-      return std::unique_ptr<weft::runtime::Run::Standstill>();
+      return static_cast<weft::runtime::Run::Standstill*>(nullptr);
     };
   }
   bool stands_still() {

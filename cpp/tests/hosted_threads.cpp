@@ -1,6 +1,7 @@
 // Threads as processes, and mixed networks: the same rules (run these under ThreadSanitizer too).
 #include <array>
 #include <atomic>
+#include <memory>
 #include <numeric>
 
 #include "hosted.hpp"
@@ -353,6 +354,28 @@ TEST_CASE(
     };
     weft::run(outer(leaves, asks, asked));
   }
+}
+
+TEST_CASE(
+    "rule 7.1: the function of a thread is copied, moved and assigned until it is started, and "
+    "gone "
+    "afterwards") {
+  struct Add {
+    std::shared_ptr<std::atomic<int>> to;
+    int n;
+    void operator()() const { *to += n; }
+  };
+  const auto sum = std::make_shared<std::atomic<int>>(0);
+  auto a = weft::thread(Add{sum, 1});
+  auto b = a;
+  auto c = std::move(a);
+  CHECK(sum.use_count() == 3);
+  b = weft::thread(Add{sum, 10});
+  CHECK(sum.use_count() == 3);
+  weft::run(std::move(b), std::move(c),
+            [](auto copy) { return copy; }(weft::thread(Add{sum, 100})));
+  CHECK(*sum == 111);
+  CHECK(sum.use_count() == 1);
 }
 
 TEST_CASE("rule 7.1: results of threads") {

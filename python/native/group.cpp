@@ -107,8 +107,8 @@ PyObject* raise_deadlock(PyRun& run) {
   PyObject* processes = PyList_New(0);
   for (const auto& b : run.blocked) {
     PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
-    for (std::size_t i = 0; i < b.places.size(); ++i)
-      PyTuple_SET_ITEM(places, static_cast<Py_ssize_t>(i), to_str(b.places[i]));
+    Py_ssize_t i = 0;
+    for (const char* const place : b.places) PyTuple_SET_ITEM(places, i++, to_str(place));
     PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(),
                                         places, b.at.c_str());
     if (x) PyList_Append(processes, x);

@@ -132,7 +132,9 @@ std::vector<std::string> lines_of(PyRun& run) {
   const runtime::Report r = runtime::Report::of(run.run);
   for (const auto& [id, b] : r.blocked) {
     std::string s = b.path + ": " + b.verb;
-    for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
+    std::size_t shown = 0;
+    for (const char* const place : b.places)
+      if (shown < 8) s.append(shown++ ? ", " : " ").append(place);
     lines.push_back(s + " at " + b.at);
   }
   for (std::string& s : running_in(run)) lines.push_back(std::move(s));

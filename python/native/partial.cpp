@@ -279,8 +279,8 @@ class WaitsForLinks final : public runtime::Run::Standstill {
 };
 
 // Nothing moves meanwhile: the GIL is held.
-std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) noexcept {
-  if (links_are_asked()) return std::make_unique<WaitsForLinks>();
+runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
+  if (links_are_asked()) return new WaitsForLinks;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   const int collector = PyGC_Disable();
@@ -289,7 +289,7 @@ std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) 
   if (collector) PyGC_Enable();
   PyErr_Restore(t, v, tb);
   if (!facts) return nullptr;
-  if (where != 0 && run.first_of(where)) return std::make_unique<FoundStandstill>(run, facts);
+  if (where != 0 && run.first_of(where)) return new FoundStandstill(run, facts);
   Py_DECREF(facts);
   return nullptr;
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 
+#include "atomic.hpp"
 #include "channel_options.hpp"
 #include "core/one2one.hpp"
 #include "core/select.hpp"
@@ -136,7 +137,8 @@ struct HeapRing : core::Ring<T> {
 // A thread's operation at a buffer that does not let it through at once: begin_waiting(). It is
 // named where a buffer is made, so that a file that makes none compiles nothing of it.
 template <core::Side S, class C>
-inline constinit std::atomic<Status (*)(C*, runtime::ThreadProcess&, void*)> at_buffer{nullptr};
+inline constinit prim::HostedAtomic<Status (*)(C*, runtime::ThreadProcess&, void*)> at_buffer{
+    nullptr};
 template <core::Side S, class C>
 Status begin_waiting(C* c, runtime::ThreadProcess& self, void* slot);
 template <class C, bool Shared>
@@ -296,7 +298,7 @@ template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
     self.slot = slot;
-    return c->template begin<S>(self);
+    return c->template begin_slow<S>(self);  // no lock is biased to a thread of one process
   }
   if (c->template pass<S>(slot)) [[likely]]
     return Status::ok;

@@ -57,6 +57,38 @@ class Runner : public runtime::ThreadProcess {
   const int cpu_;  // the CPU that it is pinned to; -1: none
 };
 
+// A function, until it is dropped. (A std::optional of it is thirty functions.)
+template <class F>
+class Function {
+ public:
+  explicit Function(F&& f) : f_(std::move(f)), there_(true) {}
+  Function(Function&& o) : there_(o.there_) {
+    if (there_) ::new (&f_) F(std::move(o.f_));
+  }
+  Function(const Function& o) requires std::copy_constructible<F> : there_(o.there_) {
+    if (there_) ::new (&f_) F(o.f_);
+  }
+  Function& operator=(Function o) {
+    drop();
+    if (o.there_) ::new (&f_) F(std::move(o.f_));
+    there_ = o.there_;
+    return *this;
+  }
+  ~Function() { drop(); }
+  void drop() noexcept {
+    if (!std::exchange(there_, false)) return;
+    f_.~F();
+  }
+  explicit operator bool() const noexcept { return there_; }
+  F& operator*() noexcept { return f_; }
+
+ private:
+  union {
+    F f_;
+  };
+  bool there_;
+};
+
 template <class F, class R>
 class ThreadRunner final : public Runner {
  public:
@@ -76,8 +108,8 @@ class ThreadRunner final : public Runner {
     if constexpr (!std::is_void_v<R>)
       if (result_) result_->lack(why_no_result(*this));
   }
-  void drop_function() noexcept override { f_.reset(); }
-  std::optional<F> f_;
+  void drop_function() noexcept override { f_.drop(); }
+  Function<F> f_;
   Room<R>* const result_;
 };
 
@@ -104,18 +136,18 @@ class ThreadTask {
   void start(runtime::Group& g, Slot* result) {
     if (!f_) started_twice();
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_, result);
-    f_.reset();
+    f_.drop();
     t->function = function_;
     t->about = runtime::in_file(nullptr, file_);
     t->line = line_;
     g.add(*t);
     t->launch();
   }
-  bool startable() const noexcept { return f_.has_value(); }
+  bool startable() const noexcept { return static_cast<bool>(f_); }
   const char* called() const noexcept { return function_; }
 
  private:
-  std::optional<F> f_;
+  Function<F> f_;
   const char* function_;
   const char* file_;
   std::uint32_t line_;
@@ -198,17 +230,33 @@ struct BlockAwaiter : GroupAwaiter {
   }
 };
 
+// Several processes of any types. (A std::tuple's constructors take g++ as long as ten functions.)
+template <std::size_t I, class P>
+struct InPack {
+  P it;
+};
+template <class Indices, class... Ps>
+struct PackOf;
+template <std::size_t... I, class... Ps>
+struct PackOf<std::index_sequence<I...>, Ps...> : InPack<I, Ps>... {};
+template <class... Ps>
+using Pack = PackOf<std::index_sequence_for<Ps...>, Ps...>;
+template <std::size_t I, class P>
+P& in_pack(InPack<I, P>& p) noexcept {
+  return p.it;
+}
+
 template <class... Ps>
 class Par {
  public:
   using Result = ParResult<typename Ps::result_type...>;
-  explicit Par(Ps&&... ps) : ps_(std::move(ps)...) {}
+  explicit Par(Ps&&... ps) : ps_{{std::move(ps)}...} {}
 
   void start(runtime::Group& g) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if (!(std::get<I>(ps_).startable() && ...)) started_twice();
-      (may_start(std::get<I>(ps_), g), ...);
-      (std::get<I>(ps_).start(g, room<I>()), ...);
+      if (!(in_pack<I>(ps_).startable() && ...)) started_twice();
+      (may_start(in_pack<I>(ps_), g), ...);
+      (in_pack<I>(ps_).start(g, room<I>()), ...);
     }
     (std::index_sequence_for<Ps...>{});
   }
@@ -235,7 +283,7 @@ class Par {
     else
       return &std::get<I>(rooms_);
   }
-  std::tuple<Ps...> ps_;
+  Pack<Ps...> ps_;
   std::conditional_t<std::is_void_v<Result>, std::monostate,
                      std::tuple<Room<typename Ps::result_type>...>>
       rooms_;

@@ -59,13 +59,14 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <condition_variable>
 #endif
 
+#include "atomic.hpp"
 #include "durations.hpp"
 #include "threads.hpp"
 
 namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
-using atomic = std::atomic<T>;
+using atomic = HostedAtomic<T>;
 // As std::mutex, by calls: inlined, each use has code for a lock that fails.
 class Mutex {
  public:

@@ -11,6 +11,7 @@
 //  2 One foreign reader decides at a time (`deciding_`); other readers wait for it.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
+#include "../atomic.hpp"
 #include "buffered.hpp"
 
 namespace weft::inline WEFT_ABI::core {
@@ -288,7 +289,7 @@ class Notifier : public Buffered<T, P, Self> {
       [](Notifier& c, Node& n, FreeParty me, AfterUnlock& after) noexcept {
         return c.to_buffer(n, me, after);
       }};
-  static inline constinit std::atomic<const Rare*> rare_{nullptr};
+  static inline constinit prim::HostedAtomic<const Rare*> rare_{nullptr};
 };
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -10,18 +10,19 @@ WEFT_IMPL Helpers::~Helpers() {
     ending_ = true;
   }
   some_.notify_all();
-  for (std::thread& t : threads_) t.join();
+  for (unsigned i = 0; i < made_; ++i) threads_[i].join();
 }
 
 WEFT_IF_USED_IMPL WEFT_IMPL void Helpers::submit(Job& j) {
   j.run->enter_outside();
   {
     const std::lock_guard g(mutex_);
-    if (waiting_ <= queued_ && threads_.size() < kMost) {
+    if (waiting_ <= queued_ && made_ < kMost) {
       try {
-        threads_.emplace_back([this] { help(); });
+        threads_[made_].start([](void* me) { static_cast<Helpers*>(me)->help(); }, this);
+        ++made_;
       } catch (...) {
-        if (threads_.empty()) {
+        if (made_ == 0) {
           j.run->leave_outside();
           throw;
         }

@@ -13,7 +13,7 @@ namespace detail {
 [[gnu::cold]] WEFT_IMPL void Runner::launch() {
   run->activated();
   try {
-    run->keep([this] { body(); });
+    run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
   } catch (...) {  // the system gives us no thread: its group has others by now
     run->deactivated();
     runtime::Group& g = *group;

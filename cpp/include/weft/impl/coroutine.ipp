@@ -11,8 +11,8 @@ namespace weft::inline WEFT_ABI::detail {
        "one core only; make the channel weft::Shared, or run the process on a weft::Core"}));
 }
 
-WEFT_IMPL void PromiseBase::remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at,
-                                           std::size_t n) {
+[[gnu::noinline]] WEFT_IMPL void PromiseBase::remember_those(runtime::FunctionInfos& known,
+                                                             runtime::HeldAt* at, std::size_t n) {
   const char* const frame = static_cast<const char*>(handle().address());
   const runtime::LastFrame last = runtime::last_frame;
   // the frame is not on the heap, or copying an argument made another frame

@@ -14,7 +14,7 @@ WEFT_IMPL const FunctionInfo* enlist(FunctionInfos& first, FunctionInfo* a) {
   return a;
 }
 
-inline bool same(std::span<const HeldAt> held, const HeldAt* at, std::size_t n) noexcept {
+inline bool same(Row<const HeldAt> held, const HeldAt* at, std::size_t n) noexcept {
   bool all = held.size() == n;
   for (std::size_t i = 0; i < n && all; ++i) all = held[i] == at[i];
   return all;

@@ -1,6 +1,5 @@
 // The definitions of runtime/partial.hpp; see config.hpp.
 #pragma once
-#include <span>
 
 #include "../pointers.hpp"
 #include "../runtime/function_info.hpp"
@@ -220,7 +219,7 @@ class Partial {
     }
   };
 
-  std::span<const Pair> of(const One& one) const noexcept {
+  Row<const Pair> of(const One& one) const noexcept {
     return {places_.data() + one.places.first, one.places.n};
   }
   std::uint32_t spot_of(const Pair& p) const noexcept { return at_.find(p.key); }

@@ -28,7 +28,7 @@ struct Report::Collect final : WaitVisitor {
     return b ? b->node : r.running();
   }
   [[gnu::noinline, gnu::cold]] void at(const core::SyncObject& c, How how) {
-    add(r.find(self)->places, name_of(c));
+    r.find(self)->places.add(name_of(c));
     waits.add(Pairs::number(&c) | how, self);
   }
   [[gnu::noinline, gnu::cold]] void channel(const core::SyncObject& c, bool writing) override {
@@ -38,8 +38,8 @@ struct Report::Collect final : WaitVisitor {
   [[gnu::noinline, gnu::cold]] void end(const core::SyncObject& c) override { at(c, for_end); }
   [[gnu::noinline, gnu::cold]] void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
-    add(b.places, joined({name_of(c), " (ended)"}));
-    add(b.silent, joined({digits(guard), " ", name_of(c)}));
+    b.places.add(joined({name_of(c), " (ended)"}));
+    b.silent.add(joined({digits(guard), " ", name_of(c)}));
   }
 
   [[gnu::noinline, gnu::cold]] void edges() {
@@ -50,7 +50,7 @@ struct Report::Collect final : WaitVisitor {
       const auto& place = *reinterpret_cast<const core::SyncObject*>(key);
       channel(place, key, false);
       channel(place, key, true);
-      const std::span<const Pairs::Pair> here = waits.of(key | to_sync);
+      const Row<const Pairs::Pair> here = waits.of(key | to_sync);
       Ids others;
       // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
       for (std::uint32_t n = 0, next = 0; n < all.size() && !here.empty(); ++n) {
@@ -68,7 +68,7 @@ struct Report::Collect final : WaitVisitor {
   // Who waits at a channel waits for those that hold its other side: who was given or last used an
   // end of it, and who waits there.
   void channel(const core::SyncObject& place, std::uintptr_t key, bool writing) {
-    const std::span<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
+    const Row<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
     if (those.empty()) return;
     Ids others;
     if (report_hooks.holders) report_hooks.holders(place, writing, others);
@@ -84,7 +84,7 @@ struct Report::Collect final : WaitVisitor {
   }
   // `never`: why nobody is known to be there; null: not known either.
   [[gnu::noinline, gnu::cold]] void wait(const core::SyncObject& place,
-                                         std::span<const Pairs::Pair> those, const Ids& others,
+                                         Row<const Pairs::Pair> those, const Ids& others,
                                          const char* never = nullptr) {
     if (those.empty()) return;
     bool any = false;
@@ -98,8 +98,8 @@ struct Report::Collect final : WaitVisitor {
       if (any)
         r.edges_.add(b.node, r.nodes_);
       else
-        add(b.unknown, never ? joined({name_of(place), " (", name_of(place), never})
-                             : joined({name_of(place), " (nobody that is known)"}));
+        b.unknown.add(never ? joined({name_of(place), " (", name_of(place), never})
+                            : joined({name_of(place), " (nobody that is known)"}));
     }
     r.nodes_ += any;
   }
@@ -160,8 +160,8 @@ struct Report::Collect final : WaitVisitor {
 }
 
 [[gnu::noinline, gnu::cold]] WEFT_IMPL std::vector<std::string> Report::knot_paths() const {
-  std::vector<std::string> r;
-  for (const std::uint32_t id : knot) add(r, of(id).path);
+  std::vector<std::string> r(knot.size());
+  for (std::size_t i = 0; i < r.size(); ++i) put(r[i], {of(knot[i]).path});
   return r;
 }
 
@@ -201,7 +201,7 @@ struct Report::Collect final : WaitVisitor {
   Text s;
   std::size_t n = 0;
   for (const std::uint32_t id : order)
-    for (const std::string& guard : of(id).silent)
+    for (const char* const guard : of(id).silent)
       if (++n <= kLines)
         put(s, {"\n", of(id).path, ": guard ", guard,
                 " has ended; if that should end the process: ", report_hooks.ends});
@@ -240,7 +240,7 @@ struct Report::Collect final : WaitVisitor {
     }
     put(s, {n == running() ? std::string_view("one that runs") : of(order[n]).path});
   }
-  for (const std::string& u : b.unknown)
+  for (const char* const u : b.unknown)
     put(s, {shown++ ? " or " : "", "whoever is on the other side of ", u});
   if (shown == 0) put(s, {"nobody"});
   return s;
@@ -248,8 +248,11 @@ struct Report::Collect final : WaitVisitor {
 
 [[gnu::noinline, gnu::cold]] WEFT_IMPL Text Report::line(const Blocked& b) {
   Text s = joined({b.path, ": ", b.verb});
-  for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i)
-    put(s, {i ? ", " : " ", b.places[i]});
+  std::size_t shown = 0;
+  for (const char* const place : b.places) {
+    if (shown == kNames) break;
+    put(s, {shown++ ? ", " : " ", place});
+  }
   put(s, {b.places.size() > kNames ? ", …" : "", " at ", b.at});
   return s;
 }

@@ -42,7 +42,10 @@ WEFT_IMPL std::uint32_t Run::conclude() noexcept {
 WEFT_IMPL bool Run::stood_still(std::uint32_t number) noexcept {
   if (!is_standstill(number)) return false;
   if (const auto ask = asks_links()) return ask(), false;
-  if (const std::unique_ptr<Standstill> found = look_at_standstill.load()(*this)) found->tell();
+  if (Standstill* const found = look_at_standstill.load()(*this)) {
+    found->tell();
+    delete found;
+  }
   return false;
 }
 
@@ -153,10 +156,27 @@ WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
   last_part_ = &parts_;
 }
 
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::keep(void (*body)(void*), void* of) {
+  auto* const t = new Thread;
+  Thread* done;
+  {
+    const std::lock_guard g(mutex_);  // thread_done() looks for it
+    try {
+      t->thread.start(body, of);
+    } catch (...) {
+      delete t;
+      throw;
+    }
+    t->next = std::exchange(threads_, t);
+    done = std::exchange(threads_done_, nullptr);
+  }
+  join(done);
+}
+
 [[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   Thread** me = &threads_;
-  while (*me && (*me)->thread.get_id() != std::this_thread::get_id()) me = &(*me)->next;
+  while (*me && !(*me)->thread.is_this()) me = &(*me)->next;
   Thread* const t = *me;
   if (!t) return;  // somebody joins us
   *me = t->next;
@@ -217,7 +237,7 @@ class Concluding {
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
     if (outside != 0 && outside != unsure()) return 0;
     timers_.drop_dead();
-    const bool told = look_at_standstill && waits_before() != 0;
+    const bool told = look_at_standstill.load() && waits_before() != 0;
     if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {
       if (clock_ == Clock::steady) return 0;

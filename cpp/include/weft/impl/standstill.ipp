@@ -48,12 +48,12 @@ class FoundStandstill final : public runtime::Run::Standstill {
 };
 
 template <class = void>
-std::unique_ptr<runtime::Run::Standstill> find_standstill(runtime::Run& run,
-                                                          const runtime::OpKind& waits) noexcept {
+runtime::Run::Standstill* find_standstill(runtime::Run& run,
+                                          const runtime::OpKind& waits) noexcept {
   runtime::Found r;
   run.while_all_sleep([&] { r = runtime::look_at_rest(run, waits); });
   if (r.places == 0 || !run.first_of(r.places)) return nullptr;
-  return std::make_unique<FoundStandstill<>>(std::move(r));
+  return new FoundStandstill<>(std::move(r));
 }
 
 }  // namespace detail

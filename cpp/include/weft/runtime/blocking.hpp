@@ -7,7 +7,6 @@
 // with the run.
 #pragma once
 #include <mutex>
-#include <vector>
 
 #include "../threads.hpp"
 #include "group.hpp"
@@ -27,7 +26,7 @@ class Helpers final : public Part {
 
   WEFT_IMPL ~Helpers() override;
 
-  // Throws what std::thread throws if there is no helper and the system gives none.
+  // Throws std::system_error if there is no helper and the system gives none.
   WEFT_IF_USED void submit(Job& j);
   // True: it had not begun, and will not.
   bool withdraw(Job& j) noexcept;
@@ -37,7 +36,8 @@ class Helpers final : public Part {
 
   std::mutex mutex_;
   Condition some_;
-  std::vector<std::thread> threads_;
+  PlainThread threads_[kMost];
+  unsigned made_ = 0;
   Job* first_ = nullptr;
   Job* last_ = nullptr;
   std::size_t queued_ = 0;

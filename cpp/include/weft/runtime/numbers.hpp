@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <span>
 #include <utility>
 
 #include "../config.hpp"
+#include "../row.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -168,7 +168,7 @@ class Pairs : public Elements {
     return low < size() && data()[low].key == key ? low : size();
   }
   // All pairs of that key.
-  [[gnu::cold, gnu::noinline]] std::span<const Pair> of(std::uintptr_t key) const noexcept {
+  [[gnu::cold, gnu::noinline]] Row<const Pair> of(std::uintptr_t key) const noexcept {
     const std::uint32_t first = find(key);
     std::uint32_t n = 0;
     while (first + n < size() && data()[first + n].key == key) ++n;

@@ -13,9 +13,9 @@
 // executor whoever serves cancellations while runs_on is 0, see crew.hpp); the sibling links under
 // the group's lock; `cancel` anybody.
 #pragma once
-#include <atomic>
 #include <cstdint>
 
+#include "../atomic.hpp"
 #include "../core/waiter.hpp"
 #include "../prim.hpp"
 #include "kept.hpp"
@@ -171,24 +171,22 @@ class ProcessBase : public core::Waiter {
   // Of a process at which another thread may look while it runs (a report on demand, beside
   // components): its own thread begins to wait so (null: it goes on), and stands there.
   void waits_in(const OpKind* kind) noexcept {
-    std::atomic_ref(op).store(kind, std::memory_order_release);
+    prim::store_to(op, kind, std::memory_order_release);
   }
   void stands_at(const FunctionInfo* in, std::uint32_t at_line) noexcept {
-    std::atomic_ref(line).store(at_line, std::memory_order_relaxed);
-    std::atomic_ref(about).store(in, std::memory_order_release);
+    prim::store_to(line, at_line, std::memory_order_relaxed);
+    prim::store_to(about, in, std::memory_order_release);
   }
   // What the other thread reads.
-  const OpKind* operation() noexcept { return std::atomic_ref(op).load(std::memory_order_acquire); }
+  const OpKind* operation() noexcept { return prim::load_from(op, std::memory_order_acquire); }
   const FunctionInfo* stands_in() noexcept {
-    return std::atomic_ref(about).load(std::memory_order_acquire);
+    return prim::load_from(about, std::memory_order_acquire);
   }
-  std::uint32_t stands_on() noexcept {
-    return std::atomic_ref(line).load(std::memory_order_relaxed);
-  }
+  std::uint32_t stands_on() noexcept { return prim::load_from(line, std::memory_order_relaxed); }
 
   // By what it is woken and run from now on.
   void runs_by(const core::WakerOps& o) noexcept {
-    std::atomic_ref(ops).store(&o, std::memory_order_relaxed);
+    prim::store_to(ops, &o, std::memory_order_relaxed);
     if (o.frame == core::kFrame)
       set(core::NodeFlags::framed);
     else
@@ -196,7 +194,7 @@ class ProcessBase : public core::Waiter {
   }
   // From any thread: a select exchanges the ops for its own while it is parked (selecting.hpp).
   Executor* executor() noexcept {
-    return static_cast<const ProcessOps*>(std::atomic_ref(ops).load(std::memory_order_relaxed))
+    return static_cast<const ProcessOps*>(prim::load_from(ops, std::memory_order_relaxed))
         ->executor(*this);
   }
   // Its place in the order in which its group started its children. (A plain node has no use for

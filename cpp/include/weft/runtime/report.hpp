@@ -39,11 +39,11 @@ struct Report {
     Text path, verb, at;
     // it waits for its group: no operation of its own, but part of the graph
     bool for_children = false;
-    std::vector<std::string> places;
+    NameList places;
     // guards of its select whose channels have ended (rule 5.6): "0 'c'"
-    std::vector<std::string> silent;
+    NameList silent;
     // places whose other side nobody is known to hold, each with that
-    std::vector<std::string> unknown;
+    NameList unknown;
     // in the graph: its index in `order`
     std::uint32_t node = 0;
   };

@@ -13,11 +13,11 @@
 // thread ended), somebody who sleeps is woken, to begin it by his next sleep.
 #pragma once
 #include <array>
-#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "../atomic.hpp"
 #include "../pointers.hpp"
 #include "../threads.hpp"
 #include "hashed.hpp"
@@ -38,8 +38,8 @@ inline prim::atomic<std::int32_t> due_tokens{0};
 inline prim::atomic<bool> links_are_asked{false};
 // How many of them are links, and who is told when a run waits for these alone, so that he asks
 // them; null: nobody does (wire/rounds.hpp).
-inline std::atomic<std::int32_t> link_tokens{0};
-inline std::atomic<void (*)() noexcept> links_stand{nullptr};
+inline prim::HostedAtomic<std::int32_t> link_tokens{0};
+inline prim::HostedAtomic<void (*)() noexcept> links_stand{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
@@ -91,10 +91,11 @@ class Run final : public Activity {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;
   };
-  // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null
-  // function: standstills are not told. It may come while the run goes on (look_by()).
-  using Look = std::unique_ptr<Standstill> (*)(Run&) noexcept;
-  std::atomic<Look> look_at_standstill{nullptr};
+  // Who waits where, while all of the run sleep; the caller deletes it. Null: nobody, or it was
+  // told before. A null function: standstills are not told. It may come while the run goes on
+  // (look_by()).
+  using Look = Standstill* (*)(Run&) noexcept;
+  prim::HostedAtomic<Look> look_at_standstill{nullptr};
   // By this one, if there is none yet.
   void look_by(Look f) noexcept {
     Look none = nullptr;
@@ -222,16 +223,7 @@ class Run final : public Activity {
   // --- threads of thread processes ---------------------------------------------------------------
   // Joined before the run ends; those that are done, when the next is made: a run that makes them
   // for ever must not keep them all.
-  template <class Body>
-  void keep(Body body) {
-    Thread* done;
-    {
-      const std::lock_guard g(mutex_);
-      threads_ = new Thread{std::thread(std::move(body)), threads_};
-      done = std::exchange(threads_done_, nullptr);
-    }
-    join(done);
-  }
+  void keep(void (*body)(void*), void* of);
   // The calling thread's process has ended; it does little more.
   void thread_done() noexcept;
   std::size_t threads_kept() noexcept;
@@ -306,7 +298,7 @@ class Run final : public Activity {
   std::string report_;
   std::vector<std::string> knot_;
   struct Thread {
-    std::thread thread;
+    PlainThread thread;
     Thread* next = nullptr;
   };
   static void join(Thread* those) noexcept;  // and they are gone
@@ -334,7 +326,7 @@ class Run final : public Activity {
   Part* parts_ = nullptr;
   Part** last_part_ = &parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};
-  std::array<std::atomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
+  std::array<prim::HostedAtomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

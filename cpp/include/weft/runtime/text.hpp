@@ -1,12 +1,13 @@
 // The texts of errors and reports, put together in one place: a chain of operator+ is compiled anew
 // wherever it stands.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "../config.hpp"
 
@@ -52,8 +53,33 @@ class digits {
   char room_[20];
   std::size_t first_ = sizeof room_;
 };
-[[gnu::cold, gnu::noinline]] inline void add(std::vector<std::string>& to, const std::string& s) {
-  to.push_back(s);
-}
+// Names, in one text: each ends with a zero. (A vector of strings is forty functions.)
+class NameList {
+ public:
+  [[gnu::cold, gnu::noinline]] void add(std::string_view name) {
+    put(all_, {name, std::string_view("", 1)});
+    ++n_;
+  }
+  std::size_t size() const noexcept { return n_; }
+  class Iterator {
+   public:
+    explicit Iterator(const char* at) noexcept : at_(at) {}
+    const char* operator*() const noexcept { return at_; }
+    Iterator& operator++() noexcept {
+      at_ += std::strlen(at_) + 1;
+      return *this;
+    }
+    bool operator!=(const Iterator& o) const noexcept { return at_ != o.at_; }
+
+   private:
+    const char* at_;
+  };
+  Iterator begin() const noexcept { return Iterator(all_.data()); }
+  Iterator end() const noexcept { return Iterator(all_.data() + all_.size()); }
+
+ private:
+  Text all_;
+  std::size_t n_ = 0;
+};
 
 }  // namespace weft::inline WEFT_ABI::runtime
