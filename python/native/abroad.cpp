@@ -37,6 +37,7 @@ class SeatRoom final : public wire::Room {
   wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
     return packed_out(all_[i_].o, keep, by);
   }
+  wire::Keeper keeper() const override { return packed_keeper(all_[i_].o); }
 
  private:
   const std::shared_ptr<Value[]> all_;

@@ -38,11 +38,20 @@ class ValueRoom final : public wire::Room {
   wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
     return packed_out(value.o, keep, by);
   }
+  wire::Keeper keeper() const override { return packed_keeper(value.o); }
+  bool will_come(std::size_t bytes) override { return coming_.will_come(what_, bytes); }
+  void more(wire::Bytes piece) override { coming_.more(piece); }
+  bool last(wire::Bytes piece) override {
+    value.o = coming_.last(piece);
+    if (!value.o) PyErr_Clear();
+    return full_ = value.o != nullptr;
+  }
 
   Value value;
 
  private:
   const Carries what_;
+  Coming coming_;
 };
 // The value that a party here writes.
 class SlotRoom final : public wire::Room {
@@ -53,6 +62,7 @@ class SlotRoom final : public wire::Room {
   wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
     return packed_out(value_.o, keep, by);
   }
+  wire::Keeper keeper() const override { return packed_keeper(value_.o); }
 
  private:
   const Value& value_;

@@ -19,6 +19,7 @@ Feed::Feed(const std::shared_ptr<Space>& space) : Joint(space) {
     ::fcntl(fd, F_SETFL, O_NONBLOCK);
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
+  peer_->session.may_lend();
   begin();
 }
 Feed::~Feed() {
@@ -76,32 +77,25 @@ void Feed::lost(const char* why) {
   const Space::Step step(*peer_->space);
   peer_->session.lost(why);
 }
-wire::Bytes Feed::next(std::size_t most) noexcept {
+std::size_t Feed::next(std::size_t most) noexcept {
   hush();
-  const wire::Bytes out = peer_->session.output();
-  if (out.empty() && !over()) told_.store(false);
   // What is to go begins with a frame, as it always went in whole ones.
-  std::size_t n = 0;
-  while (n < out.size()) {
-    const std::size_t frame = wire::detail::get<std::uint16_t>(out.data() + n);
-    if (n > 0 && n + frame > most) break;
-    n += frame;
-  }
-  return out.first(n);
+  const std::size_t n = peer_->session.frames(most);
+  if (n == 0 && !over()) told_.store(false);
+  return n;
 }
 
 PyObject* Feed::piece(std::size_t most) noexcept {
   const Space::Step step(*peer_->space);
-  const wire::Bytes out = next(most);
-  if (out.empty()) return nullptr;
+  const std::size_t n = next(most);
+  if (n == 0) return nullptr;
   constexpr std::size_t kHead = 4;
-  PyObject* const made =
-      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + out.size()));
+  PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + n));
   if (!made) return nullptr;
   char* const at = PyBytes_AS_STRING(made);
-  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(out.size() >> (8 * i) & 0xFF);
-  std::memcpy(at + kHead, out.data(), out.size());
-  went(out.size());
+  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(n >> (8 * i) & 0xFF);
+  peer_->session.copy_to(reinterpret_cast<std::byte*>(at + kHead), n);
+  peer_->session.went(n);
   return made;
 }
 
@@ -131,7 +125,7 @@ bool Feed::send_now(Direct& by) noexcept {
   }
   Py_DECREF(mine);
   bool raised = false;
-  const bool small = peer_->session.output().size() <= kMost;
+  const bool small = peer_->session.queued() <= kMost;
   if (PyObject* const said = small && by.may ? piece(kMost) : nullptr) {
     PyObject* const r = PyObject_CallOneArg(by.encrypt, said);
     // Of a signal's handler: what was said is encrypted all the same.
@@ -157,7 +151,7 @@ bool Feed::send_now(Direct& by) noexcept {
   bool more = by.rest != nullptr;
   {
     const Space::Step step(*peer_->space);
-    more = !next(1).empty() || over() || more;
+    more = next(1) > 0 || over() || more;
   }
   PyErr_Clear();
   Py_XDECREF(PyObject_CallNoArgs(by.release));

@@ -37,9 +37,8 @@ class Feed final : public wire::Joint {
   // What has come. True: the loop is to ask what is to go.
   bool input(wire::Bytes in);
   void lost(const char* why);
-  // In a step: what is to go now, at most so many bytes, but one frame at least; and they have gone.
-  wire::Bytes next(std::size_t most) noexcept;
-  void went(std::size_t n) { peer_->session.went(n); }
+  // In a step: how much is to go now, at most so many bytes, but one frame at least.
+  std::size_t next(std::size_t most) noexcept;
   bool over() const noexcept { return peer_->session.is_over(); }
   // The bell has been heard.
   void hush() noexcept;

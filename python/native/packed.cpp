@@ -494,6 +494,41 @@ PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
   return as_cbor(o, nullptr, what);
 }
 
+Coming::~Coming() {
+  if (bytes_) defer_decref(bytes_);
+}
+bool Coming::will_come(Carries what, std::size_t bytes) noexcept {
+  if (what != Carries::typed || bytes < static_cast<std::size_t>(kApart) ||
+      bytes > wire::detail::kAtOnce || bytes_)
+    return false;
+  bytes_ = PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes));
+  if (!bytes_) PyErr_Clear();
+  return bytes_ != nullptr;
+}
+void Coming::more(wire::Bytes piece) noexcept {
+  if (piece.size() > static_cast<std::size_t>(PyByteArray_GET_SIZE(bytes_)) - had_) return;
+  if (!piece.empty()) std::memcpy(PyByteArray_AS_STRING(bytes_) + had_, piece.data(), piece.size());
+  had_ += piece.size();
+}
+PyObject* Coming::last(wire::Bytes piece) noexcept {
+  more(piece);
+  const auto* const data = reinterpret_cast<const std::byte*>(PyByteArray_AS_STRING(bytes_));
+  if (had_ != static_cast<std::size_t>(PyByteArray_GET_SIZE(bytes_)) ||
+      wire::cbor_fault({data, had_}, true))
+    return nullptr;
+  PyObject* const o = std::exchange(bytes_, nullptr);
+  count_alike(o);
+  return as_cbor(o, nullptr, Carries::typed);
+}
+
+// Not the packed value, which may be the last to have what it was made of; bytes run nobody's code
+// as they go.
+wire::Keeper packed_keeper(PyObject* packed) {
+  PyObject* const bytes = packed_of(packed)->bytes;
+  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // others may write to it
+  return {Py_NewRef(bytes), defer_decref};
+}
+
 namespace {
 wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by);
 }
@@ -529,7 +564,7 @@ wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier
     }
     if (slot && slot->lend_to(by, keep)) return {0, keep, true, false};
   }
-  if (!table) return {0, {data, size}, true, false};
+  if (!table) return {0, {data, size}, true, false, !p->slot && PyBytes_CheckExact(p->bytes)};
   keep.assign(8, std::byte{0});
   keep[0] = std::byte{2};
   keep.insert(keep.end(), data, data + size);

@@ -13,6 +13,24 @@ PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 // A packed value as a frame takes it; `keep` holds what it refers to.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
+// What keeps the bytes of such a payload that lasts.
+wire::Keeper packed_keeper(PyObject* packed);
+
+// A large value of a program elsewhere, whose pieces go to where it will lie.
+class Coming {
+ public:
+  Coming() = default;
+  Coming(const Coming&) = delete;
+  Coming& operator=(const Coming&) = delete;
+  ~Coming();
+  bool will_come(Carries what, std::size_t bytes) noexcept;
+  void more(wire::Bytes piece) noexcept;
+  PyObject* last(wire::Bytes piece) noexcept;  // packed; null: it is no value
+
+ private:
+  PyObject* bytes_ = nullptr;  // a bytearray
+  std::size_t had_ = 0;
+};
 // The view of an array of a native channel (owned), as pickle takes it. Null with an exception. Any
 // other object is itself.
 PyObject* as_sent(PyObject* view) noexcept;

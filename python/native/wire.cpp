@@ -534,7 +534,7 @@ PyObject* wire_queued(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
   const Space::Step step(*space);
-  return PyLong_FromSize_t(link->peer()->session.output().size());
+  return PyLong_FromSize_t(link->peer()->session.queued());
 }
 PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"take", gated<wire_take>, METH_VARARGS, nullptr},

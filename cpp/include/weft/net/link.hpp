@@ -64,6 +64,7 @@ class Link final : public wire::Joint {
       ::close(socket_);
       bad("no descriptor is left for a session");
     }
+    peer_->session.may_lend();
     begin();
     thread_ = std::thread([this] { serve(); });
   }
@@ -114,20 +115,21 @@ class Link final : public wire::Joint {
   bool send() noexcept {
     for (;;) {
       if (at_ == out_.size()) {
-        const wire::Bytes next = peer_->session.output();
-        if (next.empty()) return true;
-        const std::size_t n = std::min(next.size(), kPiece);
-        piece(next.first(n));
-        peer_->session.went(n);
+        if (peer_->session.queued() == 0) return true;
+        next_piece();
       }
       if (!push()) return false;
     }
   }
-  void piece(wire::Bytes bytes) {
-    out_.clear();
+  // Of what the session has queued; its length is returned, 0: of none.
+  std::size_t next_piece() {
+    const std::size_t n = std::min(peer_->session.queued(), kPiece);
+    out_.resize(4 + n);
     at_ = 0;
-    for (unsigned i = 0; i < 4; ++i) out_.push_back(std::byte(bytes.size() >> (8 * i)));
-    wire::detail::put(out_, bytes);
+    for (unsigned i = 0; i < 4; ++i) out_[i] = std::byte(n >> (8 * i));
+    peer_->session.copy_to(out_.data() + 4, n);
+    peer_->session.went(n);
+    return n;
   }
   // Sends of the piece what the socket takes. False: not all.
   bool push() noexcept {
@@ -207,11 +209,7 @@ class Link final : public wire::Joint {
     while (!broken_) {
       if (at_ == out_.size() && !last) {
         const wire::Space::Step step(*peer_->space);
-        const wire::Bytes next = peer_->session.output();
-        const std::size_t n = std::min(next.size(), kPiece);
-        piece(next.first(n));
-        peer_->session.went(n);
-        last = n == 0;
+        last = next_piece() == 0;
       }
       const bool all = push();
       if (all && !last) continue;

@@ -87,7 +87,8 @@ class FarOp {
   // its end is given back: a lending that begins with its answer is over already
   bool last_ = false;
   Word word_ = Word::unsent;
-  Buffer pieces_;  // what has come of a value that needs several frames
+  Buffer pieces_;            // what has come of a value that needs several frames
+  std::size_t to_come_ = 0;  // not 0: its pieces go into its room, and so many bytes are to come
 };
 
 class Far {
@@ -149,6 +150,7 @@ class Far {
     return it == open_.end() ? nullptr : it->second;
   }
   void finish(FarOp& o, const Outcome& how) noexcept {
+    session_.own();
     if (o.op_) open_.erase(o.op_);
     if (o.op_ && carrier_.under_way() > 0)
       carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
@@ -162,7 +164,9 @@ class Far {
   const char* place(const Frame& f);
   void want(std::uint32_t end, Credits& c);
   bool put(FarOp& o, bool later);
-  void send_before(std::uint32_t guard, Bytes value);
+  void send_before(std::uint32_t guard, const Payload& p, const Room& room, bool stays,
+                   std::uint64_t end = 0);
+  Keeper keeper_of(const Payload& p, const Room& room) const;
 
   Session& session_;
   Carrier& carrier_;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -92,11 +93,15 @@ struct Payload {
   Bytes bytes{};
   bool in_body = false;
   bool leased = false;  // the bytes describe a slot, in which the value is
+  bool lasts = false;   // the bytes are the value's own, where they stay as long as it is there
 
   std::uint8_t flags() const noexcept {
     return static_cast<std::uint8_t>((in_body ? Flag::body : 0) | (leased ? Flag::lease : 0));
   }
 };
+
+// What keeps bytes where they are.
+using Keeper = std::shared_ptr<const void>;
 
 struct Frame {
   Kind kind{};
@@ -106,6 +111,9 @@ struct Frame {
   std::uint64_t op = 0;
   std::uint64_t val = 0;
   Bytes body{};
+  // Of one that is to be sent: its body stays where it is as long as this is kept, or, if it is
+  // empty, until the step is over. Null: nobody says so.
+  const Keeper* keeper = nullptr;
 
   // The value of a DONE or PUT.
   Payload payload() const noexcept {
@@ -226,8 +234,8 @@ inline bool holds(Bytes body, std::uint64_t n) noexcept {
 
 }  // namespace detail
 
-// Appends a frame. The body is padded; the caller has seen to it that it is not too long.
-inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
+// Appends a frame's header.
+inline void append_head(Buffer& out, const Frame& f, std::uint32_t seq) {
   std::array<std::byte, kHeader> h;
   std::byte* at = h.data();
   const auto field = [&](auto v) { at = detail::put(at, v); };
@@ -240,6 +248,10 @@ inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
   field(f.op);
   field(f.val);
   detail::put(out, Bytes(h));
+}
+// Appends a frame. The body is padded; the caller has seen to it that it is not too long.
+inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
+  append_head(out, f, seq);
   if (f.body.empty()) return;
   detail::put(out, f.body);
   out.resize(out.size() + padded(f.body.size()) - f.body.size());
@@ -248,8 +260,10 @@ inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
 struct Taken {
   enum What : std::uint8_t { more, frame, fault } what = more;  // `more`: it is not all there yet
   std::size_t size = 0;                                         // bytes of the frame
-  Frame frame_{};                                               // its body lies in the input
-  const char* why = nullptr;                                    // of a fault
+  // Its body lies in the input. Of one that is not all there: without it, and whether its body will
+  // be right is not known. `size` 0: not even its header is there.
+  Frame frame_{};
+  const char* why = nullptr;  // of a fault
 };
 
 // The frame at the beginning of `in`.
@@ -276,7 +290,10 @@ inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   if (f.flags & ~shape.flags) return fault("a frame has a flag that its kind does not know");
   if (detail::get<std::uint32_t>(p + 8) != seq)
     return fault("a frame is out of order: one was lost, doubled or made up");
-  if (in.size() < size) return {};
+  if (in.size() < size) {
+    t.what = Taken::more;
+    return t;
+  }
   f.body = in.subspan(kHeader, size - kHeader);
   bool good = true;
   switch (shape.body) {

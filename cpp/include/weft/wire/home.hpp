@@ -243,8 +243,14 @@ class Home {
   struct Before {
     std::uint32_t guard;
     Buffer bytes;
+    // Where its end was named, it goes into a room at once, and so many bytes are to come.
+    std::uint32_t end = 0;
+    std::unique_ptr<Room> room{};
+    std::size_t to_come = 0, size = 0;
   };
-  static const char* complete(std::vector<Before>& before, std::span<Asked> guards);
+  static const char* complete(std::vector<Before>& before, std::span<Asked> guards,
+                              bool offered = false);
+  std::unique_ptr<Room> room_for(const Frame& f);
   std::vector<Before> before_;
   detail::Spare& spare_;  // the space's
   struct Came {           // what had come before, while it is looked at

@@ -116,6 +116,7 @@ class Carrier {
   void sent(std::uint64_t op) noexcept;
   // What is put from now on goes by copy, through no memory that both have.
   void by_copy(bool so) noexcept { by_copy_ = so; }
+  bool copies() const noexcept { return by_copy_; }
   // It was not sent after all.
   void take_back();
   // Why it cannot be sent, or null.

@@ -10,6 +10,9 @@
 //  2 over() is told to the receiver once, after every frame that came before it.
 //  3 Once it is over nothing is taken in, and nothing is added to what is to go out; what is there
 //    may still be sent.
+//  4 What is to go is `out_` from `sent_` on, with the bytes of each of `lent_` before the place in
+//    `out_` that it names: the bodies of frames, which lie elsewhere. After own() each of them is
+//    kept there by what it has.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -94,23 +97,46 @@ class Session {
   // Since this was asked last: was any frame queued that somebody waits for?
   bool hurries() noexcept { return std::exchange(hurries_, false); }
 
-  // What is to go out, and how much of it went.
-  Bytes output() const noexcept { return Bytes(out_).subspan(sent_); }
-  void went(std::size_t bytes) {
-    sent_ += bytes;
-    if (sent_ == out_.size()) {
-      out_.clear();
-      sent_ = 0;
-    } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 4 * 3) {  // few bytes move
-      out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
-      sent_ = 0;
-    }
+  // The link takes parts(): then a long body is sent from where it lies, if it stays there.
+  void may_lend() noexcept { lends_ = true; }
+  bool lends(std::size_t body) const noexcept { return lends_ && body >= kLent; }
+  // Bodies that stay where they are only until now are copied.
+  void own() {
+    if (borrows_) copy_borrowed();
   }
+
+  // What is to go out, or the first part of it: nothing only if there is nothing. And how much of
+  // it went.
+  Bytes output() const noexcept {
+    Bytes first;
+    parts(std::span(&first, 1));
+    return first;
+  }
+  void went(std::size_t bytes);
+  // The first parts, as many as there is room for: how many.
+  std::size_t parts(std::span<Bytes> into) const noexcept;
+  // All of it, in bytes.
+  std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }
+  // How many bytes the first whole frames have: at most so many, but one frame at least. Where all
+  // that went were whole frames.
+  std::size_t frames(std::size_t most) const noexcept;
+  // Copies the first bytes, which are there.
+  void copy_to(std::byte* to, std::size_t bytes) const noexcept;
 
  private:
   std::size_t take_frames(Bytes in);  // the whole ones: how many bytes they are
+  std::size_t take_part(Bytes in);    // of part_
+  void heard(const Frame& f);
   const char* hello(const Frame& f);
   void end(const std::string& why, bool tell);
+  void copy_borrowed();
+
+  static constexpr std::size_t kLent = 16'384;  // bytes: what is shorter is quickly copied
+  struct Lent {
+    std::size_t before;  // of out_
+    Bytes bytes;         // that have not gone yet
+    Keeper keeper;
+  };
 
   Receiver& receiver_;
   const Greeting mine_;
@@ -120,9 +146,18 @@ class Session {
   std::uint64_t expected_ = 0;
   std::uint32_t next_in_ = 0, next_out_ = 0;
   std::uint32_t rounds_in_ = 0, rounds_out_ = 0;  // frames among them
-  Buffer in_;  // the beginning of a frame that is not all there yet
+  Buffer in_;  // the beginning of a frame, or a word of part_, that is not all there yet
+  // A long VALUE that is not all there yet goes on to the receiver as it comes: what is not so of
+  // any other frame is that nobody can tell how it was cut up (WIRE.md 9.1). Its body, of which so
+  // many bytes are to come, with padding.
+  Frame part_{};
+  std::size_t part_left_ = 0;
   Buffer out_;
   std::size_t sent_ = 0;
+  std::vector<Lent> lent_;
+  std::size_t first_lent_ = 0,
+              lent_bytes_ = 0;            // the first that has not gone; of all that have not
+  bool lends_ = false, borrows_ = false;  // some of lent_ are kept by nothing
   bool hurries_ = false;
   std::string refused_;  // why a HELLO was not good
   std::string why_;

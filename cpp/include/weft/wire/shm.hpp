@@ -129,7 +129,7 @@ class ShmLink final : public Joint, private Attended {
   bool passes() const noexcept override { return true; }
   bool shared() const noexcept override { return true; }
   void pass(int descriptor) noexcept override {
-    aside_.attach(descriptor, peer_->session.output().size());
+    aside_.attach(descriptor, peer_->session.queued());
   }
   int passed() noexcept override { return aside_.next(socket); }
 

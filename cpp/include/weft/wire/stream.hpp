@@ -87,6 +87,7 @@ class StreamLink final : public Joint {
       weft::detail::bad_use("StreamLink: that is no socket, or no descriptor is left");
     }
     passes_ = passes && address.ss_family == AF_UNIX;
+    if (!passes_) peer_->session.may_lend();
     for (const int fd : bell_) {
       ::fcntl(fd, F_SETFL, O_NONBLOCK);
       ::fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -95,14 +96,13 @@ class StreamLink final : public Joint {
   }
   bool passes() const noexcept override { return passes_; }
   void pass(int descriptor) noexcept override {
-    descriptors_.attach(descriptor, peer_->session.output().size());
+    descriptors_.attach(descriptor, peer_->session.queued());
   }
   int passed() noexcept override { return descriptors_.next(); }
 
   void flush() noexcept override {
     while (!peer_->session.output().empty()) {
-      const Bytes out = peer_->session.output();
-      const ssize_t n = descriptors_.send(socket_, out);
+      const ssize_t n = passes_ ? descriptors_.send(socket_, peer_->session.output()) : send();
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (n < 0) return ring();  // the thread will see why
@@ -112,6 +112,18 @@ class StreamLink final : public Joint {
     if ((unsent_.load(std::memory_order_relaxed) && served_by_ != std::this_thread::get_id()) ||
         peer_->session.is_over())
       ring();
+  }
+  // As much as the socket takes, from where it lies.
+  ssize_t send() noexcept {
+    std::array<Bytes, 64> parts;
+    std::array<iovec, parts.size()> there;
+    const std::size_t n = peer_->session.parts(parts);
+    for (std::size_t i = 0; i < n; ++i)
+      there[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};
+    msghdr m{};
+    m.msg_iov = there.data();
+    m.msg_iovlen = n;
+    return ::sendmsg(socket_, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   void ring() noexcept {
     const char one = 1;
@@ -138,14 +150,17 @@ class StreamLink final : public Joint {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       if (!fds[0].revents) continue;
-      const ssize_t n = descriptors_.receive(socket_, room);
+      // A frame begins at a multiple of 8: so it does in the room.
+      const std::size_t at = received_ % 8;
+      const ssize_t n = descriptors_.receive(socket_, std::span(room).subspan(at));
       const bool nothing = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
       const int error = errno;
       const Served served;
       const Space::Step step(*peer_->space);  // at its end what waits is sent
-      if (n > 0)
-        peer_->session.input(Bytes(room).first(static_cast<std::size_t>(n)));
-      else if (n == 0)
+      if (n > 0) {
+        received_ += static_cast<std::size_t>(n);
+        peer_->session.input(Bytes(room).subspan(at, static_cast<std::size_t>(n)));
+      } else if (n == 0)
         peer_->session.lost("its socket was closed");
       else if (!nothing)
         peer_->session.lost(std::string("its socket failed: ") + std::strerror(error));
@@ -182,6 +197,7 @@ class StreamLink final : public Joint {
   std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
   std::thread::id served_by_;                     // the space's lock
   std::atomic<bool> unsent_{false};
+  std::size_t received_ = 0;  // bytes, its thread's own
   std::thread thread_;
 };
 

@@ -31,10 +31,19 @@
 //
 //     static Bytes bytes(const Order& o) { … }  // what put() would append
 //
+// and, if it can be made of pieces as they come from another machine (WIRE.md 9.1), is copied once
+// less there:
+//
+//     // a new one, Order(), is to get so many bytes, if all is well
+//     static void will_come(Order& o, std::size_t bytes) { … }
+//     // it has so many
+//     static void more(Order& o, std::size_t had, Bytes piece) { … }
+//
 // A type whose values live in shared memory has two more (large.hpp).
 //
 // These functions run under the space's lock (rule 12.1): they may not throw, wait or use Weft.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <new>
@@ -80,6 +89,17 @@ struct Value {
   }
 };
 
+namespace detail {
+// A peer may say that more comes than ever does: so much memory is made ready, what is beyond it
+// grows.
+inline constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // bytes
+
+template <class E>
+bool lies_as(Bytes b) noexcept {
+  return b.size() % sizeof(E) == 0 && reinterpret_cast<std::uintptr_t>(b.data()) % alignof(E) == 0;
+}
+}  // namespace detail
+
 template <>
 struct Value<std::string> {
   static std::string type() { return "str"; }
@@ -87,6 +107,12 @@ struct Value<std::string> {
   static void put(const std::string& s, Buffer& out) { detail::put(out, bytes(s)); }
   static std::optional<std::string> get(Bytes in) {
     return std::string(reinterpret_cast<const char*>(in.data()), in.size());
+  }
+  static void will_come(std::string& s, std::size_t bytes) {
+    s.reserve(std::min(bytes, detail::kAtOnce));
+  }
+  static void more(std::string& s, std::size_t, Bytes piece) {
+    s.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   }
 };
 
@@ -98,9 +124,21 @@ struct Value<std::vector<E>> {
   static void put(const std::vector<E>& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<std::vector<E>> get(Bytes in) {
     if (in.size() % sizeof(E) != 0) return {};
-    std::vector<E> v(in.size() / sizeof(E));
-    if (!in.empty()) std::memcpy(v.data(), in.data(), in.size());
+    std::vector<E> v;
+    more(v, 0, in);
     return v;
+  }
+  static void will_come(std::vector<E>& v, std::size_t bytes) {
+    v.reserve((std::min(bytes, detail::kAtOnce) + sizeof(E) - 1) / sizeof(E));
+  }
+  static void more(std::vector<E>& v, std::size_t had, Bytes piece) {
+    if (had % sizeof(E) == 0 && detail::lies_as<E>(piece)) {  // nothing is written twice
+      const auto* const first = reinterpret_cast<const E*>(piece.data());
+      v.insert(v.end(), first, first + piece.size() / sizeof(E));
+      return;
+    }
+    v.resize((had + piece.size() + sizeof(E) - 1) / sizeof(E));
+    std::memcpy(reinterpret_cast<std::byte*>(v.data()) + had, piece.data(), piece.size());
   }
 };
 
@@ -155,7 +193,7 @@ Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
   if constexpr (requires { Value<T>::bytes(v); }) {
     const Bytes bytes = Value<T>::bytes(v);
     if (bytes.size() >= kApart && lease(bytes, keep, by)) return {0, keep, true, true};
-    return {0, bytes, true, false};
+    return {0, bytes, true, false, true};
   } else {
     keep.clear();
     put_value(v, keep, by);
@@ -176,6 +214,7 @@ inline constexpr bool kSmall = kFixed<T> && sizeof(T) <= 8;
 // Room for one value of some type, with the way from and to a frame.
 //
 //   empty ──load(), or whoever constructs at slot() and says filled()──► full ──take()──► empty
+//     └──will_come()──► coming: more() for each piece ──last()──► full
 class Room {
  public:
   Room() = default;
@@ -187,6 +226,12 @@ class Room {
   virtual bool load(const Payload&, Carrier&) = 0;  // false: that is no value of the type
   // of a full one, to which the payload refers, or to `keep`
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
+  // What keeps a payload's own bytes where they are, also without the room; empty: nothing does.
+  virtual Keeper keeper() const { return {}; }
+  // So many bytes are to come, in pieces. False: such a value is load()ed whole.
+  virtual bool will_come(std::size_t) { return false; }
+  virtual void more(Bytes) {}
+  virtual bool last(Bytes) { return false; }  // false: that was no value of the type
   void filled() noexcept { full_ = true; }
   // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays
   // full.
@@ -202,7 +247,7 @@ class RoomOf final : public Room {
   RoomOf() noexcept {}
   explicit RoomOf(T v) : value_(std::move(v)) { full_ = true; }
   ~RoomOf() override {
-    if (full_) value_.~T();
+    if (full_ || comes_) value_.~T();
   }
   void* slot() noexcept override { return &value_; }
   bool load(const Payload& p, Carrier& by) override {
@@ -234,6 +279,26 @@ class RoomOf final : public Room {
       return detail::unload_value(value_, keep, by);
     }
   }
+  bool will_come(std::size_t all) override {
+    if constexpr (kGrows) {
+      if (full_ || comes_) return false;
+      ::new (static_cast<void*>(&value_)) T();
+      comes_ = true;
+      had_ = 0;
+      Value<T>::will_come(value_, all);
+    }
+    return kGrows;
+  }
+  void more(Bytes piece) override {
+    if constexpr (kGrows) Value<T>::more(value_, had_, piece);
+    had_ += piece.size();
+  }
+  bool last(Bytes piece) override {
+    more(piece);
+    if constexpr (kGrows) full_ = comes_ && Value<T>::bytes(value_).size() == had_;
+    if (full_) comes_ = false;
+    return full_;
+  }
   void put(T v) {
     ::new (static_cast<void*>(&value_)) T(std::move(v));
     full_ = true;
@@ -246,9 +311,16 @@ class RoomOf final : public Room {
   }
 
  private:
+  static constexpr bool kGrows = std::is_default_constructible_v<T> && requires(T & v, Bytes b) {
+    Value<T>::bytes(v);
+    Value<T>::will_come(v, b.size());
+    Value<T>::more(v, b.size(), b);
+  };
   union {
     T value_;
   };
+  bool comes_ = false;
+  std::size_t had_ = 0;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -58,11 +58,12 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   for (std::size_t i = 0; i < asked_.size(); ++i)
     all +=
         (i == 0 ? 0 : kMore) + (asked_[i].value.in_body ? padded(asked_[i].value.bytes.size()) : 0);
-  std::vector<Bytes> before;  // the values that go before it, by guard
+  std::vector<Payload> before;  // the values that go before it, by guard
   if (all > session_.largest()) {
     for (Asked& a : asked_) {
       if (a.value.bytes.size() > kMostBytes) o.refused = detail::kTooLong;
-      before.push_back(a.value.leased ? Bytes{} : std::exchange(a.value.bytes, {}));
+      before.push_back(a.value.leased ? Payload{} : a.value);
+      if (!a.value.leased) a.value.bytes = {};
     }
   }
   Frame f = offer(next_, asked_, body_);
@@ -83,19 +84,29 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   for (const FarGuard& g : o.guards)
     if (g.writes) offered_[g.end] = o.op_;
   for (std::size_t i = 0; i < before.size(); ++i)
-    send_before(static_cast<std::uint32_t>(i), before[i]);
+    // what has no keeper stays where it is until the operation is over
+    send_before(static_cast<std::uint32_t>(i), before[i], *o.guards[i].room, true,
+                std::uint64_t{1} + o.guards[i].end);
   session_.send(f);
   carrier_.sent(o.op_);
   return true;
 }
 
-// What is in front of an OFFER or PUT (WIRE.md 9.1).
-WEFT_IMPL void Far::send_before(std::uint32_t guard, Bytes value) {
+// What is in front of an OFFER, PUT or MADE (WIRE.md 9.1).
+WEFT_IMPL void Far::send_before(std::uint32_t guard, const Payload& p, const Room& room, bool stays,
+                                std::uint64_t end) {
   const std::size_t piece = session_.largest() - kHeader;
-  for (; !value.empty(); value = value.subspan(std::min(piece, value.size()))) {
+  const Keeper keeper = keeper_of(p, room);
+  for (Bytes value = p.bytes; !value.empty();
+       value = value.subspan(std::min(piece, value.size()))) {
     const Bytes now = value.first(std::min(piece, value.size()));
-    session_.send(Frame{Kind::value, Flag::write, guard, 0, 0, now.size(), now}, true);
+    session_.send(Frame{Kind::value, Flag::write, guard, static_cast<std::uint32_t>(p.bytes.size()),
+                        end, now.size(), now, keeper || (stays && p.lasts) ? &keeper : nullptr},
+                  true);
   }
+}
+WEFT_IMPL Keeper Far::keeper_of(const Payload& p, const Room& room) const {
+  return p.lasts && session_.lends(p.bytes.size()) ? room.keeper() : Keeper{};
 }
 
 // `later`: nobody waits for it there.
@@ -111,8 +122,14 @@ WEFT_IMPL bool Far::put(FarOp& o, bool later) {
     carrier_.take_back();
     return false;
   }
-  if (kHeader + padded(rest.size()) > session_.largest()) send_before(0, std::exchange(rest, {}));
-  session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest},
+  // The write is over at once: without a keeper its value may be gone before it was sent.
+  const Keeper keeper = keeper_of(p, *g.room);
+  if (kHeader + padded(rest.size()) > session_.largest()) {
+    send_before(0, p, *g.room, false);
+    rest = {};
+  }
+  session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest,
+                      keeper ? &keeper : nullptr},
                 later);
   carrier_.sent(0);  // it is the home's now
   o.word_ = Word::over;
@@ -208,7 +225,10 @@ WEFT_IMPL bool Far::made(FarOp& o) {
     o.outcome = {Status::pending, o.making_, 0, false, false};
     return true;
   }
-  if (kHeader + padded(rest.size()) > session_.largest()) send_before(0, std::exchange(rest, {}));
+  if (kHeader + padded(rest.size()) > session_.largest()) {
+    send_before(0, p, *o.guards[o.making_].room, true);
+    rest = {};
+  }
   session_.send(Frame{Kind::made, p.flags(), 0, 0, o.op_, p.in_body ? rest.size() : p.small, rest});
   carrier_.sent(0);  // it is the home's, whatever comes
   o.word_ = Word::sent;
@@ -217,6 +237,7 @@ WEFT_IMPL bool Far::made(FarOp& o) {
 WEFT_IMPL void Far::failed(FarOp& o) {
   if (o.word_ != Word::making) return;
   session_.send(Frame{Kind::made, 0, 1, 0, o.op_, 0, {}});
+  session_.own();
   open_.erase(o.op_);
   if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
   o.word_ = Word::over;
@@ -229,6 +250,7 @@ WEFT_IMPL void Far::gone(FarOp& o) {
   if (o.word_ == Word::making) return failed(o);
   if (o.word_ == Word::unsent || o.word_ == Word::over) return;
   if (o.word_ != Word::sent) session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});
+  session_.own();
   open_.erase(o.op_);
   if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
   o.word_ = Word::over;
@@ -269,6 +291,8 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   FarGuard& g = o->guards[f.where];
   if (g.later != (o->word_ == Word::sent)) return "a DONE of a value that has not been made";
   Payload whole = f.payload();
+  if (o->to_come_ > 0 && (!whole.in_body || whole.leased || whole.bytes.size() != o->to_come_))
+    return "a DONE that is not the last piece of its value";
   if (!o->pieces_.empty()) {
     if (!whole.in_body || whole.leased || g.writes)
       return "a DONE that is not the last piece of its value";
@@ -283,7 +307,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
       if (!fresh) return "a DONE that begins a lending within another";
       it->second.n = f.val - 1;
     }
-  } else if (!g.room->load(whole, carrier_)) {
+  } else if (!(o->to_come_ > 0 ? g.room->last(whole.bytes) : g.room->load(whole, carrier_))) {
     return "a DONE with a value that is none of its channel's type";
   }
   spare_.keep(std::move(o->pieces_));
@@ -294,9 +318,20 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
 WEFT_IMPL const char* Far::value(const Frame& f) {
   FarOp* const o = find(f.op);
   if (!o) return nullptr;
+  const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
+  // Of the only guard: where it will lie. The last piece is in the DONE.
+  if (o->pieces_.empty() && o->to_come_ == 0 && f.val < f.txn && f.txn <= kMostBytes &&
+      o->guards.size() == 1 && !o->guards[0].writes && o->guards[0].room->will_come(f.txn))
+    o->to_come_ = f.txn;
+  if (o->to_come_ > 0) {
+    if (f.val >= o->to_come_) return "a VALUE of more than it said";
+    o->to_come_ -= static_cast<std::size_t>(f.val);
+    o->guards[0].room->more(piece);
+    return nullptr;
+  }
   if (o->pieces_.size() + f.val > kMostBytes) return "a value of more than a gibibyte";
   if (o->pieces_.empty()) o->pieces_ = spare_.take();
-  detail::put(o->pieces_, f.body.first(static_cast<std::size_t>(f.val)));
+  detail::put(o->pieces_, piece);
   return nullptr;
 }
 

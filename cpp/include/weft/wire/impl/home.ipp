@@ -206,19 +206,49 @@ WEFT_IMPL const char* Home::value(const Frame& f) {
   if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard))
     return "a VALUE of a guard that is not the next";
   std::uint64_t all = f.val;
-  for (const Before& b : before_) all += b.bytes.size();
+  for (const Before& b : before_) all += b.size;
   if (all > kMostBytes) return "a value of more than a gibibyte";
-  if (before_.empty() || before_.back().guard != f.where)
-    before_.push_back({f.where, spare_.take()});
-  detail::put(before_.back().bytes, f.body.first(static_cast<std::size_t>(f.val)));
+  if (before_.empty() || before_.back().guard != f.where) {
+    // One of them at most: what is made ready for what may never come has a bound.
+    auto room = before_.empty() ? room_for(f) : nullptr;
+    before_.push_back({f.where, {}, static_cast<std::uint32_t>(f.op - 1), std::move(room)});
+    if (before_.back().room)
+      before_.back().to_come = f.txn;
+    else
+      before_.back().bytes = spare_.take();
+  }
+  Before& b = before_.back();
+  const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
+  b.size += piece.size();
+  if (!b.room) {
+    detail::put(b.bytes, piece);
+    return nullptr;
+  }
+  if (piece.size() > b.to_come) return "a VALUE of more than it said";
+  b.to_come -= piece.size();
+  b.room->more(piece);
   return nullptr;
 }
+// Where the value will lie of which this is the first piece; null: that is not known yet.
+WEFT_IMPL std::unique_ptr<Room> Home::room_for(const Frame& f) {
+  if (f.op == 0 || f.op - 1 > ~std::uint32_t{0} || f.txn == 0 || f.txn > kMostBytes) return nullptr;
+  const Given* const g = held(static_cast<std::uint32_t>(f.op - 1));
+  if (!g || !g->port || !g->port->writes()) return nullptr;
+  auto room = g->port->room();
+  return room->will_come(f.txn) ? std::move(room) : nullptr;
+}
 // What has come before is put in front of the values of these guards. Null, or what is wrong.
-WEFT_IMPL const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards) {
+WEFT_IMPL const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards,
+                                     bool offered) {
   for (Before& b : before) {
     Payload* const p =
         b.guard < guards.size() && guards[b.guard].writes ? &guards[b.guard].value : nullptr;
     if (!p || !p->in_body || p->leased) return "a VALUE of a guard that takes no bytes";
+    if (b.room) {
+      if (!offered || guards[b.guard].end != b.end) return "a VALUE of another end";
+      if (p->bytes.size() != b.to_come) return "a value that is not as long as its VALUE said";
+      continue;
+    }
     detail::put(b.bytes, p->bytes);
     p->bytes = b.bytes;
   }
@@ -270,7 +300,8 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, 
       "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   Came before(*this);
-  if (const char* wrong = complete(before.all, asked_)) return wrong;
+  if (const char* wrong = complete(before.all, asked_, true)) return wrong;
+  auto come = before.all.begin();  // in the order of the guards
   at.reserve(asked_.size());
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
@@ -287,8 +318,14 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, 
       return nullptr;
     }
     if (given->port->writes() != a.writes) return kSides;
-    at.push_back({given->port, given->port->room(), a.end, false, a.later});
-    if (a.writes && !a.later && !at.back().room->load(a.value, carrier_))
+    const auto guard = static_cast<std::uint32_t>(at.size());
+    while (come != before.all.end() && come->guard < guard) ++come;
+    const bool there = come != before.all.end() && come->guard == guard && come->room;
+    at.push_back(
+        {given->port, there ? std::move(come->room) : given->port->room(), a.end, false, a.later});
+    if (!a.writes || a.later) continue;
+    Room& room = *at.back().room;
+    if (!(there ? room.last(a.value.bytes) : room.load(a.value, carrier_)))
       return "an OFFER with a value that is none of its channel's type";
   }
   return nullptr;
@@ -361,6 +398,7 @@ WEFT_IMPL const char* Home::held_end(const Frame& f) {
 WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Seat& at,
                                std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
+  Keeper keeper;
   if (!at.port->writes()) {
     carrier_.begin(0);
     const Payload p = at.room->unload(keep_, carrier_);
@@ -370,9 +408,15 @@ WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Sea
       return false;
     }
     Bytes rest = p.bytes;
+    if (p.lasts && !carrier_.copies() && session_.lends(rest.size())) {
+      keeper = at.room->keeper();
+      if (!keeper) keeper = std::shared_ptr<Room>(std::move(at.room));  // the value is the peer's
+      f.keeper = &keeper;
+    }
+    const auto all = static_cast<std::uint32_t>(rest.size());
     for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece;
          rest = rest.subspan(piece))
-      session_.send(Frame{Kind::value, 0, 0, 0, op, piece, rest.first(piece)});
+      session_.send(Frame{Kind::value, 0, 0, all, op, piece, rest.first(piece), f.keeper});
     f.val = p.in_body ? rest.size() : p.small;
     f.flags = p.flags();
     f.body = rest;
