@@ -46,7 +46,7 @@ void is_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto reader = c.reader();
   auto writer = c.writer();
-  network.offer(a[0], c, {.readers = true, .writers = true});
+  for (const std::string& name : a) network.offer(name, c, {.readers = true, .writers = true});
   say("offered");
   wait_for_go();
   reader.retire();

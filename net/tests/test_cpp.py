@@ -507,6 +507,28 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
     assert how == "BadUse" and "is not who was announced: its certificate has another" in why
 
 
+def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
+    """The home writes the next one at once. A renewal does so too, but that writes its other name
+    as well, which is how they are counted."""
+    home = cpp("is_home", server.url, keys, "c", "witness")
+    assert home.heard() == "offered"
+    meeting = network._meeting
+
+    async def taken() -> tuple[set[str], set[int]]:
+        names = await meeting._names()
+        tickets, renewals = set(), set()
+        for _ in range(16):
+            tickets.add((await meeting._ticket_for("c", "reader", 60.0))["ticket"])
+            renewals.add((await names.get("witness")).revision)
+        return tickets, renewals
+
+    tickets, renewals = network._call(taken())
+    assert len(tickets) == 16
+    assert len(renewals) < 12
+    home.go()
+    assert home.ended() == 0
+
+
 def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     """One that is shown again, or was never given, is refused by a home in C++."""
     home = cpp("is_home", server.url, keys, "c")

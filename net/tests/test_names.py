@@ -180,6 +180,63 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
     assert p.heard() == "left"
 
 
+def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
+    """The next ticket is there though no renewal ever comes: as after somebody whose certificate, or
+    whose home's, was refused."""
+    monkeypatch.setattr(_net_names, "RENEW", 1e6)
+    with joined(server, keys) as network, joined(server, keys) as other:
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # who takes them is another program
+        network.offer("lab", th.Channel("c"), writers=True)
+        entries = [
+            on_loop(other, other._meeting._ticket_for("lab", "writer", 60)) for _ in range(9)
+        ]
+        assert len({entry["ticket"] for entry in entries}) == 9
+
+
+def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
+    server, keys, monkeypatch
+):  # wire 17.4
+    """Of those who try for the same ticket all but one are too late, and the home does not write for
+    them: it would make more of them so, for ever."""
+    monkeypatch.setattr(_net_names, "RENEW", 1e6)
+    wrote, write = [], _net_names.Meeting._write
+
+    async def counted(meeting: Any, offer: Any) -> None:
+        wrote.append(offer)
+        await write(meeting, offer)
+
+    monkeypatch.setattr(_net_names.Meeting, "_write", counted)
+
+    async def tickets(meeting: Any) -> list[str]:
+        comers = (meeting._ticket_for("lab", "writer", 60) for _ in range(12))
+        return [entry["ticket"] for entry in await asyncio.gather(*comers)]
+
+    with joined(server, keys) as network, joined(server, keys) as other:
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # who takes them is another program
+        network.offer("lab", th.Channel("c"), writers=True)
+        taken = [t for _ in range(3) for t in on_loop(other, tickets(other._meeting))]
+        assert len(set(taken)) == len(taken) == 36
+        assert len(wrote) <= 1 + len(taken)
+
+
+def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, monkeypatch):
+    """Then the next is written once the ticket is shown (wire 17.4)."""
+
+    async def deaf(*_: Any) -> None:
+        pass
+
+    monkeypatch.setattr(_net_names, "RENEW", 1e6)
+    monkeypatch.setattr(_net_names.Meeting, "_wrote", deaf)
+    with joined(server, keys) as network:
+        c = th.Channel("results")
+        keep, r = c.writer(), c.reader()
+        network.offer("results", c, writers=True)
+        p = program("many_writers", server.url, keys, "results", 3)
+        assert sorted(r.read() for _ in range(3)) == [0, 1, 2]
+        assert p.heard() == "written"
+        keep.retire()
+
+
 def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
     offer = _net_names._Offer("x", None, True, True)
     one, two = offer.new_ticket(100.0), offer.new_ticket(101.0)
@@ -189,6 +246,14 @@ def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
     for i in range(1000):
         offer.new_ticket(200.0 + i)
     assert len(offer.tickets) <= _net_names.MEETING + 2
+
+
+def test_tickets_that_nobody_shows_are_not_kept_for_ever():  # wire 17.4
+    offer = _net_names._Offer("x", None, True, True)
+    made = [offer.new_ticket(100.0) for _ in range(2 * _net_names.MOST_OUT)]
+    assert len(offer.tickets) == _net_names.MOST_OUT + 1
+    assert not offer.takes(made[0], 100.0)
+    assert offer.takes(made[-2], 100.0) and offer.takes(made[-1], 100.0)
 
 
 def test_a_side_that_is_not_given(server, keys, apart):

@@ -23,6 +23,7 @@
 //  3 `Offer::writing` is held by whoever writes or deletes the entry: this program does one at a
 //    time.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <list>
@@ -76,7 +77,9 @@ struct Offer {
   // until when; nothing: it is in the entry
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
-  std::uint64_t revision = 0;  // that we wrote last
+  std::atomic<std::uint64_t> revision = 0;  // that we wrote last
+  // who takes a ticket; under `writing`, and without `mutex_`, which it takes
+  std::optional<Hears> hears;
   const Outside outside{Outside::due};
 };
 // Somebody whose first message has not been answered yet.
@@ -224,6 +227,8 @@ class Network {
   void offer(const std::shared_ptr<Offer>& o);
   std::shared_ptr<Offer> had(const std::string& name);
   bool write(Offer& o);
+  void write_soon(const Offer& o);
+  void hear(Offer& o) noexcept;
   void let_go(Offer& o) noexcept;
   void renew_all();
   std::shared_ptr<Offer> shown(const Any& said);
@@ -252,7 +257,7 @@ class Network {
   std::condition_variable news_;
   bool closed_ = false, leaving_ = false;
   std::unordered_map<std::string, std::shared_ptr<Offer>> offers_;
-  std::vector<std::shared_ptr<Offer>> soon_;  // whose ticket was shown
+  std::vector<std::shared_ptr<Offer>> soon_;  // whose ticket is gone
   std::list<Coming> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
   // homes whose address did not answer: until when they are reached by the relay at once

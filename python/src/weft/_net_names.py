@@ -2,13 +2,16 @@
 it (WIRE.md 17.3, 17.4, 17.8).
 
     offer() ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-                              ▲                                                                   │ he shows it to the home
-                              └──────────a new one: he has come, or RENEW has gone by─────────────┘
+                              ▲                                                                   │ the home hears of it
+                              └──────────a new one: it was taken, or RENEW has gone by────────────┘
 
 Invariants
 - All of a Network's fields but `_sessions`'s length are the loop's thread's.
 - A ticket is in `_Offer.tickets` from before it is in the entry until it is shown, or MEETING after
-  it was replaced.
+  it was replaced; but of those that are out the latest MOST_OUT only.
+- Who took a ticket may never show it. So the next is written when one is taken (`_wrote`), of which
+  the home hears by a consumer of the bucket's stream: that tells what was written, and not each try
+  to write. So nothing is written for who came too late, however many come at once.
 - With the server down nothing here is waited for by a session; what could not be written is written
   by the next renewal.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -33,7 +37,7 @@ try:
     import nats
     import nats.errors
     from nats.js import errors as js_errors
-    from nats.js.api import KeyValueConfig
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig
     from nats.js.kv import KeyValue
 except ImportError as error:
     raise ImportError("names need nats-py: pip install 'weft[net]'") from error
@@ -44,6 +48,7 @@ BUCKET = "weft_names"
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 MEETING = 30.0  # seconds for which a ticket is good once it is out
+MOST_OUT = 1024  # tickets of a name: who takes more, and shows none, makes the oldest void
 SERVER = 10.0  # seconds for the server to answer
 REACH = 3.0  # seconds for an address to answer, where there is the relay
 BEYOND = 300.0  # seconds for which one that did not answer is not tried again
@@ -74,6 +79,9 @@ class _Offer:
         self.tickets: dict[str, float | None] = {}  # until when; None: it is in the entry
         self.revision = 0  # that we wrote last
         self.writing = asyncio.Lock()
+        self.due = False  # it is to be written, and that has not begun
+        self.hears: Any = None  # the client's subscription by which we hear who takes a ticket
+        self.consumer = secrets.token_hex(8)  # what the server calls who is told by that
 
     def end(self, side: str) -> Any:
         return self.channel.reader() if side == "reader" else self.channel.writer()
@@ -89,6 +97,8 @@ class _Offer:
             for t, until in self.tickets.items()
             if until is None or until > now
         }
+        for oldest in list(self.tickets)[:-MOST_OUT]:
+            del self.tickets[oldest]
         ticket = secrets.token_hex(16)
         self.tickets[ticket] = None
         return ticket
@@ -97,6 +107,10 @@ class _Offer:
         """Whether it is good. It is good once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
+
+    def lacks(self) -> bool:
+        """Whether none of them is in the entry."""
+        return None not in self.tickets.values()
 
 
 class Meeting:
@@ -163,6 +177,8 @@ class Meeting:
         async def back() -> None:
             if self._relay is not None:
                 self._relay.hurry()
+            for offer in list(self._offers.values()):
+                self._start(self._hear(offer))  # a server that was started again knows of nobody
 
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -256,6 +272,34 @@ class Meeting:
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
+            if offer.hears is not None:
+                self._start(self._deaf(offer.hears))
+
+    async def _hear(self, offer: _Offer) -> None:
+        """From now on _wrote() is told what is written to the entry, first what stands there. To ask
+        again for the same changes nothing."""
+        with contextlib.suppress(*_LOST):
+            if offer.hears is None:
+                inbox = self._nats.new_inbox()
+                heard = functools.partial(self._wrote, offer)
+                offer.hears = await self._nats.subscribe(inbox, cb=heard)
+            if self._offers.get(offer.name) is not offer:
+                await offer.hears.unsubscribe()
+                return
+            consumer = ConsumerConfig(
+                name=offer.consumer,
+                deliver_subject=offer.hears.subject,
+                deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
+                ack_policy=AckPolicy.NONE,
+                filter_subject=f"$KV.{BUCKET}.{offer.name}",
+                inactive_threshold=LIVES,  # seconds after which the server drops it, if we are gone
+            )
+            js = self._nats.jetstream(timeout=SERVER / 2)
+            await js.add_consumer(f"KV_{BUCKET}", consumer)
+
+    async def _deaf(self, subscription: Any) -> None:
+        with contextlib.suppress(*_LOST):
+            await subscription.unsubscribe()
 
     async def offer(
         self, name: str, channel: Any, readers: bool, writers: bool, agent: Any = None
@@ -270,6 +314,7 @@ class Meeting:
             _net_steps.at("home.offer")
             await self._write(offer)
             _net_steps.at("home.offered")
+            self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:
             self._had(offer)
             raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
@@ -278,6 +323,19 @@ class Meeting:
             raise BadUse(
                 f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
             ) from None
+
+    async def _wrote(self, offer: _Offer, message: Any) -> None:
+        """What somebody has written to the entry."""
+        with contextlib.suppress(ValueError, RecursionError):
+            said = json.loads(message.data or b"null")
+            if (
+                isinstance(said, dict)
+                and said.get("home") == self.home
+                and said.get("ticket", "") is None
+                and message.metadata.sequence.stream > offer.revision
+                and self._offers.get(offer.name) is offer
+            ):
+                self._renew_soon(offer)
 
     async def _by_whom(self, name: str) -> str:
         with contextlib.suppress(*_LOST, BadUse):
@@ -296,6 +354,7 @@ class Meeting:
         """
         names = await self._names()
         async with offer.writing:
+            offer.due = False
             now = asyncio.get_running_loop().time()
             entry = {
                 "address": self.address,
@@ -340,6 +399,11 @@ class Meeting:
         while True:
             await asyncio.sleep(RENEW)
             await asyncio.gather(*map(self._renew, list(self._offers.values())))
+
+    def _renew_soon(self, offer: _Offer) -> None:
+        if not offer.due:
+            offer.due = True
+            self._start(self._renew(offer))
 
     async def _renew(self, offer: _Offer) -> None:
         _net_steps.at("home.renew")
@@ -393,7 +457,8 @@ class Meeting:
             raise _net_link.Refused(
                 f"the ticket for {name!r} is not good: each is good once, for {MEETING:.0f} seconds. Ask for the name again"
             )
-        self._start(self._renew(offer))
+        if offer.lacks():
+            self._renew_soon(offer)
         if offer.agent is not None:
             return await self._welcome_of(offer, said)
         if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):

@@ -2,8 +2,8 @@
 // it (WIRE.md 17.3, 17.4). By NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
-//                           ▲                                                                   │ it is shown
-//                           └──────────write(): one has come, or kRenew has gone by──────────────┘
+//                           ▲                                                                   │ Hears
+//                           └──────────write(): it was taken, or kRenew has gone by─────────────┘
 //
 // Invariants
 //  1 `Names` is used by several threads at once; what it has of its own never changes, but for who
@@ -12,6 +12,7 @@
 #pragma once
 #include <nats/nats.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -24,6 +25,7 @@ inline constexpr const char* kBucket = "weft_names";
 inline constexpr std::chrono::seconds kLives{15},
     kRenew{5};                                       // of an entry; its home writes it again
 inline constexpr std::chrono::seconds kMeeting{30};  // a ticket is good once it is out
+inline constexpr std::size_t kMostOut = 1024;        // tickets of a name: else the oldest are void
 inline constexpr std::chrono::seconds kServer{5};    // for the server to answer
 
 // Throws BadUse: that is no name.
@@ -118,6 +120,7 @@ class Client {
     return s == NATS_OK ? natsConnection_Connect(&connection_, options) : s;
   }
   natsConnection* get() const noexcept { return connection_; }
+  unsigned times_back() const noexcept { return times_back_.load(); }
   // Calls it each time when the server is there again. Null: no more, nor is it being called.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
@@ -126,6 +129,7 @@ class Client {
 
  private:
   void again() {
+    ++times_back_;
     const std::lock_guard g(lock_);
     if (back_) back_();
   }
@@ -139,7 +143,88 @@ class Client {
   std::mutex lock_;
   std::condition_variable news_;
   bool closed_ = false;
+  std::atomic<unsigned> times_back_{0};
   std::function<void()> back_;
+};
+
+// Calls `f`, on a thread of nats.c's, with what was written to an entry, first with what stands
+// there, and with its revision; until it is destroyed, which waits for `f`. By a consumer of the
+// bucket's stream: that tells what was written, and not each try to write.
+class Hears {
+ public:
+  using Told = std::function<void(const Any&, std::uint64_t)>;
+  Hears(Client& client, jsCtx* js, const std::string& name, Told f)
+      : client_(client),
+        js_(js),
+        subject_(std::string("$KV.") + kBucket + "." + name),
+        consumer_(random_hex(8)),
+        inbox_("_INBOX." + random_hex(16)),
+        f_(std::move(f)) {
+    natsStatus s =
+        natsConnection_Subscribe(&heard_, client.get(), inbox_.c_str(), on_message, this);
+    if (s == NATS_OK)
+      s = natsSubscription_SetOnCompleteCB(
+          heard_, [](void* me) { static_cast<Hears*>(me)->heard_all(); }, this);
+    if (s == NATS_OK) return ask();
+    natsSubscription_Destroy(heard_);
+    throw Lost(s);
+  }
+  // A server that was started again knows of nobody. Where it does not do as it is asked, it is
+  // silent.
+  void ask() {
+    const unsigned times = client_.times_back();
+    if (asked_ == times) return;
+    jsConsumerConfig config;
+    jsConsumerConfig_Init(&config);
+    config.Name = consumer_.c_str();
+    config.DeliverSubject = inbox_.c_str();
+    config.DeliverPolicy = js_DeliverLastPerSubject;
+    config.AckPolicy = js_AckNone;
+    config.FilterSubject = subject_.c_str();
+    config.InactiveThreshold = std::chrono::nanoseconds(kLives).count();
+    const std::string stream = std::string("KV_") + kBucket;
+    if (js_AddConsumer(nullptr, js_, stream.c_str(), &config, nullptr, nullptr) == NATS_OK)
+      asked_ = times;
+  }
+  Hears(const Hears&) = delete;
+  Hears& operator=(const Hears&) = delete;
+  ~Hears() {
+    natsSubscription_Unsubscribe(heard_);
+    {
+      std::unique_lock g(lock_);
+      all_.wait(g, [this] { return all_heard_; });
+    }
+    natsSubscription_Destroy(heard_);
+  }
+
+ private:
+  static void on_message(natsConnection*, natsSubscription*, natsMsg* m, void* me) {
+    const Owned<natsMsg, natsMsg_Destroy> message(m);
+    const auto size = static_cast<std::size_t>(std::max(natsMsg_GetDataLength(m), 0));
+    jsMsgMetaData* about = nullptr;
+    if (natsMsg_GetMetaData(&about, m) != NATS_OK) return;
+    const Owned<jsMsgMetaData, jsMsgMetaData_Destroy> owned(about);
+    try {
+      static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}),
+                                  about->Sequence.Stream);
+    } catch (const std::exception&) {  // no memory: the next renewal
+    }
+  }
+  void heard_all() {
+    const std::lock_guard g(lock_);
+    all_heard_ = true;
+    all_.notify_all();
+  }
+
+  Client& client_;
+  jsCtx* const js_;
+  const std::string subject_, consumer_, inbox_;
+  const Told f_;
+  std::optional<unsigned> asked_;  // after which return of the server
+  natsSubscription* heard_ = nullptr;
+  std::mutex lock_;
+  std::condition_variable all_;
+  bool all_heard_ = false;
 };
 
 class Names {
@@ -162,6 +247,7 @@ class Names {
     return natsConnection_Status(client_.get()) == NATS_CONN_STATUS_CONNECTED;
   }
   Client& client() noexcept { return client_; }
+  jsCtx* streams() const noexcept { return js_.get(); }
 
   // Writes an entry, if the name is free (last 0) or as `last` left it: the revision; nothing if it
   // has been written meanwhile. Throws Lost.

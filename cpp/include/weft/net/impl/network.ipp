@@ -23,7 +23,7 @@ inline void Network::offer(const std::shared_ptr<Offer>& o) {
   try {
     if (!server_is_there(detail::Clock::now() + std::chrono::seconds(1)))
       lost("the connection is lost");
-    if (write(*o)) return;
+    if (write(*o)) return hear(*o);
     if (const auto entry = names_.read(o->name))
       by = " by " + entry->text("host") + " " + entry->at() +
            ": take another name, or end that program. A name whose home was killed is free after "
@@ -39,12 +39,48 @@ inline void Network::offer(const std::shared_ptr<Offer>& o) {
 
 // It is offered no more; null: it was not.
 inline std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
-  const std::lock_guard g(mutex_);
-  const auto at = offers_.find(name);
-  if (at == offers_.end()) return nullptr;
-  std::shared_ptr<Offer> o = std::move(at->second);
-  offers_.erase(at);
+  std::shared_ptr<Offer> o;
+  {
+    const std::lock_guard g(mutex_);
+    const auto at = offers_.find(name);
+    if (at == offers_.end()) return nullptr;
+    o = std::move(at->second);
+    offers_.erase(at);
+  }
+  const std::lock_guard g(o->writing);
+  o->hears.reset();
   return o;
+}
+
+// From now on who takes its tickets is heard of. Again: nothing, unless the server does not know.
+inline void Network::hear(Offer& o) noexcept {
+  const auto told = [this, &o](const Any& said, std::uint64_t revision) {
+    if (said.is_object() && said.value("home", Any()) == home_ && said.contains("ticket") &&
+        said["ticket"].is_null() && revision > o.revision)
+      write_soon(o);
+  };
+  try {
+    const std::lock_guard g(o.writing);
+    {
+      const std::lock_guard offered(mutex_);
+      const auto at = offers_.find(o.name);
+      if (at == offers_.end() || at->second.get() != &o) return;
+    }
+    if (o.hears)
+      o.hears->ask();
+    else
+      o.hears.emplace(names_.client(), names_.streams(), o.name, told);
+  } catch (const std::exception&) {  // the next time
+  }
+}
+
+// Its ticket is gone: the next is due.
+inline void Network::write_soon(const Offer& o) {
+  const std::lock_guard g(mutex_);
+  const auto at = offers_.find(o.name);
+  if (at == offers_.end() || at->second.get() != &o) return;
+  if (std::find(soon_.begin(), soon_.end(), at->second) == soon_.end()) soon_.push_back(at->second);
+  news_.notify_all();
 }
 
 // The entry, with a new ticket. False: it is another home's. Throws Lost; BadUse: none of Weft's
@@ -58,6 +94,10 @@ inline bool Network::write(Offer& o) {
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
     for (auto& [text, until] : o.tickets)
       if (!until) until = now + detail::kMeeting;
+    if (o.tickets.size() > detail::kMostOut)
+      o.tickets.erase(
+          std::min_element(o.tickets.begin(), o.tickets.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; }));
     o.tickets.emplace(ticket, std::nullopt);
   }
   const Any entry{{"address", address_},
@@ -113,7 +153,10 @@ inline void Network::renew_all() {
         if (!offers_.contains(o->name) || offers_[o->name] != o) continue;  // withdrawn
       }
       try {
-        if (!write(*o)) had(o->name);
+        if (write(*o))
+          hear(*o);
+        else
+          had(o->name);
       } catch (const std::exception&) {  // the next time
       }
     }
@@ -209,7 +252,9 @@ inline std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   if (!good)
     detail::bad("the ticket for '" + name +
                 "' is not good: each is good once, for 30 seconds. Ask for the name again");
-  soon_.push_back(o);
+  const bool lacks =
+      std::none_of(o->tickets.begin(), o->tickets.end(), [](const auto& t) { return !t.second; });
+  if (lacks && std::find(soon_.begin(), soon_.end(), o) == soon_.end()) soon_.push_back(o);
   news_.notify_all();
   if (!(side == "reader" ? o->which.readers : side == "writer" && o->which.writers))
     detail::bad("'" + name + "' gives " +
@@ -378,6 +423,7 @@ inline void Network::close() {
   renews_.join();
   for (Coming& each : coming_) each.thread.join();
   coming_.clear();
+  for (const auto& [name, o] : offers) o->hears.reset();
   if (names_.connected())
     for (const auto& [name, o] : offers) let_go(*o);
   {
