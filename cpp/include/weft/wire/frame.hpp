@@ -112,7 +112,7 @@ struct Frame {
   std::uint64_t val = 0;
   Bytes body{};
   // Of one that is to be sent: its body stays where it is as long as this is kept, or, if it is
-  // empty, until the step is over. Null: nobody says so.
+  // empty, until Session::own() is called. Null: nobody says so.
   const Keeper* keeper = nullptr;
 
   // The value of a DONE or PUT.

@@ -201,6 +201,11 @@ Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
     return {0, keep, true, apart};
   }
 }
+// Is a value made of its pieces as they come?
+template <class T>
+inline constexpr bool kGrows = std::is_default_constructible_v<T>&& requires(T& v, Bytes b) {
+  Value<T>::bytes(v), Value<T>::will_come(v, b.size()), Value<T>::more(v, b.size(), b);
+};
 }  // namespace detail
 
 // Has every value of the type the same size, so that one of at most 8 bytes lies in the header?
@@ -280,22 +285,22 @@ class RoomOf final : public Room {
     }
   }
   bool will_come(std::size_t all) override {
-    if constexpr (kGrows) {
+    if constexpr (detail::kGrows<T>) {
       if (full_ || comes_) return false;
       ::new (static_cast<void*>(&value_)) T();
       comes_ = true;
       had_ = 0;
       Value<T>::will_come(value_, all);
     }
-    return kGrows;
+    return detail::kGrows<T>;
   }
   void more(Bytes piece) override {
-    if constexpr (kGrows) Value<T>::more(value_, had_, piece);
+    if constexpr (detail::kGrows<T>) Value<T>::more(value_, had_, piece);
     had_ += piece.size();
   }
   bool last(Bytes piece) override {
     more(piece);
-    if constexpr (kGrows) full_ = comes_ && Value<T>::bytes(value_).size() == had_;
+    if constexpr (detail::kGrows<T>) full_ = comes_ && Value<T>::bytes(value_).size() == had_;
     if (full_) comes_ = false;
     return full_;
   }
@@ -311,11 +316,6 @@ class RoomOf final : public Room {
   }
 
  private:
-  static constexpr bool kGrows = std::is_default_constructible_v<T> && requires(T & v, Bytes b) {
-    Value<T>::bytes(v);
-    Value<T>::will_come(v, b.size());
-    Value<T>::more(v, b.size(), b);
-  };
   union {
     T value_;
   };

@@ -50,7 +50,6 @@ WEFT_IMPL void Space::end_step(Space* outer) noexcept {
     for (Peer* p : peers_) {
       p->home.told_a_reader = false;
       if (p->link && (!p->session.output().empty() || p->session.is_over())) p->link->flush();
-      p->session.own();
     }
     stepping = outer;
     // An orphan may have been the last to keep the space.
