@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from weft import _net_link, _net_loop, _net_names, _net_server, net
+from weft import _net_link, _net_loop, _net_names, _net_offer, _net_server, net
 from weft import coroutines as co
 from weft import threads as th
 from weft.errors import BadUse, PeerDied, Retired
@@ -238,20 +238,20 @@ def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, m
 
 
 def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
-    offer = _net_names._Offer("x", None, True, True)
+    offer = _net_offer.Offer("x", None, True, True)
     one, two = offer.new_ticket(100.0), offer.new_ticket(101.0)
-    assert not offer.takes(one, 101.0 + _net_names.MEETING)
+    assert not offer.takes(one, 101.0 + _net_offer.MEETING)
     assert offer.takes(two, 10_000.0)  # it is in the entry still
     assert not offer.takes(two, 10_000.0)
     for i in range(1000):
         offer.new_ticket(200.0 + i)
-    assert len(offer.tickets) <= _net_names.MEETING + 2
+    assert len(offer.tickets) <= _net_offer.MEETING + 2
 
 
 def test_tickets_that_nobody_shows_are_not_kept_for_ever():  # wire 17.4
-    offer = _net_names._Offer("x", None, True, True)
-    made = [offer.new_ticket(100.0) for _ in range(2 * _net_names.MOST_OUT)]
-    assert len(offer.tickets) == _net_names.MOST_OUT + 1
+    offer = _net_offer.Offer("x", None, True, True)
+    made = [offer.new_ticket(100.0) for _ in range(2 * _net_offer.MOST_OUT)]
+    assert len(offer.tickets) == _net_offer.MOST_OUT + 1
     assert not offer.takes(made[0], 100.0)
     assert offer.takes(made[-2], 100.0) and offer.takes(made[-1], 100.0)
 

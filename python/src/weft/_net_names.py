@@ -7,7 +7,7 @@ it (WIRE.md 17.3, 17.4, 17.8).
 
 Invariants
 - All of a Network's fields but `_sessions`'s length are the loop's thread's.
-- A ticket is in `_Offer.tickets` from before it is in the entry until it is shown, or MEETING after
+- A ticket is in `Offer.tickets` from before it is in the entry until it is shown, or MEETING after
   it was replaced; but of those that are out the latest MOST_OUT only.
 - Who took a ticket may never show it. So the next is written when one is taken (`_wrote`), of which
   the home hears by a consumer of the bucket's stream: that tells what was written, and not each try
@@ -31,6 +31,7 @@ from typing import Any
 
 from weft import _net_keys, _net_link, _net_loop, _net_relay, _net_steps
 from weft._net_named import HOST, Host, Named, NotYet
+from weft._net_offer import MEETING, SIDES, Offer
 from weft.errors import BadUse, ChannelEnd
 
 try:
@@ -47,13 +48,10 @@ __all__ = ["Meeting"]
 BUCKET = "weft_names"
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
-MEETING = 30.0  # seconds for which a ticket is good once it is out
-MOST_OUT = 1024  # tickets of a name: who takes more, and shows none, makes the oldest void
 SERVER = 10.0  # seconds for the server to answer
 REACH = 3.0  # seconds for an address to answer, where there is the relay
 BEYOND = 300.0  # seconds for which one that did not answer is not tried again
 BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
-SIDES = ("reader", "writer")
 
 # asyncio logs this at the end of each connection that began without TLS, as the client's do;
 # nothing is wrong then.
@@ -68,49 +66,6 @@ os.register_at_fork(after_in_child=_own_homes.clear)
 
 # What the server, or its absence, makes the client raise.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
-
-
-class _Offer:
-    agent: Any = None  # of a host: see _net_agent.py
-
-    def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
-        self.name, self.channel = name, channel
-        self.readers, self.writers = readers, writers
-        self.tickets: dict[str, float | None] = {}  # until when; None: it is in the entry
-        self.revision = 0  # that we wrote last
-        self.writing = asyncio.Lock()
-        self.due = False  # it is to be written, and that has not begun
-        self.hears: Any = None  # the client's subscription by which we hear who takes a ticket
-        self.consumer = secrets.token_hex(8)  # what the server calls who is told by that
-
-    def end(self, side: str) -> Any:
-        return self.channel.reader() if side == "reader" else self.channel.writer()
-
-    def entry(self) -> dict[str, Any]:
-        """What the entry says of it beside whose it is."""
-        own = {} if self.agent is None else self.agent.entry()
-        return {"readers": self.readers, "writers": self.writers, **own}
-
-    def new_ticket(self, now: float) -> str:
-        self.tickets = {
-            t: now + MEETING if until is None else until
-            for t, until in self.tickets.items()
-            if until is None or until > now
-        }
-        for oldest in list(self.tickets)[:-MOST_OUT]:
-            del self.tickets[oldest]
-        ticket = secrets.token_hex(16)
-        self.tickets[ticket] = None
-        return ticket
-
-    def takes(self, ticket: Any, now: float) -> bool:
-        """Whether it is good. It is good once."""
-        until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
-        return until is None or until > now
-
-    def lacks(self) -> bool:
-        """Whether none of them is in the entry."""
-        return None not in self.tickets.values()
 
 
 class Meeting:
@@ -136,7 +91,7 @@ class Meeting:
         self._client_tls = _net_keys.context(keys, server=False)
         self._server_tls = _net_keys.context(keys, server=True)
         self._fingerprint = _net_keys.own_fingerprint(keys)
-        self._offers: dict[str, _Offer] = {}
+        self._offers: dict[str, Offer] = {}
         self._passes: dict[str, tuple[dict[str, Any], str]] = {}  # of hosts: their entries
         self._why = ""  # the client's last trouble
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -262,12 +217,12 @@ class Meeting:
 
     # --- the home's side --------------------------------------------------------------------------
 
-    def _has(self, offer: _Offer) -> None:
+    def _has(self, offer: Offer) -> None:
         """Somebody may come for it from now on, who wakes a run here (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
-    def _had(self, offer: _Offer) -> None:
+    def _had(self, offer: Offer) -> None:
         """No more. A second time: nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
@@ -275,7 +230,7 @@ class Meeting:
             if offer.hears is not None:
                 self._start(self._deaf(offer.hears))
 
-    async def _hear(self, offer: _Offer) -> None:
+    async def _hear(self, offer: Offer) -> None:
         """From now on _wrote() is told what is written to the entry, first what stands there. To ask
         again for the same changes nothing."""
         with contextlib.suppress(*_LOST):
@@ -295,7 +250,9 @@ class Meeting:
                 inactive_threshold=LIVES,  # seconds after which the server drops it, if we are gone
             )
             js = self._nats.jetstream(timeout=SERVER / 2)
+            offer.is_heard = False
             await js.add_consumer(f"KV_{BUCKET}", consumer)
+            offer.is_heard = True
 
     async def _deaf(self, subscription: Any) -> None:
         with contextlib.suppress(*_LOST):
@@ -306,7 +263,7 @@ class Meeting:
     ) -> None:
         if name in self._offers:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
-        offer = _Offer(name, channel, readers, writers)
+        offer = Offer(name, channel, readers, writers)
         offer.agent = agent
         self._has(offer)
         try:
@@ -324,7 +281,7 @@ class Meeting:
                 f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
             ) from None
 
-    async def _wrote(self, offer: _Offer, message: Any) -> None:
+    async def _wrote(self, offer: Offer, message: Any) -> None:
         """What somebody has written to the entry."""
         with contextlib.suppress(ValueError, RecursionError):
             said = json.loads(message.data or b"null")
@@ -346,7 +303,7 @@ class Meeting:
             )
         return ": try again, or take another name"
 
-    async def _write(self, offer: _Offer) -> None:
+    async def _write(self, offer: Offer) -> None:
         """The entry, with a new ticket.
 
         Raises:
@@ -400,15 +357,17 @@ class Meeting:
             await asyncio.sleep(RENEW)
             await asyncio.gather(*map(self._renew, list(self._offers.values())))
 
-    def _renew_soon(self, offer: _Offer) -> None:
+    def _renew_soon(self, offer: Offer) -> None:
         if not offer.due:
             offer.due = True
             self._start(self._renew(offer))
 
-    async def _renew(self, offer: _Offer) -> None:
+    async def _renew(self, offer: Offer) -> None:
         _net_steps.at("home.renew")
         try:
             await self._write(offer)
+            if not offer.is_heard:  # a server that came back without the bucket
+                self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:  # the name is another's now
             self._had(offer)
         except js_errors.NotFoundError:  # a server that has lost its bucket
@@ -424,7 +383,7 @@ class Meeting:
         with contextlib.suppress(*_LOST):
             await self._let_go(offer)
 
-    async def _let_go(self, offer: _Offer) -> None:
+    async def _let_go(self, offer: Offer) -> None:
         names = await self._names()
         async with offer.writing:
             while there := await self._there(names, offer.name):
@@ -484,7 +443,7 @@ class Meeting:
         _net_steps.at("home.answer")
         return _net_link.Welcome(self.host, self.trust, begun, end.retire)
 
-    async def _welcome_of(self, offer: _Offer, said: dict[str, Any]) -> _net_link.Welcome:
+    async def _welcome_of(self, offer: Offer, said: dict[str, Any]) -> _net_link.Welcome:
         welcome: _net_link.Welcome = await offer.agent.welcome(said)
         return welcome
 

@@ -165,7 +165,10 @@ class Hears {
     if (s == NATS_OK)
       s = natsSubscription_SetOnCompleteCB(
           heard_, [](void* me) { static_cast<Hears*>(me)->heard_all(); }, this);
-    if (s == NATS_OK) return ask();
+    if (s == NATS_OK) {
+      ask();
+      return;
+    }
     natsSubscription_Destroy(heard_);
     throw Lost(s);
   }
