@@ -247,6 +247,28 @@ def reads_by_name(server: str, keys: str, name: str) -> None:
             say(type(end).__name__)
 
 
+def calls_what_never_ends(server: str, keys: str, host: str) -> None:
+    """Until Ctrl-C, twice: says when it has begun over there, when it is cancelled, and its end."""
+    import far_parts
+
+    @th.process
+    def hands(out: Any, heard: Any) -> None:
+        out.write("first")
+        say(heard.read()[1])
+        try:
+            heard.read()
+        finally:
+            say("cancelled")
+
+    with net.join(server, keys=keys) as network:
+        jobs, pids = th.Channel("jobs", capacity=1), th.Channel("pids")
+        far = far_parts.waits_with.on(network.host(host))
+        try:
+            th.run(hands(jobs.writer(), pids.reader()), far(jobs.reader(), pids.writer()))
+        except KeyboardInterrupt:
+            say("interrupted")
+
+
 def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: str) -> None:
     """[number, bytes, their checksum], of any length up to some packets."""
     _net_relay.LEASE = int(lease)

@@ -465,6 +465,18 @@ def test_an_agent_that_is_killed(agent, network):  # wire 17.12
         th.sleep(0.01)
 
 
+def test_a_second_ctrl_c_gives_up_a_call_that_comes_to_no_operation(agent, server, keys, program):
+    """Rule 6.7. The first cancels it, which it never hears."""
+    agent("gpu1", "--hosts", "1")
+    p = program("calls_what_never_ends", server.url, keys, "gpu1")
+    assert p.heard() == "first"
+    p.process.send_signal(signal.SIGINT)
+    assert p.heard() == "cancelled"
+    p.process.send_signal(signal.SIGINT)
+    assert p.heard() == "interrupted"
+    assert p.ended() == 0
+
+
 def test_an_agent_that_is_stopped(agent, network):
     there = agent("gpu1", "--hosts", "1")
     numbers, said = th.Channel("numbers"), th.Channel("said", capacity=1)

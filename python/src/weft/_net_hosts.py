@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-from weft import _host, _net_calls, _net_link, _net_loop, _net_named, _observers
+from weft import _host, _net_calls, _net_link, _net_loop, _net_named, _observers, _rounds
 from weft._extension import native as _native
 from weft._hosts import Elsewhere, whole
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
@@ -77,7 +77,8 @@ class _Far(Elsewhere, abc.ABC):
         host, session = self._begun(asked)
         died = False
         try:
-            return self._run(asked, host, session, args, keywords, attempt)
+            with _rounds.given_up_by(session._give_up):
+                return self._run(asked, host, session, args, keywords, attempt)
         except ProcessDied:
             died = True
             raise
@@ -150,9 +151,10 @@ class _Far(Elsewhere, abc.ABC):
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         fate = None
+        call = str(session._said.get("call"))
         with contextlib.suppress(BadUse):
-            call = str(session._said.get("call"))
-            fate = _net_loop.call(self._network._loop, self._network._meeting.fate(host, call))
+            if not session._given_up:  # else it has not died, and nobody waits for it
+                fate = _net_loop.call(self._network._loop, self._network._meeting.fate(host, call))
         pid = session._said.get("pid")
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if fate is not None:

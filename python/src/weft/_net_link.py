@@ -104,6 +104,7 @@ class Session:
         self.trusted = trusted
         self.relayed = False
         self._said: Said = {}  # the other side's answer
+        self._given_up = False
 
     def give(self, name: str, end: Any) -> None:
         """Hands an end of a channel to the other program, which takes it by this name; here it is
@@ -151,6 +152,11 @@ class Session:
         if not self._carried.done():
             with contextlib.suppress(BadUse):  # the loop has ended
                 _net_loop.call(self._loop, self._until_carried())
+
+    def _give_up(self) -> None:
+        """What is asked for by it is not waited for any more."""
+        self._given_up = True
+        self._link.close("the other program has given it up")
 
     async def _until_carried(self) -> None:
         await asyncio.wait([self._carried], timeout=GREETING)

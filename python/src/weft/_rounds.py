@@ -49,6 +49,7 @@ __all__ = [
     "called",
     "calls_go_on",
     "declare",
+    "given_up_by",
     "join",
     "leave",
     "members",
@@ -89,6 +90,7 @@ class _Gone(Exception):
 
 _lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
+_given_up: set[Callable[[], object]] = set()  # by a second Ctrl-C
 _calls: dict[int, str] = {}
 _running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
@@ -416,17 +418,31 @@ def _elsewhere() -> list[str]:
     return where_elsewhere(PATIENCE)
 
 
-def _end_elsewhere() -> None:
-    """Kills the OS processes of this program (rule 6.7). On a thread of its own: a signal's handler
-    may have interrupted who holds a lock that this needs."""
+@contextlib.contextmanager
+def given_up_by(give_up: Callable[[], object]) -> Iterator[None]:
+    """Meanwhile a second Ctrl-C calls that: somebody waits here for another machine's process."""
+    _given_up.add(give_up)
+    try:
+        yield
+    finally:
+        _given_up.discard(give_up)
 
-    def end(those: list[Member]) -> None:
+
+def _end_elsewhere() -> None:
+    """Kills the OS processes of this program, and gives up those of others that run for it (rule
+    6.7). On a thread of its own: a signal's handler may have interrupted who holds a lock that this
+    needs."""
+
+    def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
         for member in those:
             if member.kill is not None:
                 member.kill()
+        for give_up in calls:
+            give_up()
 
-    # a copy, as in where_elsewhere()
-    threading.Thread(target=end, args=(list(_members),), name="weft: kills", daemon=True).start()
+    # copies, as in where_elsewhere()
+    all_of_them = list(_members), list(_given_up)
+    threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
 
 
 def standing() -> None:
@@ -650,6 +666,7 @@ def _forget() -> None:
     global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), threading.Lock()
     _members.clear()
+    _given_up.clear()
     _calls.clear()
     _callers.clear()
     _waiting.clear()
