@@ -579,16 +579,16 @@ def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> 
     """Its waiting may end on the main thread: that must not take away the handler of one that goes
     on there."""
     saying = weft._asyncio._Saying()
-    began: list[object] = []
+    there, mine = object(), object()
     other = asyncio.new_event_loop()
-    t = threading.Thread(target=lambda: began.append(saying.begin(other)))
+    t = threading.Thread(target=lambda: saying.begin(other, there))
     t.start()
     t.join()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        mine = saying.begin(other)
+        saying.begin(other, mine)
         assert signal.getsignal(signal.SIGINT) == saying._say
-        saying.end(other, began[0])
+        saying.end(other, there)
         assert signal.getsignal(signal.SIGINT) == saying._say
         saying.end(other, mine)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -10,9 +10,11 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import warnings
+import zipapp
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ import pytest
 from children import child, until_asleep
 from test_processes import TIMEOUT, program
 
+import weft
 import weft.threads as th
-from weft import _said
+from weft import _rounds, _said
 from weft.processes import Cancelled, Channel, Parallel, ProcessDied, run
 
 
@@ -50,6 +53,59 @@ def test_options_of_the_interpreter_go_with_it(tmp_path: Path, options: tuple[st
     done = program(tmp_path, text, *options, str(path), "an argument")
     assert done.returncode == 0, done.stderr
     assert done.stdout != "([], {}, 0)\n"
+
+
+SQUARES = """
+from weft.processes import Channel, Parallel, process
+
+@process
+def numbers(out):
+    for i in range(4):
+        out.write(i)
+
+@process
+def total(inp):
+    return sum(inp)
+
+def main():
+    c = Channel()
+    print(Parallel(numbers(c.writer()), total(c.reader()))[1])
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("option", ["-I", "-E"])
+def test_it_finds_weft_as_the_program_did(tmp_path: Path, option: str) -> None:
+    """An isolated one does not look at PYTHONPATH."""
+    site = str(Path(weft.__file__).parent.parent)
+    finds = f"import sys\nsys.path.append({site!r})\n"
+    path = tmp_path / "program.py"
+    base = sys._base_executable  # type: ignore[attr-defined]  # which has no weft
+    path.write_text(finds + SQUARES, encoding="utf-8")
+    done = subprocess.run(
+        [base, option, "-s", str(path)], capture_output=True, text=True, timeout=TIMEOUT
+    )
+    assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_program_in_an_archive(tmp_path: Path, alone: bool) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    main = SQUARES if alone else 'import squares\nif __name__ == "__main__":\n    squares.main()\n'
+    (folder / "__main__.py").write_text(main, encoding="utf-8")
+    (folder / "squares.py").write_text(SQUARES, encoding="utf-8")
+    zipapp.create_archive(folder, tmp_path / "program.pyz")
+    done = program(tmp_path, "", str(tmp_path / "program.pyz"))
+    assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="a file needs a folder here")
+def test_it_needs_no_folder_to_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "there is none"))
+    assert run(away.who()) != os.getpid()
 
 
 def test_what_it_says_comes_out_here(
@@ -299,6 +355,7 @@ def told(heard: _said.Heard, *texts: str) -> None:
 @pytest.fixture
 def heard() -> Iterator[_said.Heard]:
     heard = _said.Heard()
+    heard.open()
     yield heard
     heard.close_childs()
     heard.close()
@@ -391,6 +448,30 @@ def test_a_thread_that_does_not_start_is_tried_again(
         with pytest.raises(RuntimeError):
             heard.begin()
     assert _said._bell is None and heard not in _said._all
+
+
+def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
+    heard: _said.Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a Ctrl-C, just then (rule 6.7): it would turn round for ever."""
+    started: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            started.append(self)
+            super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_said, "_bell", None)
+    monkeypatch.setattr(_rounds, "_bell", None)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Thread", Interrupted)
+        for begin in (heard.begin, _rounds._begin):
+            with pytest.raises(KeyboardInterrupt):
+                begin()
+    for thread in started:
+        thread.join()
+    assert len(started) == 2 and _said._bell is None and _rounds._bell is None
 
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:

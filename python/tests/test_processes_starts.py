@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import stat
@@ -252,6 +253,28 @@ FORK_FAILS = """
     """
 
 
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
+    """As in a notebook whose cell is run again. The test waits until no descriptor is left of
+    them."""
+    with Hosts(1, start=start):  # what the first one starts stays
+        pass
+    gc.collect()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for used in (False, True):
+        hosts = Hosts(2, start=start)
+        pids = hosts.pids
+        if used:
+            run(away.who.on(hosts)())
+        del hosts
+        while len(list(Path("/proc/self/fd").iterdir())) > before:
+            gc.collect()
+            os.sched_yield()
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):
+            with Hosts(1, start=start):  # takes the status of those before
+                pass
+
+
 def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
     """They were never joined. The error is the system's, and later hosts have nothing of them."""
     done = program(tmp_path, FORK_FAILS)
@@ -293,6 +316,7 @@ def test_several_threads_wait_for_a_child_of_a_server() -> None:
     told, tell = os.pipe()
     forkserver.write_signed(tell, 4242)
     child = _start._OfServer(told)
+    child.began()
     assert (child.pid, child.poll()) == (4242, None)
     got: list[Any] = []
     waiters = [threading.Thread(target=lambda: got.append(child.wait())) for _ in range(4)]

@@ -171,28 +171,26 @@ class _Saying:
         self._waiting: set[object] = set()
         self._before: Any = None
 
-    def begin(self, loop: Any) -> object | None:
-        """A wait begins. Returns what must be passed to `end`."""
+    def begin(self, loop: Any, wait: object) -> None:
+        """A wait begins. Whatever this raises, `end` is to be called."""
         if threading.current_thread() is not threading.main_thread():
-            return None
-        mine = object()
-        self._waiting.add(mine)
+            return
+        self._waiting.add(wait)
         if len(self._waiting) == 1:
             self._stop(None)  # what an earlier wait has left
             self._start(loop)
-        return mine
 
     def _start(self, loop: Any) -> None:
         before = signal.getsignal(signal.SIGINT)
         runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
         if runners or before is signal.default_int_handler:
+            self._before = before  # first: a Ctrl-C may come as soon as ours is there
             self._set(self._say, loop)
-            self._before = before
 
-    def end(self, loop: Any, mine: object | None) -> None:
-        if mine is None:
+    def end(self, loop: Any, wait: object) -> None:
+        if wait not in self._waiting:
             return
-        self._waiting.discard(mine)
+        self._waiting.discard(wait)
         if threading.current_thread() is threading.main_thread():
             self._tidy(loop)
         else:
@@ -204,13 +202,14 @@ class _Saying:
             self._stop(loop)
 
     def _stop(self, loop: Any) -> None:
-        before, self._before = self._before, None
+        before = self._before
         if before is not None and not (loop and loop.is_running()):
             # The loop has dropped this task. asyncio's runner is gone; it did not find its handler,
             # which it would have removed.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
+        self._before = None  # last: a Ctrl-C that comes first still finds it
 
     def _set(self, handler: Any, loop: Any) -> None:
         with contextlib.suppress(ValueError):  # another thread is the main one to Python
@@ -236,15 +235,22 @@ _saying = _Saying()
 async def _drive(guest: Any, block: BaseException | None = None) -> Any:
     """Waits for a network that is a guest. Gives its results, or raises what failed in it."""
     loop = asyncio.get_running_loop()
-    mine = _saying.begin(loop)
+    wait = object()
+    raised: BaseException | None = None
     try:
-        return await _wait_for(guest, block, loop)
+        try:
+            _saying.begin(loop, wait)
+        except BaseException as error:  # the handler of a signal has
+            raised = error
+        return await _wait_for(guest, block, loop, raised)
     finally:
-        _saying.end(loop, mine)
+        raised = None
+        _saying.end(loop, wait)
 
 
-async def _wait_for(guest: Any, block: BaseException | None, loop: Any) -> Any:
-    cancelled: BaseException | None = None
+async def _wait_for(
+    guest: Any, block: BaseException | None, loop: Any, cancelled: BaseException | None
+) -> Any:
     while True:
         try:
             if cancelled is not None:

@@ -76,7 +76,13 @@ def _import_main(name: str | None, path: str | None, backend: str | None) -> Non
         module.__package__ = spec.parent
     else:
         assert path is not None
-        code = _compiled(path, backend)
+        archive = os.path.dirname(path)  # noqa: PTH120  # pathlib takes milliseconds of each start
+        if os.path.isfile(archive):  # noqa: PTH113
+            import zipimport
+
+            code = zipimport.zipimporter(archive).get_code("__main__")
+        else:
+            code = _compiled(path, backend)
         module.__file__ = path
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
     _shared.at_run = _stop

@@ -176,35 +176,39 @@ class _State:
 
     def start(self, call: _Call) -> None:
         """Starts one more OS process with its feeder, for a call that waits. Called without the
-        lock. If it cannot be started, the call is dropped again.
+        lock, by who has counted it in `starting`. If it cannot be started, the call is dropped
+        again.
 
         Raises:
-            what Host() raises, unless another feeder has taken the call already.
+            what Host.begin() raises, unless another feeder has taken the call already; what a signal's
+            handler raises.
         """
+        host: _host.Host | None = None
+        feeder: threading.Thread | None = None
         try:
             host = _host.Host(self.setting)
+            host.begin()
+            feeder = threading.Thread(target=_feed, args=(self, host), name="weft: feeds a host")
+            with self.lock:
+                if self.broken is None:
+                    self.hosts.add(host)
+                    self.feeders.append(feeder)
+                    feeder.start()
         except BaseException as error:
             with self.lock:
-                self.starting -= 1
-                self.changed.notify_all()
                 waits = call in self.waiting
                 if waits:
                     self.waiting.remove(call)
                     self.see()
             if waits or not isinstance(error, Exception):
                 raise
-            return
-        feeder = threading.Thread(target=_feed, args=(self, host), name="weft: feeds a host")
-        with self.lock:
-            self.starting -= 1
-            self.changed.notify_all()
-            if self.broken is None:
-                self.hosts.add(host)
-                self.feeders.append(feeder)
-                feeder.start()
-                return
-        host.kill()
-        host.close()
+        finally:
+            if host is not None and (feeder is None or feeder.ident is None):
+                with self.lock:
+                    self.hosts.discard(host)
+                    self.feeders = [f for f in self.feeders if f is not feeder]
+                host.kill()
+                host.close()
 
     def cancel(self) -> None:
         with self.in_hand():
@@ -440,6 +444,7 @@ def _feed_hosts(state: _State, host: _host.Host) -> None:
                 if not good or state.broken or (state.ended and not state.waiting):
                     return
             host = _host.Host(state.setting)
+            host.begin()
             with state.lock:
                 broken = state.broken
                 if broken is None:
@@ -596,27 +601,35 @@ class Executor(_Executor):
                 "Make an Executor in the child"
             )
         state = self._state
-        with state.lock:
-            if state.broken:
-                raise BrokenProcessPool(state.broken)
-            if self._down or state.ended:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            state.waiting.extend(calls)
-            state.see()
-            beyond = len(state.waiting) - state.idle  # calls for which nobody is idle
-            starts = min(state.workers - len(state.feeders) - state.starting, beyond, len(calls))
-            if starts > 0:
-                state.starting += starts
-            if starts < len(calls) and state.idle:
-                state.changed.notify(len(calls) - max(0, starts))
-        for k in range(starts):
-            try:
-                state.start(calls[-1 - k])
-            except BaseException:
-                with state.lock:  # the others were not tried
-                    state.starting -= starts - 1 - k
+        starts = 0  # those that this thread has counted in `starting`
+        try:
+            with state.lock:
+                if state.broken:
+                    raise BrokenProcessPool(state.broken)
+                if self._down or state.ended:
+                    raise RuntimeError("cannot schedule new futures after shutdown")
+                state.waiting.extend(calls)
+                state.see()
+                beyond = len(state.waiting) - state.idle  # calls for which nobody is idle
+                most = min(state.workers - len(state.feeders) - state.starting, beyond, len(calls))
+                most = max(0, most)
+                if most < len(calls) and state.idle:
+                    state.changed.notify(len(calls) - most)
+                state.starting += most
+                starts = most
+            for call in calls[:-1 - starts : -1]:
+                try:
+                    state.start(call)
+                finally:
+                    with state.lock:
+                        state.starting -= 1
+                        starts -= 1
+                        state.changed.notify_all()
+        finally:
+            if starts:  # a signal's handler has raised, or one could not be started
+                with state.lock:
+                    state.starting -= starts
                     state.changed.notify_all()
-                raise
 
     def map(
         self,

@@ -90,8 +90,9 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         "argv": list(sys.argv),
         "directory": str(Path.cwd()),
         "main_name": spec.name if spec is not None else None,
+        # one in an archive (a zipapp) is not a file, but its archive is
         "main_path": str(Path(path).resolve())
-        if path is not None and Path(path).exists()
+        if path is not None and (Path(path).exists() or Path(path).parent.is_file())
         else None,
         "backend": weft._chosen,
         "logging": _records.as_here(),
@@ -121,12 +122,24 @@ def _name() -> str:
     return f"python {os.getpid()}"
 
 
+def _file() -> Any:
+    """A file without a name, to read and to write. In memory where the system has that: there may
+    be no folder to write to.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        return open(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
 def _over_memory(ours: socket.socket) -> Any:
     """A link in shared memory, set up over this socket. None: the system has no shared memory, or
     there are too many such links; then the socket itself is used.
     """
+    name = _name()
     try:
-        return _native._Link(os.dup(ours.fileno()), _name(), True)
+        return _native._Link(os.dup(ours.fileno()), name, True)
     except BadUse:
         return None
 
@@ -170,25 +183,64 @@ _forked_before: set[int] = (
 
 
 class Host:
-    """An OS process of its own (see _start.py). It ends when this is closed.
-
-    Raises:
-        BadUse: the initializer cannot be sent; the main module, or one with a function to be
-            called, is being imported by another OS process; start="fork", and other threads live.
-        OSError: the system starts no process.
+    """An OS process of its own (see _start.py), once begin() has been called. It ends when this is
+    closed.
     """
 
-    def __init__(self, setting: Setting | None = None, later: bool = False) -> None:
-        """`later`: the caller calls join() afterwards, since a fork must come before any link."""
-        # imported by who starts OS processes, not by each that is started
-        import tempfile
+    def __init__(self, setting: Setting | None = None) -> None:
+        self.setting = setting or Setting()
+        self._maker = os.getpid()
+        self._lock = threading.Lock()
+        self._lent = 0
+        self._up = False
+        self._mine: set[int] = set()
+        # made by _start(), and some by join()
+        self._ours: Any = None
+        self._asks: Any = None
+        self._said: Any = None
+        self._heard: Any = None
+        self._link: Any = None
+        self._child: Any = None
+        self._member: Any = None
+        self._jobs: Any = None
+        self.pid = 0
+        self.running = self.begun = 0  # calls; counted by the code that hands them out
 
-        from weft import _start
+    def __del__(self) -> None:
+        if self._said is not None:
+            self._said.close()
+
+    def begin(self, later: bool = False) -> None:
+        """Starts it. `later`: the caller calls join() afterwards, since a fork must come before any
+        link.
+
+        Raises:
+            BadUse: the initializer cannot be sent; the main module, or one with a function to be
+                called, is being imported by another OS process; start="fork", and other threads
+                live.
+            OSError: the system starts no process.
+            what a signal's handler raises. Then, as ever, nothing is left of it.
+        """
+        try:
+            with _told_what_to_do():
+                self._start(later)
+            if not later:
+                self.join()
+        except BaseException:
+            self.kill()
+            self.close()
+            if self._heard is not None:
+                self._heard.drop()
+            raise
+
+    def _start(self, later: bool) -> None:
+        """Starts the child. What is made here is a field at once: a signal's handler may raise anywhere."""
+        from weft import _start  # imported by who starts OS processes, not by each that is started
 
         _refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()
-        self.setting = setting = setting or Setting()
+        setting = self.setting
         forks = setting.start == "fork"
         if forks:
             _start.refuse_fork()
@@ -196,50 +248,34 @@ class Host:
         beginning = pickle.dumps({**_preparation(setting), "observed": self._observed})
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
-        self._link: Any = None
-        self._jobs: Any = None  # made by join(), as is the next
-        self._member: Any = None
-        mine: set[int] = set()
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
-        with _told_what_to_do(), contextlib.ExitStack() as unmade:  # unless all of it is
-            self._ours, theirs = map(unmade.enter_context, socket.socketpair())
-            self._asks, asked = map(unmade.enter_context, socket.socketpair())
-            # Says how to begin. If the child crashes, it writes where at the end of this file.
-            self._said = preparation = unmade.enter_context(tempfile.TemporaryFile())
-            self._heard = heard = _said.Heard()
-            unmade.callback(heard.close)
-            unmade.callback(heard.close_childs)
-            # other descriptors will get these numbers
-            unmade.callback(lambda: _forked_before.difference_update(mine))
-            with theirs, asked:
-                preparation.write(beginning)
-                preparation.seek(0)
-                errors, said = heard.handed
-                handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
-                if not forks:
-                    self._link = _over_memory(self._ours)
-                shared = self._link is not None
-                mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
-                _forked_before.update(mine)
-                self._child = _start.begin(
-                    setting.start, handed, errors, shared, setting.preload, threads, _forked_before
-                )
-                if not forks or not later:
-                    _forked_before.difference_update(mine)
-                self._mine = mine
-            unmade.pop_all()
+        self._ours, theirs = socket.socketpair()
+        self._asks, asked = socket.socketpair()
+        # Says how to begin. If the child crashes, it writes where at the end of this file.
+        self._said = preparation = _file()
+        self._heard = heard = _said.Heard()
+        with theirs, asked:
+            preparation.write(beginning)
+            preparation.seek(0)
+            errors, said = heard.open()
+            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
+            if not forks:
+                self._link = _over_memory(self._ours)
+            shared = self._link is not None
+            self._mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
+            _forked_before.update(self._mine)
+            self._child = _start.begin(
+                setting.start, handed, errors, shared, setting.preload, threads, _forked_before
+            )
+            if not forks or not later:
+                _forked_before.difference_update(self._mine)
         heard.close_childs()
         self.pid = self._child.pid
-        self._lock = threading.Lock()
-        self._lent = 0
-        self._up = False
-        self._maker = os.getpid()
-        self.running = self.begun = 0  # calls; counted by the code that hands them out
-        if not later:
-            self.join()
 
     def join(self) -> None:
         """Links it with this program."""
+        from weft import _start
+
         _forked_before.clear()
         if self.setting.start == "fork":
             self._link = _over_memory(self._ours)
@@ -248,9 +284,11 @@ class Host:
         if self._link is None:
             self._link = _native._Link(self._ours.detach(), _name())
         self._ours.close()
-        self._member = _rounds.join(self._asks)
+        self._member = _rounds.Member(self._asks)
+        _rounds.join(self._member)
         self._member.pid, self._member.heard = self.pid, self._heard
         self._member.kill = self._child.kill
+        self._member.reap = functools.partial(_start.reap, self._child)
         self._heard.seen = functools.partial(_seen.came, self._member)
         self._heard.begin()
         _seen.join(self._member, self._observed)
@@ -399,9 +437,8 @@ class Host:
 
     def kill(self) -> None:
         """Ends it at once (SIGKILL)."""
-        if os.getpid() != self._maker:
-            return
-        self._child.kill()
+        if self._child is not None and os.getpid() == self._maker:
+            self._child.kill()
 
     def let_go(self) -> None:
         """It ends once what runs there is over; close() waits for that. Does nothing in the child of
@@ -412,9 +449,11 @@ class Host:
         if self._member is not None:
             self._member.closing = True
         if self._member is None:  # it was not joined wholly: it ends when its sockets close
+            # other descriptors will get these numbers
             _forked_before.difference_update(self._mine)
-            self._ours.close()
-            self._asks.close()
+            for by in (self._ours, self._asks):
+                if by is not None:
+                    by.close()
         if self._jobs is not None:
             _observers.own_no_more(self._jobs.channel)
             with contextlib.suppress(BadUse, ChannelEnd):
@@ -427,10 +466,13 @@ class Host:
         if os.getpid() != self._maker:
             return
         self.let_go()
-        self._child.wait()
+        if self._child is not None:
+            self._child.wait()
         with self._lock:
-            self._said.close()
-        self._heard.close()
+            if self._said is not None:
+                self._said.close()
+        if self._heard is not None:
+            self._heard.close()
         if self._link is not None:
             self._link.close("the host was closed")
         if self._member is not None:
@@ -446,6 +488,7 @@ def run_away(
     """Runs a function as a process in an OS process of its own."""
     host = Host()
     try:
+        host.begin()
         return host.call(function, args, keywords, attempt)
     finally:
         host.close()

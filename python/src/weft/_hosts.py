@@ -173,7 +173,8 @@ class Hosts(Elsewhere):
         ]
         try:
             for place in self._places:
-                place.host = _host.Host(place.setting, later=start == "fork")
+                place.host = host = _host.Host(place.setting)
+                host.begin(later=start == "fork")
             for place in self._places if start == "fork" else ():
                 assert place.host is not None
                 place.host.join()
@@ -225,12 +226,13 @@ class Hosts(Elsewhere):
             self._closed = True
             self._lock.notify_all()
             hosts = [p.host for p in self._places if p.host is not None]
-            for place in self._places:
-                place.host = None
         for host in hosts:  # first all of them: they end at the same time
             host.let_go()
         for host in hosts:
             host.close()
+        with self._lock:
+            for place in self._places:
+                place.host = None
 
     def call(
         self,
@@ -308,17 +310,18 @@ class Hosts(Elsewhere):
             return None
 
     def _fill(self, place: _Place) -> None:
-        host = None
+        made, host = None, _host.Host(place.setting)
         try:
-            host = _host.Host(place.setting)
+            host.begin()
+            made = host
         finally:
             with self._lock:
                 place.starter = None
                 if not self._closed:
-                    place.host, host = host, None
+                    place.host, made = made, None
                 self._lock.notify_all()
-            if host is not None:
-                host.close()
+            if made is not None:
+                made.close()
 
     def _end(self, place: _Place, host: _host.Host, died: bool) -> None:
         with self._lock:

@@ -7,6 +7,7 @@ timer of its loop. Both have enter, leave, move and expired.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -69,9 +70,19 @@ class Timeout:
     def _enter(self, limit: Any) -> Timeout:
         if self._limit is not None:
             raise BadUse(f"{self!r} is entered once: make another")
-        limit.enter(self._when, self._relative)
         self._limit = limit
+        try:
+            limit.enter(self._when, self._relative)
+        except BaseException:
+            self._let_go()
+            self._limit = None
+            raise
         return self
+
+    def _let_go(self) -> None:
+        """A signal's handler has raised while the block was entered, or left: it is not open."""
+        with contextlib.suppress(BadUse):
+            self._limit.leave(None)
 
     def _leave(self, error: BaseException | None) -> bool:
         if self._limit is None:
@@ -87,10 +98,26 @@ class Timeout:
             raise BadUse(
                 f"with {self!r}: in a coroutine process or an asyncio task use `async with`"
             )
-        return self._enter(_native.Limit())
+        try:
+            self._enter(_native.Limit())
+        except BadUse:
+            raise
+        except BaseException:
+            if self._limit is not None:
+                self._let_go()
+            raise
+        return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        return self._leave(error)
+        try:
+            mine = self._leave(error)
+        except BadUse:
+            raise
+        except BaseException:
+            if self._limit is not None:
+                self._let_go()
+            raise
+        return mine
 
     async def __aenter__(self) -> Timeout:
         where = _native.where()

@@ -33,7 +33,9 @@ class Member:
         self.heard: Any = None  # what it says: see _said.py
         self.follows: set[Any] = set()  # the observations that it has been told of
         self.closing = False  # it has been let go of
-        self.kill: Callable[[], object] | None = None  # ends it, if this program has started it
+        # of one that this program has started: ends it; and takes its status, once it has ended
+        self.kill: Callable[[], object] | None = None
+        self.reap: Callable[[], object] | None = None
         self._by = by
         self._got = b""
         self._question = b""
@@ -83,5 +85,15 @@ class Member:
             self._got = self._got[6 + size :]
         return answer
 
+    def end(self) -> None:
+        """It has gone, and perhaps nobody closes it, for its Hosts were dropped."""
+        if self.reap is not None:
+            self.reap()
+        if self.heard is not None:
+            self.heard.end()
+
     def close(self) -> None:
+        self._by.close()
+
+    def __del__(self) -> None:
         self._by.close()

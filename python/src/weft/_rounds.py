@@ -260,16 +260,14 @@ follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 
-def join(by: socket.socket) -> Member:
-    """A host begins: it is asked from now on."""
+def join(member: Member) -> None:
+    """A host begins: it is asked from now on, until leave(), also if this raises."""
     from weft import _spread  # noqa: F401  # where there are hosts, who watches needs it
 
-    member = Member(by)
     _begin()
     with _lock:
         _members.add(member)
     _ring(b".")
-    return member
 
 
 def answer_programs() -> None:
@@ -292,12 +290,19 @@ def _begin() -> int | None:
         if _bell is None:
             bell, ring = socket.socketpair()
             bell.setblocking(False)
-            _bell = bell.detach()
             _native._ask_links(standing)
             _native._ask_elsewhere(_elsewhere, _end_elsewhere)
-            threading.Thread(
+            watches = threading.Thread(
                 target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
-            ).start()
+            )
+            try:
+                watches.start()
+            except BaseException:
+                bell.close()  # if it has begun all the same, this ends it
+                if watches.ident is None:
+                    ring.close()
+                raise
+            _bell = bell.detach()
         return _bell
 
 
@@ -462,28 +467,34 @@ def _ring(how: bytes) -> None:
 
 def _watch(ring: socket.socket) -> None:
     _own_threads.helps()  # it outlives the hosts
-    while True:
-        with _lock:
-            members = list(_members)
-        try:
-            ready = readable([ring, *members])
-        except (OSError, ValueError):  # one was closed meanwhile
-            continue
-        stands = ring in ready and _heard(ring)
-        with _asking:
-            for member in _here(ready):
-                member.take()
-                stands = stands or member.stands or member.gone
-                member.stands = False
-                if member.gone:
-                    if not member.away:  # else the call tells, once it has heard it out
-                        has_gone(member)
-                    with _lock:
-                        _members.discard(member)
-        if stands and _up is not None:
-            standing()
-        elif stands:
-            _look(ring)
+    with ring, contextlib.suppress(EOFError):  # who started it did not come to keep its bell
+        while True:
+            _attend(ring)
+
+
+def _attend(ring: socket.socket) -> None:
+    with _lock:
+        members = list(_members)
+    try:
+        ready = readable([ring, *members])
+    except (OSError, ValueError):  # one was closed meanwhile
+        return
+    stands = ring in ready and _heard(ring)
+    with _asking:
+        for member in _here(ready):
+            member.take()
+            stands = stands or member.stands or member.gone
+            member.stands = False
+            if member.gone:
+                if not member.away:  # else the call tells, once it has heard it out
+                    has_gone(member)
+                    member.end()
+                with _lock:
+                    _members.discard(member)
+    if stands and _up is not None:
+        standing()
+    elif stands:
+        _look(ring)
 
 
 def _here(ready: list[Any]) -> list[Member]:
@@ -591,8 +602,14 @@ def _say(asker: int, number: int) -> None:
 
 
 def _heard(ring: socket.socket) -> bool:
-    """Takes what the bell has rung for, and answers other programs. Does a run stand still?"""
+    """Takes what the bell has rung for, and answers other programs. Does a run stand still?
+
+    Raises:
+        EOFError: the bell is gone.
+    """
     rung = ring.recv(4096)
+    if not rung:
+        raise EOFError
     if b"?" in rung:
         _hear_programs()
     return b"!" in rung

@@ -42,33 +42,43 @@ PATIENCE = 1.0  #: seconds for a handler that runs on another thread
 # --- in the parent --------------------------------------------------------------------------------
 
 
+def _nothing(piece: Any) -> None:
+    pass
+
+
 class Heard:
-    """Receives what one child says. Hand `handed` to the child, then call close_childs() and
-    begin()."""
+    """Receives what one child says. Hand what open() gives to the child, then call close_childs()
+    and begin()."""
 
     def __init__(self) -> None:
-        self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
-        self._records.setblocking(False)
-        self._pipe, self._pipe_of_child = os.pipe()  # last: nobody closes them if the next fails
-        os.set_blocking(self._pipe, False)
+        self._pipe = self._pipe_of_child = -1  # closed
+        self._records: Any = None
+        self._records_of_child: Any = None
         self._lock = threading.Condition()  # guards all that follows
         self._found: deque[tuple[str, bytes]] = deque()  # to be passed on
         self._passed = self._taken = 0  # how many, from the beginning
         self._passer: int | None = None  # the thread that passes them on
         self._last = b""
-        self._open = True  # the socket of the records is open
-        self._flows = True  # the pipe is open
-        self.seen: Callable[[Any], None] = lambda piece: None  # takes what was observed
+        self._open = False  # the socket of the records is open
+        self._over = False  # the listening thread is to close it
+        self.seen: Callable[[Any], None] = _nothing  # takes what was observed
 
-    @property
-    def handed(self) -> tuple[int, int]:
-        """The descriptors of the child's standard error, and of its socket."""
+    def open(self) -> tuple[int, int]:
+        """Gives the descriptors of the child's standard error, and of its socket."""
+        self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
+        self._records.setblocking(False)
+        self._open = True
+        self._pipe, self._pipe_of_child = os.pipe()
+        os.set_blocking(self._pipe, False)
         return self._pipe_of_child, self._records_of_child.fileno()
 
     def close_childs(self) -> None:
         """Closes the child's descriptors here: it has been started, or could not be."""
-        os.close(self._pipe_of_child)
-        self._records_of_child.close()
+        pipe, self._pipe_of_child = self._pipe_of_child, -1
+        if pipe >= 0:
+            os.close(pipe)
+        if self._records_of_child is not None:
+            self._records_of_child.close()
 
     def begin(self) -> None:
         """Has a thread listen from now on."""
@@ -76,7 +86,8 @@ class Heard:
 
     def descriptors(self) -> list[int]:
         with self._lock:
-            return [self._pipe] * self._flows + [self._records.fileno()] * self._open
+            pipe = [self._pipe] if self._pipe >= 0 else []
+            return pipe + [self._records.fileno()] * self._open
 
     def take(self) -> None:
         """Passes on what has been said. Called within a handler, it leaves that to the take() that
@@ -111,14 +122,13 @@ class Heard:
 
     def _read(self) -> None:
         """Reads all that is there. Called with the lock held."""
-        while self._flows:
+        while self._pipe >= 0:
             try:
                 said = os.read(self._pipe, 65536)
             except BlockingIOError:
                 break
             if not said:
-                self._flows = False
-                os.close(self._pipe)
+                self._close_pipe()
                 break
             self._last = (self._last + said)[-KEPT:]
             self._found.append(("error", said))
@@ -152,12 +162,41 @@ class Heard:
     def close(self) -> None:
         """Ends the listening: the child has ended."""
         self.take()
+        self._close_records()
+
+    def end(self) -> None:
+        """The same, but by the listening thread."""
+        self._over = True
+        _ring()
+
+    def end_here(self) -> None:
+        """On the listening thread."""
+        if self._over:
+            _take_here(self)
+            self._close_records()
+
+    def _close_records(self) -> None:
         with self._lock:
             if not self._open:
                 return
             self._open = False
             self._records.close()
+        self.seen = _nothing  # it may refer to who has this
         _ring()
+
+    def drop(self) -> None:
+        """Ends it, whatever had been opened: there is no child, or it was killed as it started."""
+        self.close_childs()
+        self.close()
+        with self._lock:
+            self._close_pipe()
+        _ring()
+
+    def _close_pipe(self) -> None:
+        """Called with the lock held."""
+        pipe, self._pipe = self._pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
 
 
 def _write(said: bytes) -> None:
@@ -198,8 +237,9 @@ def _add(heard: Heard) -> None:
                 hears.start()
             except BaseException:  # the next time a thread may be had
                 _all.discard(heard)
-                bell.close()
-                ring.close()
+                bell.close()  # if it has begun all the same, this ends it
+                if hears.ident is None:
+                    ring.close()
                 raise
             _bell = bell.detach()
     _ring()
@@ -214,10 +254,7 @@ def _ring() -> None:
 def _hear(ring: socket.socket) -> None:
     _own_threads.helps()  # it outlives the hosts
     while True:
-        with _known:
-            _all.difference_update([heard for heard in _all if not heard.descriptors()])
-            each = [(heard, heard.descriptors()) for heard in _all]
-            of = {fd: (heard, those) for heard, those in each for fd in those}
+        of = _heard_by()
         poll = select.poll()  # select() knows no descriptor above 1,023
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
@@ -225,11 +262,30 @@ def _hear(ring: socket.socket) -> None:
         while not changed:  # of one that was closed meanwhile this is seen at its next event
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
-                    changed = bool(ring.recv(4096))
-                    continue
-                heard, those = of[fd]
-                _take_here(heard)
-                changed = changed or heard.descriptors() != those
+                    if not ring.recv(4096):  # who started this thread did not come to keep its bell
+                        ring.close()
+                        return
+                    changed = True
+                elif _take_of(*of[fd]):
+                    changed = True
+
+
+def _heard_by() -> dict[int, tuple[Heard, list[int]]]:
+    """Those who may yet say something, by their descriptors."""
+    with _known:
+        those = list(_all)
+    for heard in those:
+        heard.end_here()
+    with _known:
+        _all.difference_update([heard for heard in _all if not heard.descriptors()])
+        each = [(heard, heard.descriptors()) for heard in _all]
+    return {fd: (heard, descriptors) for heard, descriptors in each for fd in descriptors}
+
+
+def _take_of(heard: Heard, descriptors: list[int]) -> bool:
+    """Takes what has come by them. Are there others now?"""
+    _take_here(heard)
+    return heard.descriptors() != descriptors
 
 
 def _take_here(heard: Heard) -> None:

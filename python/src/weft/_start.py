@@ -88,6 +88,17 @@ class Child:
                     os.kill(self.pid, signal.SIGKILL)
 
 
+_ending: set[Child] = set()  # children that nobody waits for, and that have not quite ended
+
+
+def reap(child: Child) -> None:
+    """Its Hosts were dropped, and it ends: takes its status, now or when the next one begins."""
+    for one in [child, *_ending]:
+        _ending.add(one)
+        if one.poll() is not None:
+            _ending.discard(one)
+
+
 class _Spawned(Child):
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(process.pid)
@@ -98,15 +109,37 @@ class _Spawned(Child):
 
 
 class _OfServer(Child):
-    """A child of the server, which says by a pipe how the child ended."""
+    """A child of the server, which says by a pipe how the child ended. It is one after began()."""
 
-    def __init__(self, told: int) -> None:
-        super().__init__(forkserver.read_signed(told))
-        self._told = told
+    _told = _tell = -1
+
+    def __init__(self, told: int, tell: int = -1) -> None:
+        """`told`: that pipe. `tell`: what the child reads to begin with, for say()."""
+        self._told, self._tell = told, tell
 
     def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # it never began
-            os.close(self._told)
+        for fd in (self._told, self._tell):
+            if fd >= 0:
+                os.close(fd)
+
+    def say(self, *what: Any) -> None:
+        """Tells the child what to do.
+
+        Raises:
+            EOFError, BrokenPipeError: the server has gone.
+        """
+        tell, self._tell = self._tell, -1
+        with os.fdopen(tell, "wb") as file:
+            for one in what:
+                pickle.dump(one, file)
+
+    def began(self) -> None:
+        """Waits for its number.
+
+        Raises:
+            EOFError: the server has gone.
+        """
+        super().__init__(forkserver.read_signed(self._told))
 
     def _until_it_ends(self) -> None:
         self._has_told(None)
@@ -186,9 +219,18 @@ _servers: dict[Any, Any] = {}
 _serving = threading.Lock()
 
 
+def _put_back(was: dict[str, str | None]) -> None:
+    for k, v in was.items():
+        if v is None:
+            os.environ.pop(k, None)
+        else:
+            os.environ[k] = v
+
+
 def _served(
     handed: Handed, errors: int, shared: bool, preload: tuple[str, ...], environment: dict[str, str]
 ) -> Child:
+    what = Begin(None, -1, shared, environment)
     different = {k: v for k, v in environment.items() if os.environ.get(k) != v}
     with _serving:
         key = preload, tuple(sorted(different.items()))
@@ -197,29 +239,25 @@ def _served(
             server = _servers[key] = forkserver.ForkServer()
             server.set_forkserver_preload([*_PRELOADED, *preload])
         was = {k: os.environ.get(k) for k in different}
-        os.environ.update(different)  # what is preloaded asks for the number of its threads there
         try:
+            # what is preloaded asks for the number of its threads there
+            os.environ.update(different)
             server.ensure_running()
         finally:
-            for k, v in was.items():
-                if v is None:
-                    del os.environ[k]
-                else:
-                    os.environ[k] = v
-        told, tell = server.connect_to_new_process([*handed, errors, 1])
+            try:
+                _put_back(was)
+            except BaseException:  # a signal's handler, in the middle of it
+                _put_back(was)
+                raise
+        child = _OfServer(*server.connect_to_new_process([*handed, errors, 1]))
     try:
-        with os.fdopen(tell, "wb") as file:
-            pickle.dump({}, file)
-            pickle.dump(Begin(None, -1, shared, environment), file)
-        return _OfServer(told)
+        child.say({}, what)
+        child.began()
     except (EOFError, BrokenPipeError):
-        os.close(told)
         raise OSError(
             "the fork server has gone while it started an OS process: try again, which starts another"
         ) from None
-    except BaseException:
-        os.close(told)
-        raise
+    return child
 
 
 def stop_servers() -> None:
@@ -231,10 +269,11 @@ def stop_servers() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork: the servers belong to the parent."""
+    """In the child of a fork: the servers, and all children, belong to the parent."""
     global _serving
     _serving = threading.Lock()
     _servers.clear()
+    _ending.clear()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -369,6 +408,8 @@ def begin(
         BadUse: this program cannot fork now, or is frozen and goes in a circle.
         OSError: the system starts no process.
     """
+    for child in list(_ending):
+        reap(child)
     environment = dict(os.environ, **environment)
     if way == "fork":
         return _forked(handed, errors, unwanted, environment)
@@ -376,8 +417,12 @@ def begin(
         return _frozen(handed, errors, shared, environment)
     if way == "forkserver":
         return _served(handed, errors, shared, preload, environment)
-    command = [sys.executable, *_options(), "-c", _FRESH + f"main{(*handed, shared)}"]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    path = list(filter(None, sys.path))
+    # with -I or -E it does not look at PYTHONPATH
+    finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""
+    does = finds + _FRESH + f"main{(*handed, shared)}"
+    command = [sys.executable, *_options(), "-c", does]
+    environment["PYTHONPATH"] = os.pathsep.join(path)
     process = subprocess.Popen(
         command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment
     )

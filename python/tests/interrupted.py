@@ -1,0 +1,240 @@
+"""A signal whose handler raises, at every place of Weft's Python code where Python runs handlers
+(rule 6.7).
+
+    .venv/bin/python python/tests/interrupted.py [EVERY [PROGRAM…]]      the last line: N passed, N failed
+
+EVERY: of these places each so manieth. For each the program is run, in the main thread, and Ctrl-C
+comes there. Then nothing may be left of it: no descriptor, no OS process, no thread, no handler of
+a signal; and it runs again. One that hangs is ended by who runs this; the last line has its place.
+
+Python runs handlers where a function begins, and behind a call (CPython 3.11). A descriptor that a
+call has just returned, as a number, belongs to nobody there, and where `__exit__` begins nothing has
+been left: those few places are left out (BARE). So are finalisers, out of which nothing is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dis
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import weft
+import weft.coroutines as co
+import weft.threads as th
+from weft.processes import Channel, Executor, Hosts, process
+
+OURS = str(Path(weft.__file__).parent)
+BARE = {
+    "Heard.open": "pipe",
+    "_over_memory": "dup",
+    "_served": "connect_to_new_process",
+    "_OfServer.__init__": "RESUME",
+    "Host.join": "detach",
+    "Timeout.__exit__": "RESUME",
+}
+
+
+@process
+def doubles(inp: Any, out: Any) -> None:
+    for n in inp:
+        out.write(2 * n)
+
+
+@co.process
+async def counts(out: Any) -> None:
+    for n in range(3):
+        await out.write(n)
+
+
+@co.process
+async def adds(inp: Any) -> int:
+    return sum([n async for n in inp])
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def hosts() -> Any:
+    with Hosts(2, start="forkserver") as both:
+        a, b = Channel("a"), Channel("b")
+        return th.Parallel(
+            counts(a.writer()), doubles.on(both)(a.reader(), b.writer()), adds(b.reader())
+        )
+
+
+def executor() -> Any:
+    with Executor(2, multiprocessing.get_context("forkserver")) as pool:
+        return list(pool.map(square, range(20)))
+
+
+def guest() -> Any:
+    async def main() -> Any:
+        a = Channel("a")
+        return await co.run_async(counts(a.writer()), adds(a.reader()))
+
+    return asyncio.run(main())
+
+
+def limits() -> Any:
+    c = Channel("c", capacity=1)
+    r, w = c.reader(), c.writer()
+    with th.timeout(1000):
+        w.write(1)
+        r.read()
+        with th.move_on_after(0):
+            r.read()
+    return True
+
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    f.__name__: f for f in (hosts, executor, guest, limits)
+}
+
+
+# --- where handlers run ---------------------------------------------------------------------------
+
+_places: dict[CodeType, set[int]] = {}
+
+
+def places(code: CodeType) -> set[int]:
+    """The instructions before which a handler may run."""
+    found = _places.get(code)
+    if found is None:
+        found = _places[code] = set()
+        before, name = "", ""
+        bare = BARE.get(code.co_qualname)  # type: ignore[attr-defined]  # not in 3.10
+        for i in dis.get_instructions(code):
+            if before in ("CALL", "CALL_FUNCTION_EX", "RESUME") and bare not in (name, before):
+                found.add(i.offset)
+            if i.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME"):
+                name = str(i.argval)
+            before = i.opname
+    return found
+
+
+def in_finaliser(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("weakref.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+Place = tuple[str, int, str, int]
+
+
+class Tracer:
+    """Notes the places that are passed, in order; or lets Ctrl-C come at one of them."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.passed: list[Place] = []
+        self.where = ""
+        self._at = at
+        self._n = 0
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        code = frame.f_code
+        if event == "call":
+            if not code.co_filename.startswith(OURS) or in_finaliser(frame):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        elif event == "opcode" and frame.f_lasti in places(code):
+            if self._at is None:
+                back = frame.f_back
+                outer = (back.f_code.co_filename, back.f_lasti) if back is not None else ("", 0)
+                self.passed.append((code.co_filename, frame.f_lasti, *outer))
+            elif self._n == self._at:
+                sys.settrace(None)
+                file = Path(code.co_filename).name
+                self.where = f"{file}:{frame.f_lineno} ({frame.f_lasti})"
+                print("at", self.where, end=" ", flush=True)
+                signal.raise_signal(signal.SIGINT)
+            self._n += 1
+        return self
+
+
+def traced(f: Callable[[], Any], tracer: Tracer) -> Any:
+    sys.settrace(tracer)
+    try:
+        return f()
+    finally:
+        sys.settrace(None)
+
+
+# --- what is left ---------------------------------------------------------------------------------
+
+
+def there_is() -> tuple[int, int, int, Any]:
+    """Descriptors, OS processes (the server and the tracker stay), threads, the handler."""
+    children = 0
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            children += len((task / "children").read_text().split())
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    return descriptors, children, threading.active_count(), signal.getsignal(signal.SIGINT)
+
+
+def settled(before: tuple[int, int, int, Any]) -> None:
+    """Waits until no more is left than there was."""
+    now = there_is()
+    shown = None
+    while any(n > b for n, b in zip(now[:3], before[:3], strict=True)) or now[3] != before[3]:
+        gc.collect()
+        if now != shown:
+            print("left:", now, "before:", before, end=" ", flush=True)
+            shown = now
+        for _ in range(1000):
+            os.sched_yield()
+        now = there_is()
+
+
+def main(every: int, names: list[str]) -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    wrong = tried = 0
+    for name in names:
+        f = PROGRAMS[name]
+        f()
+        good = f()
+        all_places = Tracer()
+        traced(f, all_places)
+        gc.collect()
+        settled(there_is())
+        before = there_is()
+        first: dict[Place, int] = {}
+        for n, place in enumerate(all_places.passed):
+            first.setdefault(place, n)
+        for n in sorted(first.values())[::every]:
+            tracer = Tracer(n)
+            print(f"{name} {n}", end=" ", flush=True)
+            got = "it went on"
+            try:
+                traced(f, tracer)
+            except KeyboardInterrupt:
+                got = ""
+            except BaseException as error:
+                got = f"it raised {error!r}"
+            settled(before)
+            if not got or not tracer.where:
+                got = "" if f() == good else "it does not run again"
+                settled(before)
+            print(got or "", flush=True)
+            tried += 1
+            wrong += bool(got)
+    print(f"{tried - wrong} passed, {wrong} failed")
+    return wrong
+
+
+if __name__ == "__main__":
+    step = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    sys.exit(main(step, sys.argv[2:] or list(PROGRAMS)) != 0)
