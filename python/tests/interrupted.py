@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dis
+import faulthandler
 import gc
 import multiprocessing
 import os
@@ -34,9 +35,10 @@ import weft.threads as th
 from weft.processes import Channel, Executor, Hosts, process
 
 OURS = str(Path(weft.__file__).parent)
-BARE = {
+BARE = {  # function: the name that was loaded last before the call
     "Heard.open": "pipe",
-    "_over_memory": "dup",
+    "_file": "MFD_CLOEXEC",
+    "_over_memory": "fileno",
     "_served": "connect_to_new_process",
     "_OfServer.__init__": "RESUME",
     "Host.join": "detach",
@@ -97,9 +99,7 @@ def limits() -> Any:
     return True
 
 
-PROGRAMS: dict[str, Callable[[], Any]] = {
-    f.__name__: f for f in (hosts, executor, guest, limits)
-}
+PROGRAMS: dict[str, Callable[[], Any]] = {f.__name__: f for f in (hosts, executor, guest, limits)}
 
 
 # --- where handlers run ---------------------------------------------------------------------------
@@ -201,6 +201,7 @@ def settled(before: tuple[int, int, int, Any]) -> None:
 
 def main(every: int, names: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # where it hangs
     wrong = tried = 0
     for name in names:
         f = PROGRAMS[name]

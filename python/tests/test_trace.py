@@ -15,7 +15,7 @@ from parts import receive, send
 
 from weft import _observers, _trace
 from weft.coroutines import Channel, process, run, select, yield_
-from weft.errors import BadUse
+from weft.errors import BadUse, WeftWarning
 from weft.observe import tracing
 
 HERE = Path(__file__).name
@@ -167,6 +167,27 @@ def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None
         _trace.read(tmp_path / "none")
     with pytest.raises(BadUse, match="cannot write"), tracing(tmp_path / "no" / "where"):
         pass
+
+
+def test_a_full_disk_cuts_it_off_and_changes_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Rules 14.2 and 14.6: more is written than one block."""
+    c = Channel("c")
+
+    @process
+    async def writes(out: Any) -> int:
+        for n in range(1000):
+            await out.write(n)
+        return 7
+
+    @process
+    async def reads(inp: Any) -> int:
+        return sum([n async for n in inp])
+
+    with pytest.warns(WeftWarning, match=r"trace /dev/full is cut off: No space") as warned:
+        assert run(writes(c.writer()), reads(c.reader()), trace="/dev/full") == [7, 499500]
+    assert len(warned) == 1 and capfd.readouterr().err == ""
 
 
 def test_the_child_of_a_fork_observes_nothing(tmp_path: Path) -> None:

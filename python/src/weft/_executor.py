@@ -617,7 +617,7 @@ class Executor(_Executor):
                     state.changed.notify(len(calls) - most)
                 state.starting += most
                 starts = most
-            for call in calls[:-1 - starts : -1]:
+            for call in calls[: -1 - starts : -1]:
                 try:
                     state.start(call)
                 finally:

@@ -127,7 +127,7 @@ def _file() -> Any:
     be no folder to write to.
     """
     with contextlib.suppress(AttributeError, OSError):
-        return open(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
+        return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
     import tempfile
 
     return tempfile.TemporaryFile()
@@ -187,6 +187,8 @@ class Host:
     closed.
     """
 
+    _said: Any = None
+
     def __init__(self, setting: Setting | None = None) -> None:
         self.setting = setting or Setting()
         self._maker = os.getpid()
@@ -197,7 +199,6 @@ class Host:
         # made by _start(), and some by join()
         self._ours: Any = None
         self._asks: Any = None
-        self._said: Any = None
         self._heard: Any = None
         self._link: Any = None
         self._child: Any = None

@@ -96,4 +96,5 @@ class Member:
         self._by.close()
 
     def __del__(self) -> None:
-        self._by.close()
+        if (by := self.__dict__.get("_by")) is not None:  # else a handler raised as it was made
+            by.close()

@@ -16,13 +16,14 @@ import atexit
 import contextlib
 import os
 import threading
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from weft import _leaving, _observers
 from weft._extension import native as _native
-from weft.errors import BadUse
+from weft.errors import BadUse, WeftWarning
 
 SCHEMA = 1
 _BLOCK = 512  # lines
@@ -117,6 +118,8 @@ class Trace(Recorder):
         self._sources: dict[tuple[int, int], int] = {}  # OS processes, by number from 1 on
         self._there: dict[int, dict[int, str]] = {}  # by pid the processes that run: id → path
         self._lost: set[int] = set()  # pids
+        self._path = os.fspath(path)
+        self._full: OSError | None = None  # what was written last has failed: nothing more is
         self._put(
             {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
         )
@@ -137,6 +140,11 @@ class Trace(Recorder):
             if self._file >= 0:
                 os.close(self._file)
                 self._file = -1
+            full, self._full = self._full, None
+            if full is not None:
+                warnings.warn(
+                    f"the trace {self._path} is cut off: {full.strerror}", WeftWarning, stacklevel=2
+                )
 
     def _for_others(self) -> int:
         return self._start
@@ -177,9 +185,14 @@ class Trace(Recorder):
             return
         with self._lock:  # blocks stay in order
             lines, self._lines = self._lines, []
+            if self._full is not None:
+                return
             data = memoryview("".join(lines).encode("utf-8", "backslashreplace"))
-            while data:
-                data = data[os.write(self._file, data) :]
+            try:
+                while data:
+                    data = data[os.write(self._file, data) :]
+            except OSError as error:  # the disk is full: close() says so, once
+                self._full = error
 
 
 def _name(target: Any) -> str | None:
@@ -222,7 +235,8 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Writes what happens in the block to the file `path`, as JSON lines (rule 14.6;
     docs/observing.md).
 
-    The file is complete when the block is left, in whatever way.
+    The file is complete when the block is left, in whatever way. If it cannot be written to its
+    end, it is cut off there, and a WeftWarning says so then.
 
     Raises:
         BadUse: the file cannot be written.
