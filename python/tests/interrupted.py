@@ -125,7 +125,7 @@ def places(code: CodeType) -> set[int]:
 
 def in_finaliser(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename.endswith("weakref.py"):
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename.endswith("weakref.py"):
             return True
         frame = frame.f_back
     return False
