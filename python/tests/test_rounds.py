@@ -293,3 +293,25 @@ def test_a_root_asks_five_times_and_then_when_it_is_told_anew(look: Any) -> None
 def test_a_host_that_goes_between_the_rounds_is_no_deadlock(look: Any) -> None:  # wire 10.2
     assert look(STILL, GONE, STILL, STILL) == (4, 1, False)
     assert look(*[GONE] * 9) == (5, 0, False)
+
+
+def test_one_that_leaves_is_not_waited_for() -> None:  # rules 10.1, 11.4
+    """It has ended, and a process that it forked has its socket yet."""
+    ours, of_fork = socket.socketpair()
+    member = _rounds.Member(ours)
+    _rounds.join(member)
+    got: list[str] = []
+
+    def asks() -> None:
+        try:
+            _rounds._all_spaces()
+        except _rounds._Gone:
+            got.append("gone")
+
+    asking = threading.Thread(target=asks)
+    asking.start()
+    of_fork.recv(2, socket.MSG_WAITALL)  # from now on its answer is waited for
+    _rounds.leave(member)
+    asking.join()
+    of_fork.close()
+    assert got == ["gone"]

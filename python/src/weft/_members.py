@@ -92,6 +92,11 @@ class Member:
         if self.heard is not None:
             self.heard.end()
 
+    def hang_up(self) -> None:
+        """From now on it reads as one that has gone."""
+        with contextlib.suppress(OSError):  # it is closed, or the other side is
+            self._by.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         self._by.close()
 

@@ -307,7 +307,9 @@ def _begin() -> int | None:
 
 
 def leave(member: Member) -> None:
-    """A host has ended, or is let go of: it is asked no more."""
+    """A host has ended, or is let go of: it is asked no more. Who asks it at this moment stops
+    waiting for it: a process that it has forked may keep its socket open."""
+    member.hang_up()
     with _asking, _lock:
         _members.discard(member)
         member.close()
