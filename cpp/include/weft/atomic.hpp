@@ -26,7 +26,10 @@ class HostedAtomic {
   [[gnu::always_inline]] void store(T v, Order o = Order::seq_cst) noexcept {
     __atomic_store_n(&v_, v, static_cast<int>(o));
   }
-  [[gnu::always_inline]] void operator=(T v) noexcept { store(v); }
+  [[gnu::always_inline]] T operator=(T v) noexcept {
+    store(v);
+    return v;
+  }
   [[gnu::always_inline]] T exchange(T v, Order o = Order::seq_cst) noexcept {
     return __atomic_exchange_n(&v_, v, static_cast<int>(o));
   }
