@@ -47,6 +47,9 @@ class Proc {
     Reader<int> r{};
     Writer<int> w{};
   };
+  // Where those stay that cannot leave at once, of the programs that are explored.
+  static inline std::vector<std::unique_ptr<Here>>* leaving = nullptr;
+
   Proc() = default;
   Proc(const Proc&) = delete;
   Proc& operator=(const Proc&) = delete;
@@ -90,8 +93,9 @@ class Proc {
   void withdraw() {
     if (!here_ || here_->over) return;
     const End& e = ends_[acts_[next_ - 1]];
-    e.writes ? e.w.core()->withdraw<core::Side::out>(*here_)
-             : e.r.core()->withdraw<core::Side::in>(*here_);
+    const bool left = e.writes ? e.w.core()->withdraw<core::Side::out>(*here_)
+                               : e.r.core()->withdraw<core::Side::in>(*here_);
+    if (!left) leaving->push_back(std::move(here_));  // its place is lent (wire 6.6)
     here_.reset();
   }
 
@@ -160,12 +164,14 @@ struct Program {
 
 struct Programs {
   runtime::FreshPool fresh;
+  std::vector<std::unique_ptr<Here>> leaving;  // it goes after all links
   std::deque<Program> all;
   std::deque<Channel<int>> channels;
   std::deque<Wire> wires;
   bool told = false, killed = false, told_who_ran = false;
 
   explicit Programs(std::size_t n, bool last_is_deaf = false) {
+    Proc::leaving = &leaving;
     for (std::size_t i = 0; i < n; ++i) {
       Program& p = all.emplace_back();
       p.space = w::Space::make(std::string(1, static_cast<char>('a' + i)), i + 1);

@@ -81,7 +81,7 @@ def _pids(inp: Any) -> int:
     return pid
 
 
-def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  # rule 6.9
+def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  # rule 7.12
     c, go = Channel("c"), Channel("go")
 
     @th.process
@@ -182,7 +182,7 @@ def test_poison_from_here_ends_the_read_and_the_writes() -> None:  # rule 3.1
     Parallel(asks(c.writer(), d.reader()), away.answers(c.reader(), d.writer()))
 
 
-def test_a_limit_of_time_does_not_wait_for_an_interpreter_that_is_busy() -> None:  # rule 6.9
+def test_a_limit_of_time_does_not_wait_for_an_interpreter_that_is_busy() -> None:  # rule 7.12
     c, go = Channel("c"), Channel("go")
 
     @th.process
