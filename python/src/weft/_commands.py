@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -153,15 +154,20 @@ def run_program(
             _host.compiled_for = chosen if for_any else None
         beside = styles.Beside(Path(name).parent, chosen) if for_any else contextlib.nullcontext()
         with _InterruptWatch() as interrupts, beside:
-            return _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)
+            status = _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)
     except KeyboardInterrupt:
         # The run has said where each process was, cancelled all of them and waited for them.
         click.echo("weft: stopped by Ctrl-C", err=True)
-        return EXIT["interrupted"]
+        status = EXIT["interrupted"]
     finally:
-        tracing.__exit__(None, None, None)
+        with warnings.catch_warnings(record=True) as cut_off:
+            warnings.simplefilter("always")
+            tracing.__exit__(None, None, None)
         naming.end()
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
+    for warning in cut_off:
+        click.echo(f"weft: {warning.message}", err=True)
+    return EXIT["failed"] if cut_off and status == EXIT["ok"] else status
 
 
 def _execute(

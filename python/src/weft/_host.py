@@ -126,8 +126,13 @@ def _file() -> Any:
     """A file without a name, to read and to write. In memory where the system has that: there may
     be no folder to write to.
     """
-    with contextlib.suppress(AttributeError, OSError):
+    try:
         return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
+    except AttributeError:
+        pass
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
     import tempfile
 
     return tempfile.TemporaryFile()

@@ -34,6 +34,9 @@ class _Session:
         self._said = {"home": home}
         self._link = _remote.linked(child.stream, f"python {os.getpid()}", True)
 
+    def _give_up(self) -> None:
+        self._link.close("the other program has given it up")
+
 
 class SshHost(_net_hosts._Far):
     """A machine that `ssh` reaches: each call has an interpreter of its own there.
