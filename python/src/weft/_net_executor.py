@@ -138,10 +138,8 @@ class State(_executor._State):
     def start(self, call: _executor._Call) -> None:
         feeder = threading.Thread(target=self._feed, name="weft: feeds a host")
         with self.lock:
-            self.starting -= 1
-            self.feeders.append(feeder)
             feeder.start()
-            self.changed.notify_all()
+            self.feeders.append(feeder)
 
     def _feed(self) -> None:
         """A feeder's thread."""
