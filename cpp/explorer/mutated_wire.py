@@ -11,8 +11,9 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "wire/impl/far.ipp",
-        "  if (last == offered_.end() || f.op < last->second) return nullptr;\n",
-        "  if (last == offered_.end() || (f.op < last->second && WEFT_MUTANT != 157)) return nullptr;\n",
+        "  if (offered == offered_.end() || f.op < offered->second.last) return nullptr;\n",
+        "  if (offered == offered_.end()) return nullptr;\n"
+        "  if (f.op < offered->second.last && WEFT_MUTANT != 157) return nullptr;\n",
     ),
     (
         "wire/impl/far.ipp",

@@ -8,6 +8,11 @@
 
 namespace weft::test {
 
+// Before what is built in a scenario: none of it comes from another scenario's pool.
+struct FreshPooled {
+  runtime::FreshPool fresh;
+};
+
 // What can happen, and one of it.
 class Events {
  public:

@@ -1,5 +1,5 @@
-// Exploration of credits at a rendezvous (wire 6.6; conformance/models/wire_places.pml): the code of
-// the home and of the writer's place, every order of frames, writes, reads and withdrawals.
+// Exploration of credits at a rendezvous (wire 6.6; conformance/models/wire_places.pml): the code
+// of the home and of the writer's place, every order of frames, writes, reads and withdrawals.
 #include <deque>
 
 #include "engine.hpp"
@@ -10,21 +10,11 @@
 namespace weft::test {
 namespace {
 
-// A rendezvous at its home; space `a` has the writer end, and has written once, so that the home lends.
-struct Places {
-  runtime::FreshPool fresh;
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1);
-  std::array<std::shared_ptr<w::Space>, 2> far{w::Space::make("a", 2), w::Space::make("b", 3)};
-  Channel<int> c;
-  Reader<int> r = c.reader();
-  Wire a{*home, *far[0]}, b{*home, *far[1]};
-  std::uint32_t end = 0;
-  std::deque<Op> ops;
+// A rendezvous at its home. The far space has written once, so that the home lends.
+struct Places : FreshPooled, Written {
   std::deque<Here> readers;
 
   Places() {
-    end = a.give(c.writer());
-    a.pump(), b.pump();
     read();
     write(0);
     a.pump();
@@ -33,17 +23,8 @@ struct Places {
   ~Places() {
     for (Wire* wire : {&a, &b}) wire->tell(wire->at_home);
   }
-  Op& write(int v) {
-    Op& o = ops.emplace_back();
-    o.write(end, v).begin(a.at_party);
-    return o;
-  }
   Here& read() { return readers.emplace_back(*r.core()); }
   bool reads() const { return !readers.back().done(); }
-  void sessions_are_good() {
-    for (const w::Peer* p : {&a.at_home, &a.at_party, &b.at_home, &b.at_party})
-      REQUIRE_THAT(!p->session.is_over());
-  }
   // The values of all writes that are over were read, once and in this order.
   void all_are_read() {
     std::vector<int> written, got;
@@ -72,13 +53,13 @@ SCENARIO(
     e.may(n.reads() && !left, [&] { left = true, n.readers.back().withdraw(); });
     e.may(!gave && n.a.at_party.far.lendings() == 1, [&] {
       gave = true;
-      const w::Space::Step step(*n.far[0]);
+      const w::Space::Step step(*n.far);
       n.a.at_party.far.give_up(n.end);
     });
     e.may(!asked && begun == 2 && !n.ops.back().is_over,
           [&] { asked = true, n.ops.back().withdraw(); });
   } while (e.one());
-  n.sessions_are_good();
+  REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].is_over && n.ops[2].is_over);
   if (n.reads()) {  // the last one leaves too
     n.readers.back().withdraw();
@@ -108,7 +89,7 @@ SCENARIO(
           [&] { told = true, theirs.write(second, 100).begin(n.b.at_party); });
     e.may(!n.reads() && n.readers.size() < 4, [&] { n.read(); });
   } while (e.one());
-  n.sessions_are_good();
+  REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
   n.all_are_read();
   REQUIRE_THAT(n.readers[1].value() == 1);  // theirs was begun after that
@@ -141,7 +122,7 @@ SCENARIO(
     });
     e.may(!n.reads() && n.readers.size() < 3, [&] { n.read(); });
   } while (e.one());
-  n.sessions_are_good();
+  REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 1 && n.ops[1].ok() && theirs.ok());
   n.all_are_read();
   for (const Here& h : n.readers) REQUIRE_THAT(h.done());
@@ -163,7 +144,7 @@ SCENARIO(
     e.may(!n.reads() && n.readers.size() < 3 && !poisoned, [&] { n.read(); });
     e.may(!poisoned && begun >= 1, [&] { poisoned = true, n.r.core()->poison(1); });
   } while (e.one());
-  n.sessions_are_good();
+  REQUIRE_THAT(n.sessions_are_good());
   for (const Here& h : n.readers)
     REQUIRE_THAT(h.over() && (h.has_value() || h.status == Status::poisoned));
   for (const Op& o : n.ops) REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));

@@ -15,27 +15,9 @@ using weft::test::Op;
 using weft::test::Wire;
 namespace w = weft::wire;
 
-// A home with a buffer; one space that writes to it, and a second one.
-struct Lent {
-  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
-                            third = w::Space::make("third", 3);
-  Channel<int> c;
-  Reader<int> r = c.reader();
-  Wire a{*home, *far}, b{*home, *third};
-  std::uint32_t end = 0;
-  std::deque<Op> ops;
-  explicit Lent(std::size_t capacity) : c(buffer(capacity)) {
-    end = a.give(c.writer());
-    pump();
-  }
-  void pump() {
-    for (bool any = true; any;) any = a.up() || a.down() || b.up() || b.down();
-  }
-  Op& write(int v) {
-    Op& o = ops.emplace_back();
-    o.write(end, v).begin(a.at_party);
-    return o;
-  }
+// A buffer at its home.
+struct Lent : weft::test::Written {
+  explicit Lent(std::size_t capacity) : Written(buffer(capacity)) {}
   // One write that is answered: from then on there are credits.
   void begin_lending() {
     REQUIRE_FALSE(write(-1).is_over);

@@ -206,6 +206,35 @@ class Wire {
   }
 };
 
+// A channel at its home, the space that has its writer end, and a second one.
+struct Written {
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
+                            third = w::Space::make("third", 3);
+  Channel<int> c;
+  Reader<int> r = c.reader();
+  Wire a{*home, *far}, b{*home, *third};
+  std::uint32_t end = 0;
+  std::deque<Op> ops;
+
+  explicit Written(const ChannelOptions& o = {}) : c(o) {
+    end = a.give(c.writer());
+    pump();
+  }
+  void pump() {
+    for (bool any = true; any;) any = a.up() || a.down() || b.up() || b.down();
+  }
+  Op& write(int v) {
+    Op& o = ops.emplace_back();
+    o.write(end, v).begin(a.at_party);
+    return o;
+  }
+  bool sessions_are_good() const {
+    for (const w::Peer* p : {&a.at_home, &a.at_party, &b.at_home, &b.at_party})
+      if (p->session.is_over()) return false;
+    return true;
+  }
+};
+
 // Spaces that know each other, some of them at first. Who is introduced gets a wire at once.
 class World final : public w::Introducer, public std::enable_shared_from_this<World> {
  public:

@@ -1,8 +1,8 @@
 // Who calls an operation that blocks, and how it waits. Threads and greenlets differ here only.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
-//                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2), also where the last who
-//                 │    could has ended meanwhile; that waits for long: told (10.6)
+//                 │    ordinary code that nobody could wake, or can any more: BadUse in its place
+//                 │    (rule 11.2); that waits for long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>

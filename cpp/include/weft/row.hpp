@@ -1,6 +1,6 @@
-// Some objects in a row, which belong to somebody else: std::span as far as every file that includes
-// weft.hpp needs it. Its constructors ask for concepts of iterators, which takes g++ as long as sixty
-// functions for the first type of objects.
+// Some objects in a row, which belong to somebody else: as much of std::span as every file that
+// includes weft.hpp needs. The constructors of std::span ask for concepts of iterators, which takes
+// g++ as long as sixty functions for the first type of objects.
 #pragma once
 #include <cstddef>
 

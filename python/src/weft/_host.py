@@ -240,7 +240,9 @@ class Host:
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. What is made here is a field at once: a signal's handler may raise anywhere."""
+        """Starts the child. What is made here is a field at once: a signal's handler may raise
+        anywhere.
+        """
         from weft import _start  # imported by who starts OS processes, not by each that is started
 
         _refuse_imports()

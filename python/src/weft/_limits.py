@@ -79,6 +79,8 @@ class Timeout:
             raise
         return self
 
+    # __enter__() and __exit__() each catch what a signal's handler raises: in a function that both
+    # call, it could raise once more between that one's end and theirs.
     def _let_go(self) -> None:
         """A signal's handler has raised while the block was entered, or left: it is not open."""
         with contextlib.suppress(BadUse):

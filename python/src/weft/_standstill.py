@@ -76,8 +76,8 @@ _alone: set[tuple[str, str, int]] = set()  #: operations and lines that were rep
 
 
 def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
-    """Ordinary code waits outside any run, on the thread that calls. True: ask again: it is too early
-    to say anything, or what may still wake it may end.
+    """Ordinary code waits outside any run, on the thread that calls. True: ask again, for it is too
+    early to say anything, or what may still wake it may end.
 
     Args:
         places: the names of what it waits at, each with a space before it.

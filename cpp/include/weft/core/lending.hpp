@@ -1,6 +1,6 @@
 // What a channel does only for parties in other address spaces. It lends slots of its buffer to a
-// far writer, as credits (WIRE.md 6.2, 6.3), or the place of a reader that waits (6.6), and it takes
-// back the value of an extended read (WIRE.md 4.7).
+// far writer, as credits (WIRE.md 6.2, 6.3), or the place of a reader that waits (6.6). And it
+// takes back the value of an extended read (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
 //                           └──lend(): 0, the lender is in line──► woken: slots are free, somebody else would write, or it has ended
@@ -16,8 +16,8 @@
 //  3 The lender stands in the line of writers as a watch, not as a party. Its index is the number
 //    of free slots at which it wants to be told; at a rendezvous, 1.
 //  4 A promised reader is the first in its line, and stays there until put() or end_lending(): no
-//    writer here meets it, it cannot be withdrawn, and no end of the channel is told to it. There is
-//    one at most.
+//    writer here meets it, it cannot be withdrawn, and it is not told how the channel ends. There
+//    is one at most.
 #pragma once
 #include "notifier.hpp"
 
@@ -149,7 +149,7 @@ class Lending : public Notifier<T, P, Self> {
   }
 
  private:
-  const Node* first_reader() const noexcept {
+  Node* first_reader() const noexcept {
     return reader_line_.front() ? B::node(reader_line_.front()) : nullptr;
   }
   void stand(Node& lender, std::uint32_t wanted) noexcept {
@@ -167,7 +167,7 @@ class Lending : public Notifier<T, P, Self> {
     this->is_watched();
     state_ |= B::kSpanned;
     if (!lender) return 0;
-    Node* const r = reader_line_.front() ? B::node(reader_line_.front()) : nullptr;
+    Node* const r = first_reader();
     const bool was = r && r->is(NodeFlags::promised);
     if (was && r->told != 0) return kNot;
     const bool now = !was && must_look();
@@ -179,10 +179,10 @@ class Lending : public Notifier<T, P, Self> {
     return now ? 1 : 0;
   }
   Node& promised() noexcept {
-    Link* const first = reader_line_.front();
-    if (!first || !B::node(first)->is(NodeFlags::promised))
+    Node* const first = first_reader();
+    if (!first || !first->is(NodeFlags::promised))
       prim::fatal("a promised reader has left its line");
-    return *B::node(first);
+    return *first;
   }
   // It leaves its line.
   Node& take_promised() noexcept {

@@ -89,7 +89,7 @@ struct NodeFlags {
   static constexpr std::uint16_t kept = 8192;
   // A plain reader in line whose value is on its way, or may be (Lending).  (channel's lock)
   static constexpr std::uint16_t promised = 16384;
-  // Of a process: it waits for a limited time only, so that it must be able to leave a line at once.
+  // Of a process: it waits for a limited time only. So it must be able to leave a line at once.
   static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =

@@ -151,7 +151,7 @@ class Far {
   }
   void finish(FarOp& o, const Outcome& how) noexcept {
     session_.own();
-    if (o.op_) open_.erase(o.op_);
+    if (o.op_) forget(o);
     if (o.op_ && carrier_.under_way() > 0)
       carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
     o.word_ = Word::over;
@@ -159,9 +159,16 @@ class Far {
     o.over();
   }
 
+  // It is open no more.
+  void forget(const FarOp& o) noexcept {
+    if (open_.erase(o.op_) == 0 || offered_.empty()) return;
+    for (const FarGuard& g : o.guards)
+      if (const auto it = g.writes ? offered_.find(g.end) : offered_.end(); it != offered_.end())
+        --it->second.open;
+  }
   // To the home. False: it was not sent, and `refused` says why.
   bool offer_it(FarOp& o);
-  const char* place(const Frame& f);
+  const char* credit_of_place(const Frame& f);
   void want(std::uint32_t end, Credits& c);
   bool put(FarOp& o, bool later);
   void send_before(std::uint32_t guard, const Payload& p, const Room& room, bool stays,
@@ -171,8 +178,13 @@ class Far {
   Session& session_;
   Carrier& carrier_;
   std::unordered_map<std::uint32_t, Credits> credits_;  // by end
-  // the last OFFER to write at an end of ours, by end, where credits at a rendezvous may come
-  std::unordered_map<std::uint32_t, std::uint64_t> offered_;
+  // Of an end of ours to write: the last OFFER, which says whether a credit at a rendezvous has
+  // crossed it, and how many are open.
+  struct Offered {
+    std::uint64_t last = 0;
+    std::uint32_t open = 0;
+  };
+  std::unordered_map<std::uint32_t, Offered> offered_;  // by end
   std::unordered_map<std::uint64_t, FarOp*> open_;
   std::uint64_t next_ = 1;
   std::vector<Asked> asked_;

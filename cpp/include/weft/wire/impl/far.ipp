@@ -29,7 +29,9 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
       return false;
     } else {
       const bool place = it->second.place;
-      if (put(o, !place) && (--it->second.n, place)) credits_.erase(it);
+      if (!put(o, !place)) return true;
+      --it->second.n;
+      if (place) credits_.erase(it);
       return true;
     }
   }
@@ -82,7 +84,11 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   o.word_ = Word::open;
   open_.emplace(o.op_, &o);
   for (const FarGuard& g : o.guards)
-    if (g.writes) offered_[g.end] = o.op_;
+    if (g.writes) {
+      Offered& at = offered_[g.end];
+      at.last = o.op_;
+      ++at.open;
+    }
   for (std::size_t i = 0; i < before.size(); ++i)
     // what has no keeper stays where it is until the operation is over
     send_before(static_cast<std::uint32_t>(i), before[i], *o.guards[i].room, true,
@@ -138,7 +144,7 @@ WEFT_IMPL bool Far::put(FarOp& o, bool later) {
 }
 WEFT_IMPL const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
-  if (f.op != 0) return place(f);
+  if (f.op != 0) return credit_of_place(f);
   const auto it = credits_.find(f.where);
   if (it == credits_.end()) return nullptr;  // it crossed our RECALLED
   Credits& c = it->second;
@@ -155,18 +161,16 @@ WEFT_IMPL const char* Far::credit(const Frame& f) {
   return nullptr;
 }
 // A credit at a rendezvous: of a reader that waits there.
-WEFT_IMPL const char* Far::place(const Frame& f) {
-  const auto last = offered_.find(f.where);
+WEFT_IMPL const char* Far::credit_of_place(const Frame& f) {
+  const auto offered = offered_.find(f.where);
   if (f.op >= next_) return "a CREDIT that knows of an OFFER to come";
   // it crossed our OFFER, or the end has been given back
-  if (last == offered_.end() || f.op < last->second) return nullptr;
+  if (offered == offered_.end() || f.op < offered->second.last) return nullptr;
   const auto [it, fresh] = credits_.try_emplace(f.where);
   if (!fresh || f.val != 1) return "a CREDIT at a rendezvous beside another";
   it->second.n = 1;
   it->second.place = true;
-  for (const auto& [op, o] : open_)  // a choice that waits there is asked for as ever
-    for (const FarGuard& g : o->guards)
-      if (g.writes && g.end == f.where) return give_up(f.where), nullptr;
+  if (offered->second.open > 0) give_up(f.where);  // who waits there is asked for as ever
   return nullptr;
 }
 WEFT_IMPL void Far::want(std::uint32_t end, Credits& c) {
@@ -238,7 +242,7 @@ WEFT_IMPL void Far::failed(FarOp& o) {
   if (o.word_ != Word::making) return;
   session_.send(Frame{Kind::made, 0, 1, 0, o.op_, 0, {}});
   session_.own();
-  open_.erase(o.op_);
+  forget(o);
   if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
   o.word_ = Word::over;
 }
@@ -251,7 +255,7 @@ WEFT_IMPL void Far::gone(FarOp& o) {
   if (o.word_ == Word::unsent || o.word_ == Word::over) return;
   if (o.word_ != Word::sent) session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});
   session_.own();
-  open_.erase(o.op_);
+  forget(o);
   if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
   o.word_ = Word::over;
 }
