@@ -200,6 +200,12 @@ def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server
 
 
 @pytest.fixture
+def network(server: Any, keys: Path) -> Iterator[net.Network]:
+    with net.join(server.url, keys=keys, name="caller") as joined:
+        yield joined
+
+
+@pytest.fixture
 def refusing() -> Iterator[str]:
     """An address where nobody listens, and nobody else can."""
     with socket.socket() as bound:

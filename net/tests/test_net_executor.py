@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,6 @@ from weft.processes import Executor, Hosts
 
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.usefixtures("never_away")
-
-
-@pytest.fixture
-def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    with net.join(server.url, keys=keys, name="caller") as joined:
-        yield joined
 
 
 def test_calls_and_their_results(gpu1, caller):  # wire 17.14

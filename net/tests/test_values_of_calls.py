@@ -17,12 +17,6 @@ from weft.errors import BadUse
 from weft.processes import Executor
 
 
-@pytest.fixture
-def network(server, keys):
-    with net.join(server.url, keys=keys, name="caller") as joined:
-        yield joined
-
-
 def test_arguments_and_results(gpu1, caller):  # wire 17.10, 17.15
     came = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
     assert came == Place("a", (4, 2)) and type(came) is Place

@@ -385,6 +385,22 @@ def test_who_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 
     assert done == {"beside", "far"}
 
 
+def test_who_polls_hears_of_others_by_a_yield(b):  # rules 5.7, 7.7
+    c = b.weft.Channel()
+
+    async def polls(b, r):
+        while True:
+            which, value = await b.op(b.weft.select(r, b.weft.skip()))
+            if which == 0:
+                return value
+            await b.op(b.weft.yield_())
+
+    async def writes(b, w):
+        await b.op(w.write("heard"))
+
+    assert b.run(b.process(polls)(c.reader()), b.process(writes)(c.writer()))[0] == "heard"
+
+
 def test_sleep_is_never_early(b):  # rule 8.5
     async def naps(b):
         begin = b.weft.now()
