@@ -1,6 +1,8 @@
 // Large values: in pieces, in slots of shared memory, and shared by many (WIRE.md 9).
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -344,6 +346,33 @@ TEST_CASE(
   std::size_t passed = 0;
   for (const Pipe& p : pipes) passed += p.passed_ever;
   CHECK(passed == 6 + 4 * 3);
+}
+TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: it is said") {
+  Pipe by{1, 1005};
+  const auto s = w::Slot::make(20'000'000);
+  w::Buffer description;
+  REQUIRE(s->lend_to(by, description));
+  w::Descriptor fd(by.passed());
+  w::Segment there;
+  rlimit before;
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  const rlimit none{1, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
+  // The size of a slot is known to its maker alone: it is what the descriptor says.
+  struct stat st;
+  ::fstat(fd.get(), &st);
+  const char* const wrong =
+      w::Segment::map(fd, static_cast<std::size_t>(st.st_size), w::Segment::Peers::write, there);
+  REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(wrong == w::Segment::kNoRoom);
+  CHECK_FALSE(there);
+  // Whoever takes a value says it in place of what else is wrong, once.
+  Two t;
+  w::Carrier carrier(t.a.at_home);
+  CHECK(carrier.wrong("another type") == std::string_view("another type"));
+  carrier.no_room();
+  CHECK(std::string_view(carrier.wrong("another type")).find("no room") != std::string_view::npos);
+  CHECK(carrier.wrong("another type") == std::string_view("another type"));
 }
 TEST_CASE("wire 9.2, 14.2: descriptions that are none: nothing, and no crash") {
   Pipe p{1, 1004};

@@ -24,6 +24,8 @@ struct Pipe {
   // As its sender sees it, and its receiver.
   std::uint64_t theirs() const { return to; }
   std::uint64_t mine() const { return to; }
+  bool lacks_room = false;
+  void no_room() { lacks_room = true; }
   ~Pipe() {
     for (const int fd : fds) ::close(fd);
   }

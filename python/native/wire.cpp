@@ -472,6 +472,15 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
   }
 }
 
+// refused(): why this side has ended the session, if it has; else None.
+PyObject* wire_refused(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  const Space::Step step(*space);
+  if (!link->peer()->session.is_ours()) Py_RETURN_NONE;
+  return to_str(link->peer()->session.why());
+}
+
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
@@ -539,6 +548,7 @@ PyObject* wire_queued(PyObject* o, PyObject*) {
 PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"take", gated<wire_take>, METH_VARARGS, nullptr},
                               {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
+                              {"refused", gated<wire_refused>, METH_NOARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
                               {"feed", gated<wire_feed>, METH_NOARGS, nullptr},
                               {"of_calls", gated<wire_of_calls>, METH_NOARGS, nullptr},

@@ -182,8 +182,13 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
     with contextlib.suppress(ChannelEnd):  # the parent is gone, or no longer waits
         try:
             result.write((value, failure))
-        except BadUse as error:  # what it returned cannot be pickled
-            result.write((None, _pickling.Failure(_pickling.why_not("its result", value) or error)))
+        except ChannelEnd:
+            raise
+        except Exception as error:  # what it returned cannot be pickled, or there is no memory
+            wrong = error if isinstance(error, MemoryError) else None
+            wrong = wrong or _pickling.why_not("its result", value) or error
+            value = None
+            result.write((None, _pickling.Failure(wrong)))
         result.retire()
 
 
@@ -358,13 +363,21 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
                 )
             )
             calls[-1].start()
-    except ChannelEnd:  # the parent has let go, or is gone
+    except ChannelEnd:  # the parent has let go, or is gone, or sent what cannot be taken here
         pass
     for call in calls:
         call.join()
     _see_ends_off()
     _seen.tell()
+    refused = link.refused()
+    if refused is not None:  # for the text of its ProcessDied
+        with contextlib.suppress(Exception):
+            sys.stderr.write(
+                f"weft: this OS process ends, for it could not take what came: {refused}\n"
+            )
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
     link.close("it has ended")
+    if refused is not None:
+        sys.exit(1)

@@ -223,7 +223,7 @@ class _State:
         self.cancel()
         self.break_it("the executor was stopped by Ctrl-C", [])
 
-    def break_it(self, why: str, batch: list[_Call]) -> None:
+    def break_it(self, why: str, batch: list[_Call], cause: BaseException | None = None) -> None:
         """A host has died: the executor is broken, all calls fail."""
         with self.in_hand():
             with self.lock:
@@ -236,7 +236,9 @@ class _State:
             for call in calls:
                 if not call.future.done():
                     with contextlib.suppress(Exception):  # it was cancelled meanwhile
-                        call.future.set_exception(BrokenProcessPool(self.broken))
+                        error = BrokenProcessPool(self.broken)
+                        error.__cause__ = cause
+                        call.future.set_exception(error)
 
 
 # --- in the host ----------------------------------------------------------------------------------
@@ -316,6 +318,7 @@ class _Feeder:
         self.names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
         self.why: BaseException | None = None
         self.fed = 0
+        self.doing = ""  # in the text of a failure
 
     def _call(self, tasks: Any, results: Any) -> None:
         """On a thread of its own."""
@@ -383,7 +386,9 @@ class _Feeder:
                 left = len(self.batch)
                 self.fed += left
                 while left:
+                    self.doing = "a result cannot be rebuilt here: "
                     got = results.read()
+                    self.doing = ""
                     left -= len(got)
                     for number, value, failure in got:
                         future = self.batch[number].future
@@ -408,8 +413,11 @@ class _Feeder:
         try:
             self._pump(told, answers)
         except BaseException as error:
-            self.state.break_it(f"{type(error).__name__}: {error}", self.batch)
-            raise
+            why = f"{self.doing}{type(error).__name__}: {error}"
+            self.state.break_it(why, self.batch, error)
+            if not self.doing:
+                raise
+            self.why = error  # the user's: who waits for the results hears of it
         finally:
             del self.state.reads[threading.get_ident()]
             _let_go(told, answers)

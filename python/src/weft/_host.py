@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from weft import _observers, _pickling, _records, _rounds, _said, _seen, _shared
 from weft._extension import native as _native
-from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
+from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
@@ -403,6 +403,13 @@ class Host:
                     break
                 except Cancelled as error:
                     cancelled = error
+        except Retired:
+            if not self.alive():
+                raise self._died(name_of_call) from None
+            raise BadUse(
+                f"the OS process {self.pid} has dropped its call of {name_of_call!r}, and no result "
+                "comes: its standard error says why"
+            ) from None
         except PeerDied:
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled

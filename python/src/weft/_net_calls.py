@@ -330,7 +330,7 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
         _net_steps.at("call.result")
         try:
             _write(result, value, failure, trusted)
-        except BadUse as error:  # what it returned cannot go
+        except (BadUse, MemoryError) as error:  # what it returned cannot go
             _write(result, None, _pickling.Failure(error), trusted)
         _net_steps.at("call.told")
         result.retire()
@@ -375,11 +375,11 @@ def _serve_many(link: Any, run: str, trusted: bool) -> None:
     def send(done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
         try:
             result.write([[n, v, _sent(failure, trusted)] for n, v, failure in done])
-        except BadUse:  # one of them cannot go: each by itself
+        except (BadUse, MemoryError):  # one of them cannot go: each by itself
             for number, value, failure in done:
                 try:
                     result.write([[number, value, _sent(failure, trusted)]])
-                except BadUse as error:
+                except (BadUse, MemoryError) as error:
                     result.write([[number, None, _sent(_pickling.Failure(error), trusted)]])
 
     _import_for(run)

@@ -122,6 +122,8 @@ def _pickled(
         pickler.dump(value)
     except WeftError as error:
         raise BadUse(f"{what}: {error}") from None
+    except MemoryError:
+        raise
     except Exception as error:
         raise BadUse(
             f"{what}: a value of type {type(value).__name__} cannot go to another OS process, for it cannot be pickled ({error})"

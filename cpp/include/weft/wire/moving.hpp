@@ -90,6 +90,8 @@ class Carrier {
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
+  // There is no memory here for the value that has come; wrong() says so then.
+  void no_room() noexcept { no_room_ = true; }
   // The spaces at the two sides: their incarnations.
   std::uint64_t mine() const noexcept;
   std::uint64_t theirs() const noexcept;
@@ -119,6 +121,12 @@ class Carrier {
   bool copies() const noexcept { return by_copy_; }
   // It was not sent after all.
   void take_back();
+  // Why a value that has come could not be taken: `of_no_type`, or that there is no room for it.
+  const char* wrong(const char* of_no_type) noexcept {
+    if (!std::exchange(no_room_, false)) return of_no_type;
+    return "a value in shared memory for which this program has no room (its limits of memory: "
+           "ulimit -v, RLIMIT_AS, memory_limit=)";
+  }
   // Why it cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
   // The operation is over: the value of this guard has been taken, the others not; -1: none.
@@ -154,6 +162,7 @@ class Carrier {
   std::uint64_t latest_ = 0;
   std::uint32_t guard_ = 0;
   bool by_copy_ = false;
+  bool no_room_ = false;
   const char* trouble_ = nullptr;
 };
 

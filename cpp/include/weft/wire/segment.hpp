@@ -80,7 +80,8 @@ class Segment {
     passed = std::move(fd);
     return s;
   }
-  // Maps a peer's. Null, or what is wrong with it.
+  // Maps a peer's. Null, or what is wrong with it; kNoRoom is for us to mend, not for them.
+  static constexpr const char* kNoRoom = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
     struct statfs fs;
@@ -93,11 +94,11 @@ class Segment {
       return "a segment that is not sealed against shrinking and growing";
     if (st.st_size != static_cast<off_t>(size)) return "a segment of another size than was agreed";
     if (we == Peers::write && ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size)) != 0)
-      return "a segment for whose pages there is no memory";
+      return kNoRoom;
     out.size_ = size;
     out.at_ = ::mmap(nullptr, size, we == Peers::write ? PROT_READ | PROT_WRITE : PROT_READ,
                      MAP_SHARED, fd.get(), 0);
-    if (out.at_ == MAP_FAILED) return out.at_ = nullptr, "a segment that cannot be mapped";
+    if (out.at_ == MAP_FAILED) return out.at_ = nullptr, kNoRoom;
     return nullptr;
   }
 

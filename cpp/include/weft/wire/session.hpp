@@ -64,6 +64,8 @@ class Session {
   bool is_over() const noexcept { return state_ == State::over; }
   // Why it is over: for people.
   const std::string& why() const noexcept { return why_; }
+  // It is over because this side has ended it, by bye() or for what the peer sent.
+  bool is_ours() const noexcept { return ours_; }
   const Greeting& mine() const noexcept { return mine_; }
   const Greeting& theirs() const noexcept { return theirs_; }
   // The largest frame that either may send, in bytes. Before the peer's HELLO: what any peer takes.
@@ -161,6 +163,7 @@ class Session {
   bool hurries_ = false;
   std::string refused_;  // why a HELLO was not good
   std::string why_;
+  bool ours_ = false;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -41,7 +41,7 @@ class Sealed {
   static Known& known();
   Sealed(Segment m, Descriptor d, std::uint64_t id, std::size_t length) noexcept
       : memory_(std::move(m)), descriptor_(std::move(d)), id_(id), length_(length) {}
-  static std::shared_ptr<const Sealed> matching(const Description& d, Descriptor fd);
+  static std::shared_ptr<const Sealed> matching(const Description& d, Descriptor fd, Carrier& by);
 
   Segment memory_;
   Descriptor descriptor_;

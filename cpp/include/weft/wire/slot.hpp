@@ -35,7 +35,7 @@ class Slot {
   // A slot for so many bytes. Nothing: there is no memory or descriptor, or too many are open.
   static std::unique_ptr<Slot> make(std::size_t length) noexcept;
   // The one that a frame describes. `by`, a Carrier: what has its descriptors, passed(), and our
-  // space's name, mine(). Nothing: there is none such.
+  // space's name, mine(). Nothing: there is none such, or no memory for it, which no_room() is told.
   template <class By>
   static std::unique_ptr<Slot> take(Bytes described, By& by) {
     Description d;
@@ -44,7 +44,7 @@ class Slot {
     if (d.mark == kKnown) return known(d);
     for (int fd; (fd = by.passed()) >= 0;)
       // else it is of a frame that was not sent after all
-      if (auto s = matching(d, Descriptor(fd), by.mine())) return s;
+      if (auto s = matching(d, Descriptor(fd), by)) return s;
     return nullptr;
   }
   Slot(const Slot&) = delete;
@@ -101,7 +101,15 @@ class Slot {
   static Pool& pool();
 
   Slot(std::shared_ptr<Piece> p, std::size_t length) noexcept;
-  static std::unique_ptr<Slot> matching(const Description& d, Descriptor fd, std::uint64_t mine);
+  template <class By>
+  static std::unique_ptr<Slot> matching(const Description& d, Descriptor fd, By& by) {
+    bool no_room = false;
+    auto s = matching(d, std::move(fd), by.mine(), no_room);
+    if (no_room) by.no_room();
+    return s;
+  }
+  static std::unique_ptr<Slot> matching(const Description& d, Descriptor fd, std::uint64_t mine,
+                                        bool& no_room);
   static std::unique_ptr<Slot> known(const Description& d);
   // The descriptor that goes along, or one of the two above.
   int lend(Buffer& description, std::uint64_t theirs) const;

@@ -326,7 +326,7 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, 
     if (!a.writes || a.later) continue;
     Room& room = *at.back().room;
     if (!(there ? room.last(a.value.bytes) : room.load(a.value, carrier_)))
-      return "an OFFER with a value that is none of its channel's type";
+      return carrier_.wrong("an OFFER with a value that is none of its channel's type");
   }
   return nullptr;
 }
@@ -366,7 +366,8 @@ WEFT_IMPL const char* Home::made(const Frame& f) {
   if (const auto p = parts_.find(f.op); p != parts_.end()) {
     const auto part = p->second;
     if (!part->span->making()) return kNone;
-    if (f.where == 0) return part->span->made(it.value, carrier_) ? nullptr : kOther;
+    if (f.where == 0)
+      return part->span->made(it.value, carrier_) ? nullptr : carrier_.wrong(kOther);
     parts_.erase(f.op);
     part->span->close();
     return nullptr;
@@ -379,7 +380,8 @@ WEFT_IMPL const char* Home::made(const Frame& f) {
     open_.erase(o);
     return nullptr;
   }
-  if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_)) return kOther;
+  if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_))
+    return carrier_.wrong(kOther);
   if (g.made() == Status::pending) return nullptr;
   space.answer_decided();  // its reader goes first (WIRE.md 4.2)
   answer(g);

@@ -48,7 +48,8 @@ WEFT_IMPL void Lender::told() noexcept {
 
 WEFT_IMPL const char* Lender::put(Payload value, Carrier& by) {
   if (lent_ == 0) return "a PUT without a credit";
-  if (!port_->put(value, by)) return "a PUT with a value that is none of its channel's type";
+  if (!port_->put(value, by))
+    return by.wrong("a PUT with a value that is none of its channel's type");
   --lent_;
   if (recalled_ && !port_->buffered()) close();  // they crossed, and nothing more comes
   return nullptr;

@@ -252,6 +252,7 @@ WEFT_IMPL void Session::end(const std::string& why, bool tell) {
   }
   state_ = State::over;
   why_ = why;
+  ours_ = tell;
   receiver_.session_over();
 }
 

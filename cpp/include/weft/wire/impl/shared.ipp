@@ -66,16 +66,18 @@ WEFT_IMPL std::shared_ptr<const Sealed> Sealed::get(Bytes in, Carrier& by) {
   if (d.mark == kBytes && d.length == in.size()) try {
       return copy_of(in);
     } catch (const BadUse&) {
+      by.no_room();
       return nullptr;
     }
   if (d.mark != kPassed || !in.empty()) return nullptr;
   for (int fd; (fd = by.passed()) >= 0;)
     // else it is of a frame that was not sent after all
-    if (auto s = matching(d, Descriptor(fd))) return s;
+    if (auto s = matching(d, Descriptor(fd), by)) return s;
   return nullptr;
 }
 
-WEFT_IMPL std::shared_ptr<const Sealed> Sealed::matching(const Description& d, Descriptor fd) {
+WEFT_IMPL std::shared_ptr<const Sealed> Sealed::matching(const Description& d, Descriptor fd,
+                                                         Carrier& by) {
   struct stat st;
   if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode ||
       d.length > static_cast<std::uint64_t>(st.st_size))
@@ -94,8 +96,11 @@ WEFT_IMPL std::shared_ptr<const Sealed> Sealed::matching(const Description& d, D
     }
   }
   Segment memory;
-  if (Segment::map(fd, static_cast<std::size_t>(st.st_size), Segment::Peers::read, memory))
+  if (const char* const wrong =
+          Segment::map(fd, static_cast<std::size_t>(st.st_size), Segment::Peers::read, memory)) {
+    if (wrong == Segment::kNoRoom) by.no_room();
     return nullptr;
+  }
   const std::shared_ptr<const Sealed> made(
       new Sealed(std::move(memory), std::move(fd), d.id, d.length));
   const std::lock_guard g(k.lock);

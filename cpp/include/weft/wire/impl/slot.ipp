@@ -186,7 +186,7 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::known(const Description& d) {
   return std::unique_ptr<Slot>(new Slot(std::move(k), d.length));
 }
 WEFT_IMPL std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor fd,
-                                               std::uint64_t mine) {
+                                               std::uint64_t mine, bool& no_room) {
   struct stat st;
   if (::fstat(fd.get(), &st) != 0 || st.st_ino != d.inode || d.size < kHead ||
       d.length > d.size - kHead)
@@ -196,8 +196,9 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::matching(const Description& d, Descriptor 
   std::shared_ptr<Piece> piece = p.find(d);
   if (!piece) {
     piece = std::make_shared<Piece>();
-    if (Segment::map(fd, d.size, Segment::Peers::write, piece->memory) || piece->head().id != d.id)
-      return nullptr;
+    const char* const wrong = Segment::map(fd, d.size, Segment::Peers::write, piece->memory);
+    no_room = wrong == Segment::kNoRoom;
+    if (wrong || piece->head().id != d.id) return nullptr;
     piece->id = d.id;
     piece->descriptor = std::move(fd);
     p.open.fetch_add(1);

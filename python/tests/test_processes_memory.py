@@ -1,0 +1,117 @@
+"""OS processes that run out of memory, and calls whose results do not come: what is told then.
+
+Everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import resource
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft.threads as th
+from weft.processes import BadUse, Channel, Executor, Hosts, Parallel, ProcessDied, process, run
+
+LARGE = 100 << 20
+
+
+class Fails:
+    """Raises an exception when it is pickled."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        raise self.error("of the test")
+
+
+def fail_to_load() -> None:
+    raise ValueError("of the test")
+
+
+class Unloadable:
+    def __reduce__(self) -> Any:
+        return fail_to_load, ()
+
+
+@process
+def keep_within(more: int) -> None:
+    """Limits this OS process to so many bytes more of address space than it has."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+@process
+def length(inp: Any) -> int:
+    return len(inp.read())
+
+
+@process
+def returns(error: type[BaseException]) -> Fails:
+    return Fails(error)
+
+
+@process
+def writes(error: type[BaseException], out: Any) -> None:
+    out.write(Fails(error))
+
+
+def unloadable(number: int) -> Any:
+    return Unloadable() if number == 1 else number
+
+
+@th.process
+def write_large(out: Any) -> None:
+    out.write(b"x" * LARGE)
+
+
+def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:
+    c = Channel("c")
+    with Hosts(1) as hosts:
+        run(keep_within.on(hosts[0])(LARGE // 4))
+        with pytest.raises(ProcessDied, match="this program has no room") as caught:
+            Parallel(length.on(hosts[0])(c.reader()), write_large(c.writer()))
+        assert caught.value.status == 1
+        assert "memory_limit" in caught.value.stderr
+        assert run(away_length.on(hosts[0])(b"abc")) == 3  # by the one that took its place
+
+
+@process
+def away_length(value: bytes) -> int:
+    return len(value)
+
+
+def test_a_lack_of_memory_while_a_value_is_pickled_is_a_memory_error() -> None:
+    c = Channel("c")
+    reader = c.reader()
+    with pytest.raises(MemoryError, match="of the test"):
+        run(writes(MemoryError, c.writer()))
+    reader.retire()
+
+
+def test_a_lack_of_memory_while_a_result_is_pickled_is_a_memory_error() -> None:
+    with pytest.raises(MemoryError, match="of the test"):
+        run(returns(MemoryError))
+    with Hosts(1) as hosts:
+        with pytest.raises(MemoryError, match="of the test"):
+            run(returns.on(hosts)(MemoryError))
+        assert run(away_length.on(hosts)(b"abc")) == 3
+
+
+def test_a_call_that_is_dropped_without_a_result_is_told() -> None:
+    with Hosts(1) as hosts:
+        with pytest.raises(BadUse, match=r"has dropped its call of 'returns'"):
+            run(returns.on(hosts)(SystemExit))
+        assert run(away_length.on(hosts)(b"abc")) == 3
+
+
+def test_a_result_that_cannot_be_rebuilt_breaks_the_pool_and_says_so() -> None:
+    with Executor(1) as executor:
+        assert executor.submit(unloadable, 0).result() == 0
+        with pytest.raises(BrokenProcessPool, match="a result cannot be rebuilt here") as caught:
+            executor.submit(unloadable, 1).result()
+        assert isinstance(caught.value.__cause__, ValueError)
