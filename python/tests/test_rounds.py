@@ -34,7 +34,7 @@ class Host:
         self.member = _rounds.Member(ours)
 
     def asked(self) -> bytes:
-        return self.there.recv(2, socket.MSG_WAITALL)
+        return self.there.recv(_rounds.ASKED, socket.MSG_WAITALL)
 
     def says(self, what: bytes) -> None:
         self.there.sendall(what)
@@ -101,7 +101,7 @@ def test_an_answer_comes_in_any_pieces(hosts: Any) -> None:  # wire 10.2
     for byte in answer(h.asked(), [space(2)])[:-1]:
         h.says(bytes([byte]))
         assert h.member.take() is None and not h.member.gone
-    h.says(answer(b"==", [space(2)])[-1:])
+    h.says(answer(b"=====", [space(2)])[-1:])
     assert h.member.take() == [space(2)]
 
 
@@ -143,8 +143,8 @@ def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wir
     "nonsense",
     [
         b"nonsense",
-        b"=\0\0\0\0\x04\x80\x04]q",  # a pickle that breaks off
-        b"=\0\xff\xff\xff\xff",  # an answer of four gigabytes
+        b"=\0\0\0\0\0\0\0\x04\x80\x04]q",  # a pickle that breaks off
+        b"=\0\0\0\0\xff\xff\xff\xff",  # an answer of four gigabytes
     ],
     ids=["no answer", "no pickle", "too long"],
 )
@@ -154,7 +154,7 @@ def test_a_host_that_says_what_is_no_answer_is_not_heard_any_more(
     h = hosts()
     h.member.ask()
     question = h.asked()
-    h.says(question + nonsense[2:] if nonsense[:1] == b"=" else nonsense)
+    h.says(question + nonsense[_rounds.ASKED :] if nonsense[:1] == b"=" else nonsense)
     assert h.member.take() is None and h.member.gone
 
 
@@ -210,15 +210,58 @@ def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -
 
 
 def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
-    """The second begins when the first is over."""
+    """The second begins when the first is over; or one gives way to the other, and begins anew."""
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
-    questions = []
-    for n in (2, 3):
-        questions.append(one.asked())
-        one.says(answer(questions[-1], [space(n)]))
-    assert questions[0] != questions[1]
-    assert sorted(r()[1].incarnation for r in results) == [2, 3]
+    said: list[bytes] = []
+
+    def says() -> None:
+        while question := one.asked():
+            said.append(question)
+            one.says(answer(question, [space(1 + len(said))]))
+
+    speaker = threading.Thread(target=says)
+    speaker.start()
+    first, second = (r()[1].incarnation for r in results)
+    one.member.hang_up()
+    speaker.join()
+    assert first != second and len(set(said)) == len(said)
+
+
+# --- one that is stopped --------------------------------------------------------------------------
+
+
+def test_one_that_does_not_answer_holds_up_nobody_who_leaves(hosts: Any) -> None:  # rule 14.7
+    stopped, other = hosts(), hosts()
+    result = in_thread(_rounds._all_spaces)
+    stopped.asked()
+    other.says(answer(other.asked(), [space(3)]))
+    _rounds.leave(other.member)
+    stopped.says(answer(stopped.asked(), [space(2)]))  # it goes on: it is asked again
+    assert [s.incarnation for s in result()] == [1, 2]
+
+
+def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
+    stopped, other = hosts(), hosts()
+    result = in_thread(_rounds._all_spaces)
+    stopped.asked()
+    other.says(answer(other.asked(), [space(3)]))
+    where = in_thread(
+        lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 30.0)
+    )
+    assert stopped.asked()[:1] == _rounds.WHERE
+    other.says(answer(other.asked(), ["a line"]))
+    stopped.member.hang_up()
+    assert where() == ([(other.member, ["a line"])], [])
+    assert isinstance(result(), _rounds._Gone)
+
+
+def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
+    """Its socket is full; it held up who asked for ever."""
+    stopped = hosts()
+    for _ in range(10_000):
+        stopped.member.ask()
+    assert not stopped.member.gone
 
 
 # --- the root looks -------------------------------------------------------------------------------
@@ -310,7 +353,7 @@ def test_one_that_leaves_is_not_waited_for() -> None:  # rules 10.1, 11.4
 
     asking = threading.Thread(target=asks)
     asking.start()
-    of_fork.recv(2, socket.MSG_WAITALL)  # from now on its answer is waited for
+    of_fork.recv(_rounds.ASKED, socket.MSG_WAITALL)  # from now on its answer is waited for
     _rounds.leave(member)
     asking.join()
     of_fork.close()

@@ -27,19 +27,28 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from weft import _deadlocks, _own_threads, _programs, _shared
 from weft._extension import native as _native
-from weft._members import FOLLOW, MOMENT, STUCK, TELL, WHERE, WITH_MORE, Member
+from weft._members import (
+    ASKED,
+    FOLLOW,
+    MOMENT,
+    STUCK,
+    TELL,
+    WHERE,
+    WITH_MORE,
+    Asking,
+    Member,
+    Space,
+)
 from weft._readable import readable
 
 if TYPE_CHECKING:
     from weft._executor import _State
 
 __all__ = [
-    "Member",
-    "Space",
     "answer",
     "answer_programs",
     "ask",
@@ -64,24 +73,7 @@ __all__ = [
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 PATIENCE = 1.0  #: seconds to wait for the answers to all but STATE
-
-
-class Space(NamedTuple):
-    """What a space says of its state at one moment."""
-
-    pid: int
-    incarnation: int
-    waits: bool  #: all its runs wait for others, and nothing else of it does anything
-    sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
-    #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open
-    #: ends of that channel.
-    lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
-    facts: list[tuple[Any, Any]]  #: of each run: see _deadlocks.py
-    strangers: bool  #: are there threads that may hold ends without Weft's knowledge?
-    calls: dict[int, str]  #: in a host: process → the call that it runs
-    away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
+SLICE = 0.1  #: seconds for which answers to STATE keep others from asking
 
 
 class _Gone(Exception):
@@ -103,15 +95,10 @@ _asked = False  # has a round come by since the last calls of one were over?
 _up: socket.socket | None = None  # to the parent
 _answers = False  # are other programs told of this one?
 _bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
-_asking = threading.Lock()  # held by the thread that reads the members' sockets
+_asking = Asking()  # of the thread that reads the members' sockets
 
 
-def _linked() -> bool:
-    with _lock:
-        return bool(_members) or _up is not None
-
-
-_shared.linked = _linked
+_shared.linked = lambda: bool(_members) or _up is not None
 
 
 def at_work(change: int) -> None:
@@ -322,7 +309,7 @@ def answer(by: socket.socket) -> None:
     _up = by
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
-        while question := by.recv(2, socket.MSG_WAITALL):
+        while question := by.recv(ASKED, socket.MSG_WAITALL):
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
                 does = follow if question[:1] == FOLLOW else _told
@@ -513,20 +500,30 @@ def _all_spaces() -> list[Space]:
         _Gone: one of them has ended, or could not tell.
     """
     with _asking:
-        with _lock:
-            asked = list(_members)
-        for member in asked:
-            member.ask()
-        found = [_mine(asked)]
-        while asked:
-            for member in readable(asked):
-                said = member.take()
-                if member.gone or said == []:
-                    raise _Gone
-                if said:
-                    found += said
-                    asked.remove(member)
-    return found
+        while True:  # again if others have asked meanwhile: one that is stopped does not answer
+            with _lock:
+                asked = list(_members)
+            for member in asked:
+                member.ask()
+            found = [_mine(asked)]
+            if _heard_all(asked, found):
+                return found
+            _asking.give_way()
+
+
+def _heard_all(asked: list[Member], found: list[Space]) -> bool:
+    """False: others want to ask."""
+    while asked:
+        if not (ready := readable(asked, SLICE)) and _asking.is_wanted():
+            return False
+        for member in ready:
+            said = member.take()
+            if member.gone or said == []:
+                raise _Gone
+            if said:
+                found += said
+                asked.remove(member)
+    return True
 
 
 def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple[int, str], int]]:
@@ -683,7 +680,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 def _forget() -> None:
     """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
     global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
-    _lock, _asking = threading.Lock(), threading.Lock()
+    _lock, _asking = threading.Lock(), Asking()
     _members.clear()
     _given_up.clear()
     _calls.clear()
