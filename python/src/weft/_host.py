@@ -27,7 +27,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from weft import _observers, _pickling, _records, _rounds, _said, _seen, _shared
+from weft import _members, _observers, _pickling, _records, _rounds, _said, _seen, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
 
@@ -292,7 +292,7 @@ class Host:
         if self._link is None:
             self._link = _native._Link(self._ours.detach(), _name())
         self._ours.close()
-        self._member = _rounds.Member(self._asks)
+        self._member = _members.Member(self._asks)
         _rounds.join(self._member)
         self._member.pid, self._member.heard = self.pid, self._heard
         self._member.kill = self._child.kill

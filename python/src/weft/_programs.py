@@ -14,7 +14,7 @@ from weft._deadlocks import Place, Waiter
 from weft._extension import native as _native
 
 if TYPE_CHECKING:
-    from weft._rounds import Space
+    from weft._members import Space
 
 __all__ = ["moved", "said", "still"]
 

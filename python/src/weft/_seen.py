@@ -57,7 +57,7 @@ def settings() -> Wanted:
         }
 
 
-def _tell(whom: list[_rounds.Member], wanted: Wanted) -> None:
+def _tell(whom: list[_members.Member], wanted: Wanted) -> None:
     for member in whom:
         member.follows = set(wanted[1])
     answers, silent = _rounds.ask(whom, _members.FOLLOW, wanted, PATIENCE)
@@ -76,7 +76,7 @@ def _tell_all() -> None:
         _tell([m for m in _rounds.members() if m.follows or wanted[1]], wanted)
 
 
-def join(member: _rounds.Member, begun_with: Wanted) -> None:
+def join(member: _members.Member, begun_with: Wanted) -> None:
     """A host is a member from now on; it was told of these at its start."""
     with _lock:
         member.follows = set(begun_with[1])
@@ -85,7 +85,7 @@ def join(member: _rounds.Member, begun_with: Wanted) -> None:
             _tell([member], wanted)
 
 
-def has_gone(member: _rounds.Member) -> None:
+def has_gone(member: _members.Member) -> None:
     """It has died, if it was not let go of, or does not answer. All that it sent has come."""
     if not member.closing:
         for one in list(_observers.known.values()):
@@ -96,7 +96,7 @@ _observers.tell_others = _tell_all
 _rounds.has_gone = has_gone
 
 
-def came(member: _rounds.Member, piece: Any) -> None:
+def came(member: _members.Member, piece: Any) -> None:
     """A piece has come from this host, or from one of its hosts through it."""
     key, source, records = piece
     one = _observers.known.get(key)
