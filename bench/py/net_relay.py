@@ -16,7 +16,9 @@ import nats
 from away_shared import pin
 from sampler import Sampler, fail, numbers
 
-from weft import _net_keys, _net_server, net
+from weft import net
+from weft._net import keys as _net_keys
+from weft._net import server as _net_server
 from weft.threads import Channel
 
 SERVER = Path(__file__).resolve().parents[2] / ".build/net/bin/nats-server"

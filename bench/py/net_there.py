@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sampler import fail
 
-from weft import _net_server, net
+from weft import net
+from weft._net import server as _net_server
 
 HERE = Path(__file__).resolve().parent
 SERVER = HERE.parents[1] / ".build/net/bin/nats-server"

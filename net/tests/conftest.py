@@ -22,7 +22,11 @@ from typing import Any
 import far_parts as parts
 import pytest
 
-from weft import _net_link, _net_names, _net_relay, _net_server, net
+from weft import net
+from weft._net import link as _net_link
+from weft._net import names as _net_names
+from weft._net import relay as _net_relay
+from weft._net import server as _net_server
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

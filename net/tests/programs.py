@@ -19,10 +19,14 @@ from typing import Any
 import proxy
 from points import Place, Point, Unknown
 
-from weft import _net_link, _net_names, _net_relay, _net_server, net
 from weft import coroutines as co
+from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import link as _net_link
+from weft._net import names as _net_names
+from weft._net import relay as _net_relay
+from weft._net import server as _net_server
 from weft.errors import BadUse, ChannelEnd, PeerDied
 
 
@@ -112,7 +116,7 @@ def takes_what_never_comes(address: str, keys: str) -> None:
 
 def gives_pickles(address: str, keys: str) -> None:
     """Says that it does not trust, and then sends pickles all the same."""
-    from weft import _net_link
+    from weft._net import link as _net_link
 
     made = _net_link._session
 

@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 from conftest import several_come, stand_in
 
-from weft import _net_names, _net_relay, _net_server, net
+from weft import net
 from weft import threads as th
+from weft._net import names as _net_names
+from weft._net import relay as _net_relay
+from weft._net import server as _net_server
 from weft.errors import BadUse, PeerDied, Retired
 
 # --- there and back -------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from weft import _net_link, net
+from weft import net
+from weft._net import link as _net_link
 
 SEED = 29
 

@@ -17,10 +17,14 @@ import far_parts as parts
 import pytest
 from points import Point
 
-from weft import _net_calls, _net_link, _net_loop, _trace, net
 from weft import coroutines as co
+from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import calls as _net_calls
+from weft._net import link as _net_link
+from weft._net import loop as _net_loop
+from weft._watching import trace as _trace
 from weft.errors import BadUse, Cancelled, PeerDied, Poisoned, ProcessDied
 from weft.observe import measuring, tracing
 

@@ -1,5 +1,5 @@
 """Programs, agents, their OS processes and the server, killed at each step of the protocol
-(`weft._net_steps`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every third.
+(`weft._net.steps`; WIRE.md 17.22). WEFT_KILLS=all: at every one; else at every third.
 
 Each time: the step was reached; who waited for the killed one is told so by an error of Weft's, and
 goes on; who comes next is met.
@@ -17,9 +17,12 @@ from typing import Any
 import far_parts as parts
 import pytest
 
-from weft import _net_names, _net_server, _net_steps, net
+from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import names as _net_names
+from weft._net import server as _net_server
+from weft._net import steps as _net_steps
 from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent
@@ -188,7 +191,7 @@ def test_the_steps_have_all_been_named():
 
     import weft
 
-    code = "".join(p.read_text() for p in Path(weft.__file__).parent.glob("*net*.py"))
+    code = "".join(p.read_text() for p in (Path(weft.__file__).parent / "_net").glob("*.py"))
     found = re.findall(r'_net_steps\.at\("([a-z.]+)"\)', code)
     assert sorted(found) == sorted(
         f"{role}.{step}" for role, steps in _net_steps.STEPS.items() for step in steps

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from weft import _net_loop
 from weft._extension import native as _native
+from weft._net import loop as _net_loop
 
 
 @pytest.fixture

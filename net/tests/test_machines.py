@@ -20,8 +20,9 @@ from conftest import Agent
 from machines import Machines
 from proxy import Loopback
 
-from weft import _net_server, net
+from weft import net
 from weft import threads as th
+from weft._net import server as _net_server
 
 WHY_NOT = machines.why_not()
 MESSAGES = int(os.environ.get("WEFT_MESSAGES", "3000"))

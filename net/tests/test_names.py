@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 
-from weft import _net_link, _net_loop, _net_names, _net_offer, _net_server, net
 from weft import coroutines as co
+from weft import net
 from weft import threads as th
+from weft._net import link as _net_link
+from weft._net import loop as _net_loop
+from weft._net import names as _net_names
+from weft._net import offer as _net_offer
+from weft._net import server as _net_server
 from weft.errors import BadUse, PeerDied, Retired
 
 

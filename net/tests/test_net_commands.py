@@ -17,8 +17,11 @@ from typing import Any
 
 import pytest
 
-from weft import _commands_net, _net_keys, _net_server, net
+from weft import net
 from weft import threads as th
+from weft._commands import net as _commands_net
+from weft._net import keys as _net_keys
+from weft._net import server as _net_server
 from weft.errors import BadUse
 
 WEFT = [sys.executable, "-m", "weft.cli", "net"]

@@ -18,9 +18,13 @@ import pytest
 from points import Point
 from test_hosts import gone
 
-from weft import _executor, _net_calls, _net_executor, _rounds, net
+from weft import net
 from weft import threads as th
-from weft._pickling import RemoteTraceback
+from weft._hosts import executor as _executor
+from weft._hosts.pickling import RemoteTraceback
+from weft._net import calls as _net_calls
+from weft._net import executor as _net_executor
+from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock, ProcessDied
 from weft.processes import Executor, Hosts
 

@@ -21,7 +21,8 @@ from conformance.explore import run
 from conformance.networks import DEFAULT, Net, generate
 from conformance.python_driver import ApartDriver
 from conformance.shrink import report
-from weft import _net_server, net
+from weft import net
+from weft._net import server as _net_server
 
 EACH = int(os.environ.get("WEFT_NETWORKS", "25"))
 SCHEDULES = 100  # by which the model looks for a deadlock

@@ -11,9 +11,11 @@ import away_parts
 import far_parts as parts
 import pytest
 
-from weft import _net_agent, _rounds, net
 from weft import coroutines as co
+from weft import net
 from weft import threads as th
+from weft._net import agent as _net_agent
+from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock
 from weft.processes import Parallel
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from weft import _net_keys, _net_link, _net_tls
 from weft import threads as th
 from weft._extension import native as _native
-from weft._net_incoming import LARGEST, PIECE, Incoming
-from weft._net_link import couple
+from weft._net import keys as _net_keys
+from weft._net import link as _net_link
+from weft._net import tls as _net_tls
+from weft._net.incoming import LARGEST, PIECE, Incoming
+from weft._net.link import couple
 
 HEARD = 300.0  # seconds until a test that hangs fails
 

@@ -11,9 +11,11 @@ from typing import Any
 import far_parts as parts
 import pytest
 
-from weft import _net_loop, _net_named, net
+from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import loop as _net_loop
+from weft._net import named as _net_named
 from weft.errors import BadUse
 
 pytestmark = pytest.mark.usefixtures("never_away")

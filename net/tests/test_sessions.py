@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from points import Point
 
-from weft import _net_link, net
 from weft import coroutines as co
+from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import link as _net_link
 from weft.errors import BadUse, Deadlock, PeerDied, Retired
 
 PLAIN: list[Any] = [
@@ -329,7 +330,7 @@ def test_no_older_tls(keys):  # wire 17.1
 
 
 def test_a_fingerprint_of_somebody_else(keys, other_keys):
-    from weft._net_keys import own_fingerprint
+    from weft._net.keys import own_fingerprint
 
     wanted = own_fingerprint(other_keys)
     with net.listen(keys=keys) as door, pytest.raises(BadUse, match="not who was announced"):

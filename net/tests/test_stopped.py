@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from weft import _net_link, net
+from weft import net
+from weft._net import link as _net_link
 from weft.errors import PeerDied
 
 SECONDS = float(os.environ.get("WEFT_STOPPED", "0"))

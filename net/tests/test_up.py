@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from weft import _net_nodes, _net_up
-from weft._net_nodes import Node
+from weft._net import nodes as _net_nodes
+from weft._net import up as _net_up
+from weft._net.nodes import Node
 from weft.errors import BadUse
 
 HERE = Path(__file__).resolve().parent
@@ -250,7 +251,7 @@ def test_what_a_shell_says_first(start):
 
 LEFT = """
 import sys, threading
-from weft import _net_up
+from weft._net import up as _net_up
 _net_up.stop_when_left(lease=float(sys.argv[1]))
 threading.Event().wait()
 """

@@ -23,8 +23,9 @@ from hypothesis import HealthCheck, given, settings
 from points import Pair, Place, Point, Row, Signal, Tree
 from test_sessions import echoed
 
-from weft import _net_values, net
+from weft import net
 from weft import threads as th
+from weft._net import values as _net_values
 from weft.errors import BadUse, Retired
 
 

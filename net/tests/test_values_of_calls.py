@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from points import Late, Place, Unknown
 
-from weft import _net_calls, _net_values, net
+from weft import net
 from weft import threads as th
+from weft._net import calls as _net_calls
+from weft._net import values as _net_values
 from weft.errors import BadUse
 from weft.processes import Executor
 

@@ -18,10 +18,13 @@ from typing import Any
 import nats
 import pytest
 
-from weft import _net_keys, _net_relay, _net_server, net
+from weft import net
 from weft import threads as th
 from weft._extension import native as _native
-from weft._net_relay import HIGH, PACKET, RELAY, WINDOW, Relay, Way
+from weft._net import keys as _net_keys
+from weft._net import relay as _net_relay
+from weft._net import server as _net_server
+from weft._net.relay import HIGH, PACKET, RELAY, WINDOW, Relay, Way
 from weft.errors import BadUse
 
 PLACES = ["a" * 64 + "." + "1" * 16, "b" * 64 + "." + "2" * 16]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from weft import _net_loop
 from weft._extension import native as _native
+from weft._net import loop as _net_loop
 
 SHORT = 100_000  # ns
 TASKS = Path("/proc/self/task")

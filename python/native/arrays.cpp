@@ -1,4 +1,4 @@
-// `process * n` and `channel * n`: what they are made of is told to weft/_arrays.py, which makes
+// `process * n` and `channel * n`: what they are made of is told to weft/_backends/arrays.py, which makes
 // them.
 #include "cells.hpp"
 #include "observe.hpp"

@@ -36,7 +36,7 @@ struct {
 } names;
 
 PyObject* module_attribute(const char* name) noexcept {
-  PyObject* m = PyImport_ImportModule("weft._asyncio");
+  PyObject* m = PyImport_ImportModule("weft._backends.asyncio");
   PyObject* f = m ? PyObject_GetAttrString(m, name) : nullptr;
   Py_XDECREF(m);
   return f;

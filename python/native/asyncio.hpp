@@ -7,7 +7,7 @@
 // Invariants
 //  1 ring() runs no Python code and may be called wherever a waker is woken; the loop's own methods
 //    are called only from deliver(), which runs on the loop's thread, under no lock.
-//  2 A Link refers to its loop weakly: it lives in the loop's reader, in `weft._asyncio`, and in
+//  2 A Link refers to its loop weakly: it lives in the loop's reader, in `weft._backends.asyncio`, and in
 //    whoever waits.
 //  3 A guest and a task waiter keep the task that waits, which keeps the loop. A closed loop lets
 //    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that

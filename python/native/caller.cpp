@@ -86,7 +86,7 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
   PyObject* r = nullptr;
   if (where) {
     const OutsideGate beyond;
-    PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
+    PyObject* m = PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
     if (m)
       r = PyObject_CallMethod(
           m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,

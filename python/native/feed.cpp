@@ -1,4 +1,4 @@
-// weft._Feed: what the loop calls (weft/_net_link.py).
+// weft._Feed: what the loop calls (weft/_net/link.py).
 #include "feed.hpp"
 
 #include <fcntl.h>

@@ -212,11 +212,11 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   Py_XDECREF(bound);
   return r;
 }
-// By weft._processes: of a function that is to run in another OS process, or to come back from
+// By weft._hosts.processes: of a function that is to run in another OS process, or to come back from
 // there.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const OutsideGate beyond;
-  PyObject* m = PyImport_ImportModule("weft._processes");
+  PyObject* m = PyImport_ImportModule("weft._hosts.processes");
   PyObject* r = m ? PyObject_CallMethod(m, "moved", "OOO", function, where, name) : nullptr;
   Py_XDECREF(m);
   return r;
@@ -233,7 +233,7 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   if (on.starts_with("weft.")) on.remove_prefix(5);
   if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
       (f->function && PyObject_HasAttrString(f->function, "_weft_body"))) {
-    // weft._processes knows those
+    // weft._hosts.processes knows those
     Py_DECREF(name);
     return away_from(f->function, where, f->name);
   }

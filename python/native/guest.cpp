@@ -43,7 +43,7 @@ int load_names() {
                {&names.end, "_end"}};
   for (const auto& t : texts)
     if (!(*t.to = PyUnicode_InternFromString(t.text))) return -1;
-  PyObject* m = PyImport_ImportModule("weft._asyncio");
+  PyObject* m = PyImport_ImportModule("weft._backends.asyncio");
   if (!m) return -1;
   const bool fine = (names.swap = PyObject_GetAttrString(m, "_swap")) &&
                     (names.tasks = PyObject_GetAttrString(m, "_tasks")) &&

@@ -45,7 +45,7 @@ struct GuestObject {
 
 inline PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject*>(g); }
 
-// Interned, and from weft._asyncio; there once a guest has been made.
+// Interned, and from weft._backends.asyncio; there once a guest has been made.
 struct GuestNames {
   PyObject *swap, *tasks;  // _swap_current_task, or the dictionary of current tasks
   PyObject *make_task, *alone, *drive, *leave, *current_task;

@@ -6,7 +6,7 @@
 //     └──the pool could not: refused
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
-// as outside (rule 10.3). The pool of workers is Python's (weft/_io.py).
+// as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
 #include "awaiting.hpp"
 #include "native.hpp"
 #include "observe.hpp"

@@ -4,7 +4,7 @@
 //   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): those that are still open are looked for
 //
 // An end is in no list, so it is looked for among all that the collector knows and in the variables
-// of the functions that run (weft/_left_open.py). That is done once all processes have ended and no
+// of the functions that run (weft/_watching/left_open.py). That is done once all processes have ended and no
 // lock is held. Where there is no interpreter lock others change what the objects refer to while
 // they are looked at; but there the collector knows all ends themselves (leaf.hpp).
 #include <set>
@@ -72,7 +72,7 @@ PyMethodDef functions[] = {{"_made_at", gated<f_made_at>, METH_VARARGS, nullptr}
 
 std::string say_left_open(PyRun& run) {
   std::string said;
-  PyObject* const m = run.left_open.empty() ? nullptr : PyImport_ImportModule("weft._left_open");
+  PyObject* const m = run.left_open.empty() ? nullptr : PyImport_ImportModule("weft._watching.left_open");
   PyObject* const all = m ? PyList_New(0) : nullptr;
   for (const LeftOpen& l : std::exchange(run.left_open, {})) {
     const unsigned long n =

@@ -1,5 +1,5 @@
 // The time limit on a block in a process, a thread or ordinary code (rule 7.12); what Python sees
-// of it is in weft/_limits.py. In an asyncio task it is the loop's (weft/_asyncio.py).
+// of it is in weft/_backends/limits.py. In an asyncio task it is the loop's (weft/_backends/asyncio.py).
 //
 //   made ──enter()──► open ──leave()──► left
 #include "weft/runtime/limit.hpp"

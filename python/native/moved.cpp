@@ -8,7 +8,7 @@ namespace weft::py {
 namespace {
 
 thread_local AllMoved* moving = nullptr;
-PyObject* found_by = nullptr;  // weft._pickling's name for f_found
+PyObject* found_by = nullptr;  // weft._hosts.pickling's name for f_found
 
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 

@@ -88,7 +88,7 @@ std::string listed(const NativeType* t, const char* open, const char* close, boo
 
 // --- classes of aggregates -----------------------------------------------------------------------
 
-PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._native_types
+PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._components.types
 PyObject* text_of = nullptr;  // (type of Python) -> text, by the same
 
 PyObject* f_set_fitting(PyObject*, PyObject* args) {
@@ -221,7 +221,7 @@ int fits_aggregate(const NativeType* t, PyTypeObject* cls) {
 
 const NativeType* native_type_of(PyObject* type) {
   if (!text_of) {
-    PyObject* const m = PyImport_ImportModule("weft._native_types");
+    PyObject* const m = PyImport_ImportModule("weft._components.types");
     if (!m) return nullptr;
     Py_DECREF(m);
   }

@@ -18,7 +18,7 @@ class NativeType;  // what a channel carries: parsed from the text of component_
 
 // By its text; null with an exception: it is none.
 const NativeType* native_type(const char* text);
-// Of a type of Python (weft._native_types).
+// Of a type of Python (weft._components.types).
 const NativeType* native_type_of(PyObject* type);
 // "list[float]", for messages; not `whole`: as an annotation, aggregates by their name.
 std::string describe(const NativeType* t, bool whole = true);

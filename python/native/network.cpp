@@ -1,5 +1,5 @@
 // This program's part in the question whether a network over several OS processes stands still
-// (WIRE.md 10). The rounds, and what is told, are in weft/_rounds.py.
+// (WIRE.md 10). The rounds, and what is told, are in weft/_rounds/rounds.py.
 //
 // Everything is read with the GIL held and without running Python code: one moment, as in
 // partial.cpp. A link takes frames in under the GIL too, so what has been received has woken whom
@@ -19,7 +19,7 @@ namespace weft::py {
 
 namespace {
 
-PyObject* standing = nullptr;  // weft._rounds.standing
+PyObject* standing = nullptr;  // weft._rounds.rounds.standing
 
 void append(PyObject* list, PyObject* owned) {
   if (owned) PyList_Append(list, owned);

@@ -45,7 +45,7 @@ struct PackedObject {
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-// (value, channel) -> bytes, by weft._pickling: also for what pickle refuses
+// (value, channel) -> bytes, by weft._hosts.pickling: also for what pickle refuses
 PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
@@ -59,7 +59,7 @@ CborCodec& codec_of(Carries what) noexcept {
   return what == Carries::typed ? of_networks : of_boards;
 }
 PyObject* loads_keywords = nullptr;  // ("buffers",)
-PyObject* numbers = nullptr;         // (memoryview) -> what pickle takes for it, by weft._pickling
+PyObject* numbers = nullptr;         // (memoryview) -> what pickle takes for it, by weft._hosts.pickling
 PyObject* protocol = nullptr;
 
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }

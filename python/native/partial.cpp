@@ -1,5 +1,5 @@
 // A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
-// who holds the ends there, and who may go on. weft/_deadlocks.py says it in words.
+// who holds the ends there, and who may go on. weft/_watching/deadlocks.py says it in words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
@@ -198,7 +198,7 @@ PyObject* place_row(const core::SyncObject& place, const Place& h) {
                        h.unknown_readers, h.unknown_writers, moved);
 }
 
-// What weft/_deadlocks.py names: ([Waiter], {key: Place}).
+// What weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
 // `where`: the places at which they wait, as one number; 0: somebody can go on.
 // `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is
 // in no line.
@@ -236,7 +236,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   return Py_BuildValue("NN", processes, by_key);
 }
 
-// --- a standstill (rule 10.6): what is told of it is in weft/_standstill.py ----------------------
+// --- a standstill (rule 10.6): what is told of it is in weft/_watching/standstill.py ----------------------
 
 class FoundStandstill final : public runtime::Run::Standstill {
  public:
@@ -249,7 +249,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
     PyObject* r = nullptr;
     if (others) {
       const OutsideGate beyond;
-      PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
+      PyObject* m = PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
       if (m)
         r = PyObject_CallMethod(
             m, "tell", "OOd", facts_, others,
@@ -318,7 +318,7 @@ void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint
   if (fact == "holds") g.holds(id, key);
 }
 // _going_on([(name of a function of GoingOn, process, key or 0)]): the processes that may go on.
-// They and the keys are numbered by who asks (weft/_spread.py).
+// They and the keys are numbered by who asks (weft/_rounds/spread.py).
 PyObject* f_going_on(PyObject*, PyObject* facts) {
   runtime::GoingOn g;
   std::set<std::uint32_t> all, able;

@@ -88,7 +88,7 @@ PyObject* process_on(PyObject* o, PyObject* where) {
   PyObject* away;
   {
     const OutsideGate beyond;
-    PyObject* const m = PyImport_ImportModule("weft._processes");
+    PyObject* const m = PyImport_ImportModule("weft._hosts.processes");
     away =
         m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
     Py_XDECREF(m);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kDims = 16;
 thread_local AllSealed* beside = nullptr;
-PyObject* found_by = nullptr;  // what pickle calls, of weft._pickling: it calls f_found
+PyObject* found_by = nullptr;  // what pickle calls, of weft._hosts.pickling: it calls f_found
 
 struct SharedObject {
   PyObject_HEAD Sealed* at;

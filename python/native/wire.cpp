@@ -254,7 +254,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
                         &line.again_ms, &network))
     return nullptr;
   // how values go: it tells packed.cpp as it is imported
-  PyObject* const pickling = PyImport_ImportModule("weft._pickling");
+  PyObject* const pickling = PyImport_ImportModule("weft._hosts.pickling");
   if (!pickling) return nullptr;
   Py_DECREF(pickling);
   auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import weft.coroutines as co
-from weft import _debug, _seen, observe
+from weft import observe
+from weft._hosts import seen as _seen
+from weft._watching import debug as _debug
 from weft.processes import Channel, Hosts, Parallel, process
 
 

@@ -18,7 +18,8 @@ import pytest
 from compat_networks import implementations, load
 from loops import RUNNERS, Runner
 
-from weft import _observers, coroutines, greenlets, threads
+from weft import coroutines, greenlets, threads
+from weft._watching import observers as _observers
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from children import child, until_asleep
 
-import weft._asyncio
+import weft._backends.asyncio
 from weft.coroutines import Channel, Group, Parallel, after, process, run, run_async, select
 
 
@@ -167,7 +167,7 @@ def ctrl_c() -> Iterator[None]:
 def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    before = getattr(weft._asyncio.ProcessTask, method)
+    before = getattr(weft._backends.asyncio.ProcessTask, method)
     came: list[int] = []
 
     def disturbed(self: Any, *args: Any) -> None:
@@ -176,7 +176,7 @@ def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
             signal.raise_signal(signal.SIGUSR2)
         before(self, *args)
 
-    monkeypatch.setattr(weft._asyncio.ProcessTask, method, disturbed)
+    monkeypatch.setattr(weft._backends.asyncio.ProcessTask, method, disturbed)
     c = Channel[int]()
     with pytest.raises(Ended):
         run(reads(c.reader()), writes(c.writer()), host="asyncio")
@@ -302,7 +302,7 @@ def test_a_network_that_nobody_waits_for_is_given_up_as_its_loop_is_closed() -> 
     w = c.writer()
 
     async def leaves() -> None:
-        weft._asyncio._native.Guest((reads(c.reader()),), False)
+        weft._backends.asyncio._native.Guest((reads(c.reader()),), False)
         await turns(3)
 
     loop = asyncio.new_event_loop()
@@ -360,7 +360,7 @@ def test_a_task_that_is_owed_a_cancellation_keeps_no_closed_loop() -> None:
     loop = Own()
 
     async def owed() -> None:
-        weft._asyncio._owe()
+        weft._backends.asyncio._owe()
 
     loop.run_until_complete(owed())
     seen = weakref.ref(loop)
@@ -491,11 +491,11 @@ def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone(
 
 DROPPED = """
 import asyncio, gc, signal, threading
-import weft._asyncio
+import weft._backends.asyncio
 from weft.coroutines import Channel, process, run_async
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-saying = weft._asyncio._saying
+saying = weft._backends.asyncio._saying
 kept = []
 
 @process
@@ -578,7 +578,7 @@ print("as before")
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
     """Its waiting may end on the main thread: that must not take away the handler of one that goes
     on there."""
-    saying = weft._asyncio._Saying()
+    saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()
     other = asyncio.new_event_loop()
     t = threading.Thread(target=lambda: saying.begin(other, there))

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from children import child, until_asleep
 
-from weft import _commands, cli, styles
+from weft import cli, styles
+from weft._commands import main as _commands
 
 EVERYWHERE = pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 
@@ -272,7 +273,7 @@ def test_a_program_that_fails_shows_its_own_traceback(program, backend: str) -> 
     done = weft("run", path, "--on", backend)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr and f'"{path}", line 4' in done.stderr
-    assert "_commands.py" not in done.stderr
+    assert "_commands/main.py" not in done.stderr
 
 
 DEADLOCK = """
@@ -539,7 +540,7 @@ def test_the_package_needs_nothing_of_the_commands() -> None:
     """Every module of the package that is not a command; measuring prints its table without
     rich."""
     text = """
-import weft, weft.threads, weft.observe, weft.toolkit, weft.compat.pycsp.threads, weft._bench, weft.plugnplay
+import weft, weft.threads, weft.observe, weft.toolkit, weft.compat.pycsp.threads, weft._commands.bench, weft.plugnplay
 with weft.measuring() as m:
     @weft.process
     async def one(w): await w.write(1)

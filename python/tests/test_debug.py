@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft import _debug, _observers
 from weft import errors as weft_errors
+from weft._watching import debug as _debug
+from weft._watching import observers as _observers
 from weft.coroutines import Channel, Output, Parallel, process, run, select, yield_
 from weft.observe import Changed, debug
 

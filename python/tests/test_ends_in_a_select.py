@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from parts import receive, send
 
-from weft import _trace
+from weft._watching import trace as _trace
 from weft.coroutines import (
     Channel,
     Input,

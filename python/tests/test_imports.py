@@ -33,8 +33,8 @@ LATER = {
     "ssl",
     "subprocess",
     "traceback",
-    "weft._asyncio",
-    "weft._measure",
+    "weft._backends.asyncio",
+    "weft._watching.measure",
     "weft.observe",
 }
 
@@ -58,13 +58,13 @@ LATER_THERE = {
     "subprocess",
     "tempfile",
     "traceback",
-    "weft._executor",
-    "weft._start",
+    "weft._hosts.executor",
+    "weft._hosts.start",
 }
 
 
 def test_what_an_os_process_imports_before_the_program_itself() -> None:
-    assert imported("import weft._child, weft.processes") & LATER_THERE == set()
+    assert imported("import weft._hosts.child, weft.processes") & LATER_THERE == set()
 
 
 @pytest.mark.parametrize("name", ["Executor", "freeze_support"])
@@ -81,7 +81,7 @@ def test_weft_alone_imports_no_backend() -> None:
 def test_what_observes_is_there_when_it_is_asked_for(backend: str) -> None:
     for name in ("measuring", "deadlocks"):
         assert "weft.observe" in imported(f"from weft.{backend} import {name}")
-    assert "weft._measure" in imported(
+    assert "weft._watching.measure" in imported(
         f"from weft.{backend} import *\nassert measuring and tracing"
     )
     imported(f"import weft.{backend} as b\nassert {{'measuring', 'run'}} <= set(dir(b))")

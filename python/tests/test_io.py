@@ -13,10 +13,10 @@ from queue import SimpleQueue
 
 import pytest
 
-from weft import _io
 from weft import coroutines as co
 from weft import greenlets as gr
 from weft import threads as th
+from weft._backends import io as _io
 from weft.errors import BadUse, Cancelled, Deadlock
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="outside")

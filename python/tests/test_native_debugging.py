@@ -18,7 +18,7 @@ from components import HERE, collect, needs_compiler, source
 
 import weft.native
 import weft.threads as th
-from weft import _native_stack
+from weft._components import stack as _native_stack
 from weft.errors import BadUse
 from weft.native import ComponentError
 from weft.processes import Channel

@@ -201,7 +201,7 @@ def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # r
 def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
     """Each is held where a class is made until both are there, or until the other can only wait for
     it."""
-    from weft import _native_types
+    from weft._components import types as _native_types
 
     both, waits, make = threading.Barrier(2), threading.Event(), dataclasses.make_dataclass
     lock = _native_types._lock

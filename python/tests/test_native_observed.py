@@ -18,8 +18,11 @@ import pytest
 from components import basics, collect, needs_compiler, parties, source, tasks
 
 import weft.threads as th
-from weft import PeerDied, _leaving, _native, _observers, _trace
+from weft import PeerDied, _native
 from weft import coroutines as co
+from weft._watching import leaving as _leaving
+from weft._watching import observers as _observers
+from weft._watching import trace as _trace
 from weft.native import ComponentError
 from weft.observe import debug, measuring, tracing, watchdog
 from weft.processes import Hosts

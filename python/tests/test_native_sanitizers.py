@@ -9,7 +9,7 @@ import pytest
 from components import HERE, needs_compiler
 
 import weft.native
-from weft._build import compiler
+from weft._components.build import compiler
 
 pytestmark = needs_compiler
 

@@ -11,7 +11,7 @@ import pytest
 from components import basics, needs_compiler, parties, tasks
 
 import weft.threads as th
-from weft import _observers
+from weft._watching import observers as _observers
 from weft.observe import PartialDeadlock, deadlocks
 
 pytestmark = [needs_compiler, pytest.mark.usefixtures("nobody_observes")]

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from parts import receive, send
 
-from weft import _native, _observers
+from weft import _native
+from weft._watching import observers as _observers
 from weft.coroutines import Channel, Parallel, process, run, select, yield_
 from weft.errors import BadUse, Deadlock
 from weft.observe import measure, measuring, watchdog

@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from weft import _picture, _trace
+from weft._commands import picture as _picture
+from weft._watching import trace as _trace
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "{http://www.w3.org/2000/svg}"

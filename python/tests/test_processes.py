@@ -20,7 +20,7 @@ import pytest
 
 import weft.coroutines as co
 import weft.threads as th
-from weft import _pickling
+from weft._hosts import pickling as _pickling
 from weft.processes import (
     BadUse,
     Channel,

@@ -26,7 +26,8 @@ from test_processes import TIMEOUT, program
 
 import weft
 import weft.threads as th
-from weft import _rounds, _said
+from weft._hosts import said as _said
+from weft._rounds import rounds as _rounds
 from weft.processes import Cancelled, Channel, Parallel, ProcessDied, run
 
 

@@ -14,7 +14,8 @@ import pytest
 import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
-from weft import _knots, _rounds
+from weft._rounds import knots as _knots
+from weft._rounds import rounds as _rounds
 from weft.processes import (
     Barrier,
     BlockedProcess,

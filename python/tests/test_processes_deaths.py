@@ -16,7 +16,8 @@ import away
 import pytest
 
 import weft.threads as th
-from weft import _host, observe
+from weft import observe
+from weft._hosts import host as _host
 from weft.processes import (
     BadUse,
     Channel,

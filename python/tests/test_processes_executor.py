@@ -22,7 +22,7 @@ import away
 import pytest
 from test_processes import children, program
 
-from weft._pickling import RemoteTraceback
+from weft._hosts.pickling import RemoteTraceback
 from weft.processes import BadUse, Executor
 
 POOLS = [Executor, cf.ProcessPoolExecutor]
@@ -34,7 +34,7 @@ def ours() -> set[int]:
     mine = set()
     for pid in children():
         with contextlib.suppress(OSError):
-            if b"weft._child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"weft._hosts.child" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 mine.add(pid)
     return mine
 

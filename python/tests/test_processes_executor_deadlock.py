@@ -23,7 +23,9 @@ import weft
 import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
-from weft import _executor, _knots, _rounds
+from weft._hosts import executor as _executor
+from weft._rounds import knots as _knots
+from weft._rounds import rounds as _rounds
 from weft.processes import Barrier, Channel, Deadlock, Executor, Hosts, Parallel, Retired
 
 # There other threads are not known by name, so an end that no process holds may be one of theirs.

@@ -17,8 +17,8 @@ from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
 import weft.coroutines as co
 import weft.threads as th
-from weft import _host
 from weft._extension import native
+from weft._hosts import host as _host
 from weft.processes import BadUse, Channel, Hosts, process, run
 
 linux = pytest.mark.skipif(

@@ -27,7 +27,12 @@ from test_picture import hello
 from test_processes import nobody_is_left, program  # noqa: F401
 
 import weft.threads as th
-from weft import _observers, _picture, _rounds, _seen, _there, _trace
+from weft._commands import picture as _picture
+from weft._hosts import seen as _seen
+from weft._hosts import there as _there
+from weft._rounds import rounds as _rounds
+from weft._watching import observers as _observers
+from weft._watching import trace as _trace
 from weft.observe import Hog, measure, measuring, tracing, watchdog
 from weft.processes import Channel, Hosts, Parallel, ProcessDied, Supervisor, process, run
 
@@ -515,7 +520,7 @@ def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
     done = program(
         tmp_path,
         f"""
-        from weft import _trace
+        from weft._watching import trace as _trace
         from weft.observe import measuring, tracing
         from weft.processes import Channel, Hosts, Parallel, process
 

@@ -19,7 +19,8 @@ import pytest
 from test_processes import nobody_is_left  # noqa: F401 – a fixture
 
 import weft.threads as th
-from weft import Deadlock, _spread
+from weft import Deadlock
+from weft._rounds import spread as _spread
 from weft.observe import deadlocks, watching_deadlocks
 from weft.processes import Channel, Hosts, Parallel, run, statistics
 

@@ -19,7 +19,7 @@ import away
 import pytest
 from test_processes import program
 
-from weft import _start
+from weft._hosts import start as _start
 from weft.processes import BadUse, Channel, Executor, Hosts, Parallel, ProcessDied, run
 
 
@@ -223,7 +223,7 @@ def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
 
 FORK_FAILS = """
     import os
-    from weft import _host, _start
+    from weft._hosts import host as _host, start as _start
     from weft.processes import Hosts, process, run
 
     @process

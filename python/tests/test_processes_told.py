@@ -23,7 +23,10 @@ from test_cli import weft
 from test_processes import nobody_is_left, program  # noqa: F401
 
 import weft.threads as th
-from weft import Deadlock, WeftWarning, _debug, _observers, _rounds
+from weft import Deadlock, WeftWarning
+from weft._rounds import rounds as _rounds
+from weft._watching import debug as _debug
+from weft._watching import observers as _observers
 from weft.observe import Changed, Debug, deadlocks, debug, watching_deadlocks
 from weft.processes import Channel, Hosts, Parallel, run
 

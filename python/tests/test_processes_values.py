@@ -14,7 +14,7 @@ import away
 import pytest
 
 import weft.threads as th
-from weft import _host
+from weft._hosts import host as _host
 from weft.processes import Channel, Parallel, PeerDied, ProcessDied, run, statistics
 
 numpy = pytest.importorskip("numpy")

@@ -20,7 +20,8 @@ import pytest
 from conftest import Backend
 from parts import receive, send
 
-from weft import _observers, coroutines
+from weft import coroutines
+from weft._watching import observers as _observers
 from weft.coroutines import (
     BadUse,
     Channel,

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from weft import _knots, _rounds
+from weft._rounds import knots as _knots
+from weft._rounds import rounds as _rounds
 
 
 def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.Space:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import weft.threads as th
-from weft import _own_threads, _programs, _rounds
+from weft import _own_threads
 from weft._extension import native
+from weft._rounds import programs as _programs
+from weft._rounds import rounds as _rounds
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
 DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, SAID, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45

@@ -15,8 +15,10 @@ import pytest
 from components import needs_compiler
 
 import weft.threads as th
-from weft import _own_threads, _programs, _rounds
+from weft import _own_threads
 from weft._extension import native
+from weft._rounds import programs as _programs
+from weft._rounds import rounds as _rounds
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
 pytestmark = needs_compiler

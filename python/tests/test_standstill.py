@@ -537,7 +537,7 @@ def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypat
     """They wait for what others do, and nobody can do anything about it."""
     import threading
 
-    from weft import _standstill
+    from weft._watching import standstill as _standstill
 
     monkeypatch.setattr(_standstill, "_alone", set())
     said = []

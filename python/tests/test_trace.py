@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from parts import receive, send
 
-from weft import _observers, _trace
+from weft._watching import observers as _observers
+from weft._watching import trace as _trace
 from weft.coroutines import Channel, process, run, select, yield_
 from weft.errors import BadUse, WeftWarning
 from weft.observe import tracing

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from parts import receive, send
 
-from weft import _trace
+from weft._watching import trace as _trace
 from weft.coroutines import debug
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")

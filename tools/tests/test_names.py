@@ -70,7 +70,7 @@ def test_a_new_name_comes_into_every_module_and_stub(names: Any) -> None:
     assert names.main([]) == 0
     for name in ("coroutines", "threads", "greenlets"):
         module = (names.WEFT / f"{name}.py").read_text(encoding="utf-8")
-        assert "from weft._io import oi as oi\n" in module and '    "oi",\n' in module
+        assert "from weft._backends.io import oi as oi\n" in module and '    "oi",\n' in module
         stub = (names.WEFT / f"{name}.pyi").read_text(encoding="utf-8")
         assert " import oi as oi\n" in stub and '    "oi",\n' in stub
 
@@ -81,7 +81,7 @@ def test_a_new_name_comes_into_every_module_and_stub(names: Any) -> None:
         ("names.toml", '["io"]', '["io", "io"]', "coroutines has io twice"),
         (
             "names.toml",
-            '"weft._greenlets" = ["process"]',
+            '"weft._backends.greenlets" = ["process"]',
             "",
             "greenlets has not the names of coroutines",
         ),
@@ -93,8 +93,8 @@ def test_a_new_name_comes_into_every_module_and_stub(names: Any) -> None:
         ),
         (
             "names.toml",
-            '"weft._shared" = ["process"]',
-            '"weft._shared" = ["process", "more"]',
+            '"weft._backends.shared" = ["process"]',
+            '"weft._backends.shared" = ["process", "more"]',
             "has not the names",
         ),
         ("weft/coroutines.pyi", "# --- by hand", "# by hand", "the lines `# --- by hand` and"),

@@ -15,7 +15,8 @@ import tempfile
 from away_shared import MEGABYTE, now, pin
 from sampler import fail, numbers
 
-from weft import _net_keys, net
+from weft import net
+from weft._net import keys as _net_keys
 
 CLOCK = struct.Struct("<q")
 

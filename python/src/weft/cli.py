@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return EXIT["bad use"]
-    from weft import _commands
+    from weft._commands import main as _commands
 
     try:
         return _commands.main(arguments)

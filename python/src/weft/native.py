@@ -26,11 +26,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft import _native_hosts, _native_stack
-from weft._build import build, cmake_dir, include_dir
+from weft._components import hosts as _native_hosts
+from weft._components import stack as _native_stack
+from weft._components.build import build, cmake_dir, include_dir
+from weft._components.stubs import stub_of
+from weft._components.types import class_of, type_text
 from weft._extension import native as _native
-from weft._native_types import class_of, type_text
-from weft._stubs import stub_of
 from weft.errors import BadUse, WeftError
 
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load", "write_stub"]
@@ -324,7 +325,7 @@ def _factory(
             return _native.ProcessFunction(here, name, _POOL)(*ends)
         call: Any = _native_hosts.Call(here, library, component, number, name, given, _cpu(cpu))
         if on != "thread":
-            from weft._processes import away_to
+            from weft._hosts.processes import away_to
 
             call = away_to(call, "processes" if on == "process" else on)
         return _native.ProcessFunction(call, name, _THREADS)(*ends)

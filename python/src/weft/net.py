@@ -22,13 +22,17 @@ import socket
 import weakref
 from typing import Any
 
-from weft import _hosts, _net_keys, _net_link, _net_loop, _rounds
 from weft._extension import native as _native
-from weft._net_hosts import FarHost, FarHosts
-from weft._net_keys import make_keys
-from weft._net_link import Session
-from weft._net_named import Named, checked
-from weft._net_values import accepts
+from weft._hosts import hosts as _hosts
+from weft._net import keys as _net_keys
+from weft._net import link as _net_link
+from weft._net import loop as _net_loop
+from weft._net.hosts import FarHost, FarHosts
+from weft._net.keys import make_keys
+from weft._net.link import Session
+from weft._net.named import Named, checked
+from weft._net.values import accepts
+from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
@@ -248,7 +252,7 @@ class Network:
         self, url: str, folder: Any, address: str, trust: bool, name: str, relay: str
     ) -> None:
         # The client of the server; a program that only has sessions at addresses does without.
-        from weft._net_names import Meeting
+        from weft._net.names import Meeting
 
         self.name = name
         self._sessions: set[Session] = set()

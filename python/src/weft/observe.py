@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weft._deadlocks import PartialDeadlock, Stuck, deadlocks, watching_deadlocks
-from weft._debug import Changed, Debug, debug
-from weft._measure import ChannelMeasure, Measurement, measure, measuring
-from weft._trace import tracing
-from weft._watchdog import Hog, Watchdog, watchdog
+from weft._watching.deadlocks import PartialDeadlock, Stuck, deadlocks, watching_deadlocks
+from weft._watching.debug import Changed, Debug, debug
+from weft._watching.measure import ChannelMeasure, Measurement, measure, measuring
+from weft._watching.trace import tracing
+from weft._watching.watchdog import Hog, Watchdog, watchdog
 from weft.errors import WeftWarning
 
 __all__ = [

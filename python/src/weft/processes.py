@@ -10,16 +10,25 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from weft._blocking import Parallel as Parallel
-from weft._blocking import Sequence as Sequence
-from weft._blocking import Spawn as Spawn
-from weft._hosts import Hosts as Hosts
-from weft._in_place import empty as empty
-from weft._io import io as io
-from weft._limits import Timeout as Timeout
-from weft._limits import deadline as deadline
-from weft._limits import move_on_after as move_on_after
-from weft._limits import timeout as timeout
+from weft._backends.blocking import Parallel as Parallel
+from weft._backends.blocking import Sequence as Sequence
+from weft._backends.blocking import Spawn as Spawn
+from weft._backends.io import io as io
+from weft._backends.limits import Timeout as Timeout
+from weft._backends.limits import deadline as deadline
+from weft._backends.limits import move_on_after as move_on_after
+from weft._backends.limits import timeout as timeout
+from weft._backends.shared import ChannelArray as ChannelArray
+from weft._backends.shared import ChannelStats as ChannelStats
+from weft._backends.shared import poison as poison
+from weft._backends.shared import retire as retire
+from weft._backends.shared import run as run
+from weft._backends.shared import run_async as run_async
+from weft._backends.shared import statistics as statistics
+from weft._hosts.hosts import Hosts as Hosts
+from weft._hosts.in_place import empty as empty
+from weft._hosts.processes import process as process
+from weft._hosts.supervisor import Supervisor as Supervisor
 from weft._native import Alternative as Alternative
 from weft._native import Barrier as Barrier
 from weft._native import Channel as Channel
@@ -42,15 +51,6 @@ from weft._native import skip as skip
 from weft._native import sleep as sleep
 from weft._native import watched as watched
 from weft._native import yield_ as yield_
-from weft._processes import process as process
-from weft._shared import ChannelArray as ChannelArray
-from weft._shared import ChannelStats as ChannelStats
-from weft._shared import poison as poison
-from weft._shared import retire as retire
-from weft._shared import run as run
-from weft._shared import run_async as run_async
-from weft._shared import statistics as statistics
-from weft._supervisor import Supervisor as Supervisor
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
 from weft.errors import Cancelled as Cancelled
@@ -65,8 +65,8 @@ from weft.errors import WeftError as WeftError
 from weft.errors import WeftWarning as WeftWarning
 
 if _TYPE_CHECKING:
-    from weft._executor import Executor as Executor
-    from weft._start import freeze_support as freeze_support
+    from weft._hosts.executor import Executor as Executor
+    from weft._hosts.start import freeze_support as freeze_support
     from weft.observe import deadlocks as deadlocks
     from weft.observe import debug as debug
     from weft.observe import measure as measure
@@ -141,10 +141,10 @@ __all__ = [
 ]
 
 _LATER = {
-    "Executor": "weft._executor",
+    "Executor": "weft._hosts.executor",
     "deadlocks": "weft.observe",
     "debug": "weft.observe",
-    "freeze_support": "weft._start",
+    "freeze_support": "weft._hosts.start",
     "measure": "weft.observe",
     "measuring": "weft.observe",
     "tracing": "weft.observe",

@@ -1,11 +1,11 @@
 """Types of weft.processes: those of weft.threads. Written by tools/names.py: do not edit."""
 
-from weft._executor import Executor as Executor
-from weft._hosts import Hosts as Hosts
-from weft._in_place import empty as empty
+from weft._hosts.executor import Executor as Executor
+from weft._hosts.hosts import Hosts as Hosts
+from weft._hosts.in_place import empty as empty
+from weft._hosts.start import freeze_support as freeze_support
+from weft._hosts.supervisor import Supervisor as Supervisor
 from weft._native import Shared as Shared
-from weft._start import freeze_support as freeze_support
-from weft._supervisor import Supervisor as Supervisor
 from weft.threads import Alternative as Alternative
 from weft.threads import BadUse as BadUse
 from weft.threads import Barrier as Barrier

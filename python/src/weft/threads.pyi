@@ -6,6 +6,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
+from weft._backends.shared import ChannelStats as ChannelStats
 from weft._native import Guard as Guard
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
@@ -16,7 +17,6 @@ from weft._native import current_process as current_process
 from weft._native import now as now
 from weft._native import skip as skip
 from weft._native import watched as watched
-from weft._shared import ChannelStats as ChannelStats
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
 from weft.errors import Cancelled as Cancelled

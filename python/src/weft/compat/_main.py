@@ -24,7 +24,7 @@ import threading
 from typing import Any
 
 from weft import threads
-from weft._shared import stop_at_run
+from weft._backends.shared import stop_at_run
 from weft.errors import BadUse, Cancelled, Deadlock
 
 __all__ = ["current", "enter", "leave", "left_by", "spawn"]

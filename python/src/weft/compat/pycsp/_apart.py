@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from weft import _pickling, threads
+from weft import threads
+from weft._hosts import pickling as _pickling
 from weft.compat.pycsp._asking import Asking, channels
 from weft.compat.pycsp._channels import (
     READ,

@@ -18,7 +18,8 @@ import socket
 import sys
 import threading
 
-from weft import _child, _net_calls
+from weft._hosts import child as _child
+from weft._net import calls as _net_calls
 from weft.compat.pycsp import _remote
 
 __all__ = ["main"]

@@ -25,8 +25,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from weft import _net_nodes, _net_up
 from weft._extension import native as _native
+from weft._net import nodes as _net_nodes
+from weft._net import up as _net_up
 from weft.compat.pycsp._errors import InfoException
 from weft.compat.pycsp._processes import BaseProcess, _Apart
 from weft.errors import BadUse

@@ -1,0 +1,1 @@
+"""What weft.coroutines, .threads and .greenlets are made of."""

@@ -1,0 +1,690 @@
+"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft net`, `weft --version`.
+
+Invariants
+- If the user did something wrong, one line on stderr says what to do, with exit status 2, before
+  anything runs.
+- The exit status says how it ended: see EXIT. A program's own `sys.exit(n)` is passed on.
+- A program's stdout is its own: everything that `weft` says goes to stderr.
+- The backend is chosen before the program's first line runs, so `import weft` gets it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from weft.cli import EXIT
+
+if TYPE_CHECKING:
+    from weft._watching import trace as _trace
+
+BACKENDS = ("coroutines", "threads", "greenlets", "processes")
+EXIT_HELP = """\b
+Exit status:
+  0    the program ended well
+  1    the program failed (an exception; its traceback is shown)
+  2    bad use: the one line on stderr says what to do
+  3    deadlock: the report names every process and the knot
+  130  stopped by Ctrl-C; stderr says where each process was
+A program that calls sys.exit(n) ends with n.
+"""
+
+
+class BadUse(click.ClickException):
+    """Something on the command line cannot be done; one line that says what to do instead."""
+
+    exit_code = EXIT["bad use"]
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?` for the nearest of `known`, or nothing."""
+    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def backend_named(name: str) -> str:
+    """The backend of that name.
+
+    Raises:
+        BadUse: there is none.
+    """
+    if name in BACKENDS:
+        return name
+    raise BadUse(
+        f"there is no backend '{name}'{did_you_mean(name, BACKENDS)} (backends: {', '.join(BACKENDS)})"
+    )
+
+
+# --- weft run -------------------------------------------------------------------------------------
+
+
+def _read_program(name: str) -> bytes:
+    path = Path(name)
+    if path.is_dir():
+        raise BadUse(f"{name} is a directory; give a Python file in it")
+    if not path.exists():
+        folder = path.parent
+        siblings = (
+            [p.name for p in folder.iterdir() if p.suffix == ".py"] if folder.is_dir() else []
+        )
+        near = difflib.get_close_matches(path.name, siblings, n=1)
+        hint = (
+            f"; did you mean '{folder / near[0]}'?" if near else "; give the path of a Python file"
+        )
+        raise BadUse(f"{name} does not exist{hint}")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadUse(f"cannot read {name}: {error.strerror}") from None
+
+
+def _compile_program(name: str, backend: str) -> tuple[CodeType, bool]:
+    """The code of the program, and whether its `async` and `await` were left out."""
+    source = _read_program(name)
+    from weft import styles
+
+    try:
+        if backend != "coroutines" and styles.is_for_any_backend(source):
+            return styles.compile_for(backend, source, name), True
+        return compile(source, name, "exec", dont_inherit=True), False
+    except SyntaxError as error:
+        at = f" (line {error.lineno}: {error.msg})" if error.lineno else f" ({error.msg})"
+        raise BadUse(f"{name} is not Python{at}; correct it or give another file") from None
+    except ValueError as error:
+        raise BadUse(f"{name} is not Python ({error}); give a Python file") from None
+
+
+def run_program(
+    name: str,
+    arguments: Sequence[str],
+    backend: str | None,
+    trace: str | None = None,
+    verbose: bool = False,
+) -> int:
+    """Runs the file `name` as `__main__` on `backend` and returns the exit status.
+
+    If `trace` is given, what happens is written to that file. `verbose`: stderr names what ended
+    quietly.
+
+    Raises:
+        BadUse: there is no such file or backend, the file is not Python, or the trace cannot be written.
+    """
+    import weft
+
+    chosen = backend_named(backend or os.environ.get("WEFT_BACKEND") or BACKENDS[0])
+    code, for_any = _compile_program(name, chosen)
+    if chosen == "greenlets":
+        _need_greenlets()
+    weft.use(chosen)
+    try:
+        tracing = contextlib.nullcontext() if trace is None else weft.tracing(trace)
+        tracing.__enter__()
+    except weft.BadUse as error:
+        raise BadUse(str(error)) from None
+    from weft._watching import leaving as _leaving
+
+    naming = _leaving.Naming(lambda text: click.echo(f"weft: {text}", err=True))
+    if verbose:
+        naming.begin()
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=name, __builtins__=__builtins__, __cached__=None, __spec__=None)
+    saved = sys.argv, sys.path[:], sys.modules["__main__"]
+    sys.argv = [name, *arguments]
+    sys.path[0:0] = [str(Path(name).resolve().parent)]
+    sys.modules["__main__"] = main
+    try:
+        from weft import styles
+
+        if chosen == "processes":
+            from weft._hosts import host as _host
+
+            _host.compiled_for = chosen if for_any else None
+        beside = styles.Beside(Path(name).parent, chosen) if for_any else contextlib.nullcontext()
+        with _InterruptWatch() as interrupts, beside:
+            status = _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)
+    except KeyboardInterrupt:
+        # The run has said where each process was, cancelled all of them and waited for them.
+        click.echo("weft: stopped by Ctrl-C", err=True)
+        status = EXIT["interrupted"]
+    finally:
+        with warnings.catch_warnings(record=True) as cut_off:
+            warnings.simplefilter("always")
+            tracing.__exit__(None, None, None)
+        naming.end()
+        sys.argv, sys.path[:], sys.modules["__main__"] = saved
+    for warning in cut_off:
+        click.echo(f"weft: {warning.message}", err=True)
+    return EXIT["failed"] if cut_off and status == EXIT["ok"] else status
+
+
+def _execute(
+    code: CodeType,
+    main: ModuleType,
+    deadlock: type[BaseException],
+    cancelled: type[BaseException],
+    interrupts: _InterruptWatch,
+) -> int:
+    try:
+        exec(code, main.__dict__)
+    except SystemExit as end:
+        status = _status_of(end)
+        if status != EXIT["ok"] and interrupts.came():
+            raise KeyboardInterrupt from None
+        return status
+    except deadlock as error:
+        click.echo(f"weft: {getattr(error, 'report', None) or error}", err=True)
+        return EXIT["deadlock"]
+    except (Exception, cancelled) as error:
+        # The program's traceback begins where the program does.
+        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        traceback.print_exception(type(error), error, trace)
+        return EXIT["failed"]
+    return EXIT["ok"]
+
+
+def _need_greenlets() -> None:
+    from weft._extension import native
+
+    try:
+        native.need_greenlets()
+    except ImportError:
+        raise BadUse(
+            "--on greenlets needs the package 'greenlet': pip install 'weft[greenlets]', or take another backend"
+        ) from None
+
+
+class _InterruptWatch:
+    """Remembers whether Ctrl-C came, whatever the program does with it. (Click, for example, turns
+    it into an exit
+    status of its own.)
+
+    It does not replace any handler: Python itself writes the number of each signal to a pipe.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._before: int | None = None
+
+    def __enter__(self) -> _InterruptWatch:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.set_wakeup_fd(self._before)
+        os.close(self._read)
+        os.close(self._write)
+
+    def came(self) -> bool:
+        try:
+            return signal.SIGINT in os.read(self._read, 4096)
+        except BlockingIOError:
+            return False
+
+
+def _status_of(end: SystemExit) -> int:
+    if end.code is None:
+        return EXIT["ok"]
+    if isinstance(end.code, int):
+        return end.code & 0xFF
+    click.echo(end.code, err=True)
+    return EXIT["failed"]
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
+class _Commands(click.Group):
+    """A group of commands that, for a wrong name, says which command was probably meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None:
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            if not hint and args[0].endswith(".py"):
+                hint = f"; did you mean 'weft run {args[0]}'?"
+            where = f"; {ctx.command_path} --help lists them"
+            raise BadUse(f"there is no command '{args[0]}'{hint or where}")
+        return super().resolve_command(ctx, args)
+
+
+class _Main(_Commands):
+    """`weft`; `weft host` is short for `weft net host`. `weft up` needs what `weft net` needs: to
+    list the two must not need it."""
+
+    OF_NET: ClassVar = {
+        "host": "Be a host: run processes here for programs elsewhere.",
+        "up": "Start hosts on many machines, and run a program there.",
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.OF_NET])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {
+            name: command.get_short_help_str(formatter.width - 10)
+            for name, command in self.commands.items()
+        }
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted({**own, **self.OF_NET}.items()))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "host":
+            return net_group.get_command(ctx, cmd_name)
+        if cmd_name == "up":
+            net_group.list_commands(ctx)  # says what is missing
+            from weft._commands import up as _commands_up
+
+            return _commands_up.up
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(
+    cls=_Main,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Begin with:  weft run FILE    or, without a file at hand:  weft bench",
+)
+@click.option("--version", is_flag=True, help="Print the version and exit.")
+@click.pass_context
+def weft_command(ctx: click.Context, version: bool) -> None:
+    """Weft: processes and channels that run everywhere.
+
+    A program is written once, with `import weft`; which backend runs it (coroutines, threads, greenlets or
+    processes) is said here.
+    """
+    if version:
+        import weft
+
+        click.echo(f"weft {weft.__version__}")
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@weft_command.command(
+    "run",
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["-h", "--help"],
+    },
+    epilog=EXIT_HELP,
+)
+@click.option(
+    "--on",
+    "backend",
+    metavar="BACKEND",
+    help="coroutines, threads, greenlets or processes (default: $WEFT_BACKEND, or else coroutines).",
+)
+@click.option(
+    "--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace)."
+)
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="Name on stderr each process that the end of a channel left, and each guard that fell silent.",
+)
+@click.argument("file")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def run_command(
+    backend: str | None, trace: str | None, verbose: bool, file: str, args: tuple[str, ...]
+) -> int:
+    """Run the Python program FILE on a backend.
+
+    \b
+    Examples:
+      weft run hello.py
+      weft run hello.py --on threads
+      weft run --on threads wordcount.py --top 5 text.txt
+      weft run hello.py --trace out.jsonl
+      weft run hello.py --verbose
+
+    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on and --trace may stand
+    before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
+
+    A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
+    `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
+
+    Ctrl-C cancels every process, lets it clean up, and says where each one was.
+    """
+    given = {"--on": backend, "--trace": trace}
+    args = _take_options(given, args)
+    return run_program(file, args, given["--on"], given["--trace"], verbose)
+
+
+_NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a file after it"}
+
+
+def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[str, ...]:
+    """Moves our own options, `--on BACKEND` and `--on=BACKEND`, from the arguments after FILE into
+    `given`."""
+    rest: list[str] = []
+    left = iter(args)
+    for word in left:
+        option, equals, value = word.partition("=")
+        if word == "--":
+            rest.extend(left)
+        elif option not in given:
+            rest.append(word)
+        elif equals:
+            given[option] = value
+        else:
+            given[option] = next(left, None)
+            if given[option] is None:
+                raise BadUse(f"{option} needs {_NEEDS[option]}")
+    return tuple(rest)
+
+
+# --- weft trace -----------------------------------------------------------------------------------
+
+
+@weft_command.command("trace")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
+@click.option(
+    "--chrome", metavar="OUT", help="Write OUT in the Trace Event Format, a picture for Perfetto."
+)
+@click.option("--picture", metavar="OUT", help="Write OUT, a picture (SVG) of who met whom.")
+def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | None) -> int:
+    """Say what the trace FILE says: who did how much, and where time was lost in waiting.
+
+    \b
+    Examples:
+      weft run hello.py --trace out.jsonl
+      weft trace out.jsonl
+      weft trace out.jsonl --picture out.svg    then open out.svg in a browser
+      weft trace out.jsonl --chrome out.json    then open out.json in Perfetto
+    """
+    from weft._commands import picture as _picture
+    from weft._watching import trace as _trace
+    from weft.errors import BadUse as NoTrace
+
+    try:
+        events, cut_off = _trace.read(file)
+    except NoTrace as error:
+        raise BadUse(str(error)) from None
+    if chrome is not None:
+        _write(chrome, json.dumps(_trace.chrome(events)))
+    if picture is not None:
+        _write(picture, _picture.svg(events))
+    summary = _trace.summarise(events, cut_off)
+    if as_json:
+        rows = {k: [r._asdict() for r in getattr(summary, k)] for k in ("processes", "channels")}
+        click.echo(json.dumps(summary._asdict() | rows))
+    else:
+        _print_summary(summary)
+    return EXIT["ok"]
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadUse(f"cannot write {path}: {error.strerror}") from None
+
+
+def _print_summary(summary: _trace.Summary) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    console = Console(highlight=False, width=None if terminal else 160)
+    for title, rows in (("processes", summary.processes), ("channels", summary.channels)):
+        table = Table(title=title)
+        table.add_column(title, overflow="fold")
+        headings = ("operations", "withdrawn", "ended", "waited to read", "to write", "in all")
+        for heading in headings:
+            table.add_column(heading, justify="right")
+        for row in rows:
+            counts = (row.operations, row.withdrawn, row.ended)
+            times = (row.waited_reading, row.waited_writing, row.waited)
+            table.add_row(row.name, *map(str, counts), *(f"{s:.6f} s" for s in times))
+        console.print(table)
+    console.print(f"{summary.events} events in {summary.seconds:.6f} s")
+    if summary.unfinished:
+        console.print(f"had not ended: {', '.join(summary.unfinished)}")
+    for pid in summary.lost:
+        console.print(f"OS process {pid} was lost, with what it had not yet sent")
+    for where in summary.unseen:
+        console.print(f"{where} ran processes: what they did there is not in this trace")
+    if summary.cut_off:
+        console.print("the last line is cut off: the program was killed")
+
+
+@weft_command.command(
+    "bench",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def bench_command(name: str | None, as_json: bool) -> int:
+    """Measure Weft against its peers.
+
+    \b
+    Examples:
+      weft bench                 all benches of this checkout; elsewhere CommsTime against asyncio.Queue
+      weft bench py-commstime    one of them (in a checkout)
+      weft bench commstime       the built-in one, anywhere
+
+    In a checkout of Weft (or below it) this is `./run bench`; its definitions and
+    targets are in bench/targets.
+    """
+    from weft._commands import bench as _bench
+
+    checkout = find_checkout(Path.cwd())
+    if checkout and name != _bench.NAME:
+        command = [str(checkout / "run"), "bench"]
+        command += [name] if name else []
+        return _bench.pass_on(command + (["--json"] if as_json else []))
+    if name not in (None, _bench.NAME):
+        hint = did_you_mean(str(name), [_bench.NAME]) or f"; there is '{_bench.NAME}'"
+        raise BadUse(f"there is no bench '{name}' outside a checkout of Weft{hint}")
+    _bench.main(as_json)
+    return EXIT["ok"]
+
+
+@weft_command.command(
+    "lf",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def lf_command(args: tuple[str, ...]) -> int:
+    """Build, run, check and draw Lingua Franca programs (target C).
+
+    \b
+    Examples:
+      weft lf run Blink.lf                       compile for this machine and run
+      weft lf build Blink.lf --target rp2040     an image for the RP2040
+      weft lf check Blink.lf                     what is wrong, with line and column
+    """
+    try:
+        import lark  # noqa: F401
+
+        from weft_lf.cli import main as lf_main
+    except ImportError as error:
+        raise BadUse(f"weft lf needs '{error.name}': pip install 'weft[lf]'") from None
+    try:
+        return lf_main(args)
+    except SystemExit as bad:  # argparse has said what is wrong
+        return int(bad.code or 0)
+
+
+BUILD_HELP = """\b
+Exit status:
+  0  it was built, or found; stdout has the path of the library
+  2  bad use: no such file or compiler, what the compiler refused, or no component
+"""
+
+
+@weft_command.command("build", epilog=BUILD_HELP)
+@click.argument("source")
+@click.option("-o", "--output", help="Where the library goes, besides the cache.")
+@click.option(
+    "--debug",
+    is_flag=True,
+    help="With symbols and assertions, not optimised; failures have the frames of C++.",
+)
+@click.option(
+    "--stub",
+    is_flag=True,
+    help="Write NAME.pyi too, for type checkers: beside the library of -o, or here.",
+)
+@click.option("--json", "as_json", is_flag=True, help="What was built as JSON on stdout.")
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def build_command(
+    source: str,
+    output: str | None,
+    debug: bool,
+    stub: bool,
+    as_json: bool,
+    flags: tuple[str, ...],
+) -> int:
+    """Build a native component from its C++ SOURCE, and say what is in it.
+
+    FLAGS, after `--`, are for the compiler ($CXX, else c++). What was built already is found in the cache
+    ($WEFT_CACHE, else ~/.cache/weft).
+
+    \b
+    Examples:
+      weft build filter.cpp
+      weft build --debug filter.cpp
+      weft build filter.cpp -o filter.so -- -O3 -march=native -Wall
+    """
+    import inspect
+
+    from weft import native
+    from weft.errors import BadUse as Refused
+
+    try:
+        library = native.build(source, output=output, debug=debug, flags=flags)
+        component = native.load(library)
+        written = native.write_stub(component, Path(output or ".").parent) if stub else None
+    except Refused as error:
+        if "\n" not in str(error):
+            raise BadUse(str(error)) from None
+        click.echo(f"weft: {error}", err=True)  # the compiler's message, as it is
+        return EXIT["bad use"]
+
+    def shown(process: Any) -> str:
+        parameters = [
+            f"{p.name}: {p.annotation}" + ("" if p.default is p.empty else f" = {p.default!r}")
+            for p in inspect.signature(process).parameters.values()
+            if p.kind is not p.KEYWORD_ONLY  # each process has these: on, cpu
+        ]
+        return f"({', '.join(parameters)})"
+
+    processes = {name: shown(getattr(component, name)) for name in component.processes}
+    if as_json:
+        said = {
+            "library": str(library),
+            "component": component.__name__,
+            "doc": component.__doc__,
+            "compiler": component.compiler,
+            "debug": debug,
+            "stub": str(written) if written else None,
+            "processes": processes,
+        }
+        click.echo(json.dumps(said))
+        return 0
+    click.echo(str(library))
+    if written:
+        click.echo(str(written))
+    for name, parameters in processes.items():
+        click.echo(f"  {component.__name__}.{name}{parameters}", err=True)
+    return 0
+
+
+class _Net(_Commands):
+    """`weft net`. Its commands are in _commands/net.py, since they need more packages than the
+    others."""
+
+    def _load(self) -> None:
+        if not self.commands:
+            try:
+                from weft._commands import net as _commands_net
+            except ImportError as error:
+                raise BadUse(f"weft net: {error}") from None
+            _commands_net.add_to(self)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._load()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._load()
+        return super().get_command(ctx, cmd_name)
+
+
+@weft_command.group(
+    "net",
+    cls=_Net,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def net_group(ctx: click.Context) -> None:
+    """Programs on several machines: a server where they meet, their keys, hosts, and who is there.
+
+    \b
+    Examples:
+      weft net up                   a server for a developer, with keys made on the spot
+      weft net ls                   the names of channels, and whose they are; the hosts
+      weft host --name gpu1 --allow mandelbrot:worker
+                                    run processes here for programs elsewhere
+      weft up --ssh gpu1 --ssh gpu2 --allow mandelbrot:worker
+                                    the same on many machines at once
+      weft net keys ~/for-gpu1      keys for another machine
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def find_checkout(start: Path) -> Path | None:
+    """The checkout of Weft that `start` is in."""
+    for folder in (start, *start.parents):
+        if all((folder / part).exists() for part in ("run", "bench/run.py", "cpp/include/weft")):
+            return folder
+    return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command that `arguments` say (None: those of the program); returns the exit status (see EXIT)."""
+    try:
+        status = weft_command.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="weft",
+            standalone_mode=False,
+        )
+    except click.ClickException as error:
+        click.echo(f"weft: {' '.join(error.format_message().split())}{_see_help(error)}", err=True)
+        return error.exit_code
+    except click.Abort:
+        click.echo("weft: stopped by Ctrl-C", err=True)
+        return EXIT["interrupted"]
+    return status if isinstance(status, int) else EXIT["ok"]
+
+
+def _see_help(error: click.ClickException) -> str:
+    """Click's messages say what is wrong. This adds where to read what is right."""
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "weft"
+        return f" See: {command} --help"
+    return ""

@@ -1,0 +1,350 @@
+"""The commands `weft net up`, `weft net ls`, `weft net keys` and `weft host`.
+
+Invariants: those of _commands/main.py. `weft net up` leaves no server behind, and `weft host` no OS
+process, however they end but by SIGKILL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from weft import net
+from weft._commands.main import BadUse, find_checkout
+from weft._net import agent as _net_agent
+from weft._net import keys as _net_keys
+from weft._net import link as _net_link
+from weft._net import server as _net_server
+from weft._net import up as _net_up
+from weft.cli import EXIT
+from weft.errors import BadUse as Refused
+
+__all__ = ["KEYS_HELP", "add_to", "agent_options", "host", "until_stopped"]
+
+KEYS_HELP = "The folder with the keys (default: $WEFT_NET, or ~/.config/weft/net)."
+UP_HELP = """\b
+Exit status:
+  1    the server ended by itself; FOLDER/server.log says why
+  2    bad use: no server is installed, or the address is taken
+  130  stopped by Ctrl-C    143  stopped by SIGTERM
+"""
+REFUSED_HELP = """\b
+Exit status:
+  0  well
+  2  bad use: the one line on stderr says what to do
+"""
+
+
+class _Stopped(BaseException):
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    for n in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(n, signal.SIG_IGN)  # once is enough
+    raise _Stopped(number)
+
+
+def until_stopped(what: str, serve: Callable[[], int]) -> int:
+    """Runs serve() until it returns or a signal comes: the exit status. `what`: whose end it is."""
+    kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return serve()
+    except _Stopped as stopped:
+        by, status = (
+            ("Ctrl-C", "interrupted")
+            if stopped.number == signal.SIGINT
+            else ("SIGTERM", "terminated")
+        )
+        click.echo(f"weft: {what} is stopped, by {by}", err=True)
+        return EXIT[status]
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    finally:
+        for n, handler in kept.items():
+            signal.signal(n, handler)
+
+
+@click.command("up", epilog=UP_HELP)
+@click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
+@click.option(
+    "--address",
+    default="127.0.0.1:4222",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where it listens; port 0: a free one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Where it is, as one line of JSON on stdout.")
+def up(keys: str | None, address: str, as_json: bool) -> int:
+    """Start a NATS server where programs meet, until Ctrl-C. Its keys are made if there are none.
+
+    It is for a developer: of the key of the authority, which lies in FOLDER, there is no copy, and
+    no password. The server is `nats-server` from $WEFT_NATS_SERVER, the PATH or ~/go/bin.
+
+    \b
+    Examples:
+      weft net up
+      weft net up --address 0.0.0.0:4222    for other machines too; their keys: weft net keys
+    """
+    folder = _net_keys.folder_of(keys)
+    checkout = find_checkout(Path.cwd())
+    beside = [checkout / ".build/net/bin/nats-server"] if checkout else []
+
+    def serve() -> int:
+        _net_server.found(beside)
+        _net_link.parted(address)
+        noted = folder / _net_keys.SERVER
+        with _net_server.Server(_made(folder), address, beside) as server:
+            try:
+                noted.write_text(server.url + "\n", encoding="utf-8")
+                _say_up(server, folder, as_json)
+                status = server.wait()
+            finally:
+                noted.unlink(missing_ok=True)
+            click.echo(
+                f"weft: the server ended by itself, with status {status}: see {folder / 'server.log'}",
+                err=True,
+            )
+            return EXIT["failed"]
+
+    return until_stopped("the server", serve)
+
+
+def _made(folder: Path) -> Path:
+    if not (folder / _net_keys.CERTIFICATE).exists():
+        has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
+        net.make_keys(folder, by=folder if has_authority else None)
+        click.echo(f"weft: made keys in {folder}", err=True)
+    return folder
+
+
+def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
+    if as_json:
+        said = {
+            "server": server.url,
+            "keys": str(folder),
+            "version": server.version,
+            "pid": server.pid,
+        }
+        click.echo(json.dumps(said))
+    else:
+        click.echo(f"NATS {server.version} at {server.url}, keys in {folder}; Ctrl-C stops it")
+    sys.stdout.flush()
+
+
+@click.command("ls", epilog=REFUSED_HELP)
+@click.option("--server", metavar="URL", help="Default: that which weft net up has noted.")
+@click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
+@click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
+def ls(server: str | None, keys: str | None, as_json: bool) -> int:
+    """List the names of channels: whose they are, where that program is, and which ends others
+    get; and the hosts, with what they run."""
+    try:
+        with net.join(server, keys=keys, name="weft net ls") as network:
+            names = network.names()
+            hosts = network._call(network._meeting.hosts())
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    if as_json:
+        found = [n._asdict() for n in names]
+        found += [
+            {
+                "host": h.name,
+                "address": h.address,
+                "allow": h.allow,
+                "hosts": h.hosts,
+                "trust": h.trust,
+                "relayed": h.relayed,
+            }
+            for h in hosts
+        ]
+        click.echo(json.dumps(found))
+        return EXIT["ok"]
+    if not names and not hosts:
+        click.echo("no names: no program offers a channel, and there is no host", err=True)
+    width = max((len(n.name) for n in names), default=0)
+    for n in names:
+        ends = " and ".join(e for e, on in (("readers", n.readers), ("writers", n.writers)) if on)
+        click.echo(f"{n.name:{width}}  {ends} from {n.host} {_where(n)}")
+    for h in hosts:
+        trusts = ", trusts" if h.trust else ""
+        click.echo(
+            f"host {h.name}: {h.hosts} OS processes {_where(h)}{trusts}, runs {', '.join(h.allow)}"
+        )
+    return EXIT["ok"]
+
+
+def _where(one: Any) -> str:
+    """Where a Named or a Host is reached, and how many sessions of that program go by the relay."""
+    where = f"at {one.address}" if one.address else "by the relay"
+    number = f"{one.relayed} session{'s' * (one.relayed != 1)}"
+    by = " by the relay" if one.address else ""
+    return f"{where} ({number}{by})" if one.relayed else where
+
+
+_AGENT = (
+    click.option(
+        "--allow",
+        metavar="MODULE:FUNCTION",
+        multiple=True,
+        help="What it runs; once for each function.",
+    ),
+    click.option(
+        "--hosts",
+        type=click.IntRange(min=1),
+        help="How many OS processes (default: one for each CPU).",
+    ),
+    click.option(
+        "--relay",
+        type=click.Choice(["auto", "only", "never"]),
+        default="auto",
+        show_default=True,
+        help="Whether callers come through the NATS server: where they cannot reach the address, always, or never.",
+    ),
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Pickles, with callers that say so too: each can make this machine run anything.",
+    ),
+    click.option(
+        "--memory-limit",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        help="Of address space of each OS process.",
+    ),
+    click.option("--nice", type=int, default=0, help="Added to their niceness."),
+)
+
+
+def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What an agent does, for `weft host` and for `weft up`, which passes it on."""
+    for option in reversed(_AGENT):
+        command = option(command)
+    return command
+
+
+@click.command(
+    "host",
+    epilog=UP_HELP.replace("the server ended by itself; FOLDER/server.log says why", "it failed"),
+)
+@click.option(
+    "--join",
+    "server",
+    metavar="URL",
+    help="The server, nats://HOST:PORT. Default: that which weft net up has noted.",
+)
+@click.option(
+    "--name", metavar="NAME", help="By which others find it (default: this machine's name)."
+)
+@click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
+@click.option(
+    "--address",
+    default="127.0.0.1:0",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where callers reach it; from other machines: the machine's name, and port 0.",
+)
+@agent_options
+@click.option(
+    "--attached",
+    is_flag=True,
+    help="Ends with its standard input, or when that is silent for 30 s: for `weft up`.",
+)
+@click.option("--json", "as_json", is_flag=True, help="What it is, as one line of JSON on stdout.")
+def host(
+    server: str | None,
+    name: str | None,
+    allow: tuple[str, ...],
+    hosts: int | None,
+    keys: str | None,
+    address: str,
+    relay: str,
+    trust: bool,
+    memory_limit: int | None,
+    nice: int,
+    attached: bool,
+    as_json: bool,
+) -> int:
+    """Be a host: run processes here for programs elsewhere, until Ctrl-C.
+
+    It runs the functions that --allow names, from modules that can be imported in this directory,
+    and nothing else; their source has to be the caller's. There $WEFT_HOST is NAME.
+
+    \b
+    Example:
+      weft host --join nats://lab1:4222 --name gpu1 --allow mandelbrot:worker
+    then, in the program:
+      worker.on("gpu1")(…)
+    """
+    called = name or re.sub("[^A-Za-z0-9_-]", "-", socket.gethostname())[:60]
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    os.environ["WEFT_HOST"] = called  # what runs here may ask where it is
+
+    def serve() -> int:
+        if attached:
+            _net_up.stop_when_left()
+        with (
+            net.join(
+                server, keys=keys, address=address, trust=trust, name=called, relay=relay
+            ) as network,
+            _net_agent.Agent(
+                network, called, allow, hosts, memory_limit=memory_limit, nice=nice
+            ) as agent,
+        ):
+            where = f"at {network.address}" if network.address else "by the relay"
+            if as_json:
+                said = {"host": called, "address": network.address, "pids": agent.pids}
+                click.echo(json.dumps(said))
+            else:
+                click.echo(
+                    f"host {called} {where}, {len(agent.pids)} OS processes, "
+                    f"runs {', '.join(agent.allow)}; Ctrl-C stops it"
+                )
+            sys.stdout.flush()
+            over = threading.Event()
+            while not over.wait(1.0):  # for a signal: the system may give it to another thread,
+                pass  # which wakes nobody
+            raise AssertionError("nobody sets this event")
+
+    return until_stopped(f"host {called}", serve)
+
+
+@click.command("keys", epilog=REFUSED_HELP)
+@click.argument("folder")
+@click.option("--by", metavar="FOLDER", help="The folder of the authority. " + KEYS_HELP)
+@click.option("--name", help="In the certificate, for people (default: this machine's name).")
+@click.option("--json", "as_json", is_flag=True, help="What was made as JSON on stdout.")
+def keys_command(folder: str, by: str | None, name: str | None, as_json: bool) -> int:
+    """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would
+    a password.
+
+    \b
+    Example:
+      weft net keys for-gpu1 --name gpu1
+      scp -r for-gpu1 gpu1:.config/weft/net
+    """
+    try:
+        made = net.make_keys(folder, by=_net_keys.folder_of(by), name=name)
+        fingerprint = _net_keys.own_fingerprint(made)
+    except (Refused, OSError) as error:
+        raise BadUse(str(error)) from None
+    click.echo(json.dumps({"keys": str(made), "fingerprint": fingerprint}) if as_json else made)
+    return EXIT["ok"]
+
+
+def add_to(group: click.Group) -> None:
+    for command in (up, ls, keys_command, host):
+        group.add_command(command)

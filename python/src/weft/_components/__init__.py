@@ -1,0 +1,1 @@
+"""Native components: building them, their types, their failures."""

@@ -1,0 +1,130 @@
+"""Building a component from its source, once for each content.
+
+The key of a library is what the compiler sees: the source with all that it includes (preprocessed),
+the compiler's version and its flags. So when a header changes another library is built, and if
+nothing has changed the old one is found.
+
+Invariant: a library in the cache is complete: it is written to another file, which is then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.errors import BadUse
+
+__all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
+
+_FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
+# With where an exception was thrown: weft/component_stack.hpp.
+_DEBUG = ("-O0", "-g", "-DWEFT_COMPONENT_STACKS", "-Wl,--wrap=__cxa_throw")
+
+
+def include_dir() -> str:
+    """The directory with <weft/component.hpp>, for the compiler's -I."""
+    return str(Path(__file__).parents[1] / "include")
+
+
+def cmake_dir() -> str:
+    """The directory with weft-component.cmake, which defines weft_add_component(NAME SOURCES…)."""
+    return str(Path(__file__).parents[1] / "cmake")
+
+
+def cache_dir() -> Path:
+    """Where built components are kept: $WEFT_CACHE, or weft in the user's cache directory."""
+    chosen = os.environ.get("WEFT_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
+
+
+def compiler() -> list[str]:
+    """The C++ compiler and its first arguments: $CXX, else c++, g++ or clang++.
+
+    Raises:
+        BadUse: there is none, or $CXX is no command.
+    """
+    given = os.environ.get("CXX", "")
+    try:
+        words = shlex.split(given)
+    except ValueError as error:
+        raise BadUse(
+            f"CXX={given!r} is no command ({error}): say which compiler, CXX=g++"
+        ) from None
+    names = [words[0]] if words else ["c++", "g++", "clang++"]
+    for name in names:
+        if shutil.which(name):
+            return [name, *words[1:]]
+    raise BadUse(
+        f"there is no C++ compiler ({', '.join(names)}): install one (on Debian: apt install g++), or say which: CXX=…"
+    )
+
+
+def _run(command: Sequence[str], source: Path, warns: bool = False) -> bytes:
+    done = subprocess.run(command, capture_output=True, check=False)
+    said = done.stderr.decode(errors="replace").rstrip()
+    if done.returncode == 0:
+        if said and warns:
+            print(said, file=sys.stderr)
+        return done.stdout
+    raise BadUse(f"{source} was not built:\n{said}\n(the command: {shlex.join(command)})")
+
+
+def build(
+    source: str | os.PathLike[str],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    debug: bool = False,
+    flags: Sequence[str] = (),
+) -> Path:
+    """Builds a component from one C++ source; returns the path of the library.
+
+    The library is kept in `cache_dir()`, under a name made from what the compiler saw, so that it
+    is built once; `output` becomes a copy of it. `debug`: with symbols and assertions, without
+    optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those. When it is compiled,
+    warnings go to the standard error.
+
+    Raises:
+        BadUse: there is no such file or no compiler, the source does not compile (the message has
+            the compiler's own), or the library cannot be written.
+    """
+    path = Path(source)
+    if not path.is_file():
+        raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
+    if isinstance(flags, str):
+        raise BadUse(f"build: flags is a list of options: [{flags!r}]")
+    kind = _DEBUG if debug else ("-O2", "-DNDEBUG")
+    front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
+    version = _run([*compiler(), "--version"], path)
+    seen = _run([*front, "-E", str(path)], path)
+    content = hashlib.sha256(b"\0".join([version, " ".join(front).encode(), seen])).hexdigest()
+    kept = cache_dir() / f"{path.stem}-{content[:20]}.so"
+    try:
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
+                made = Path(beside) / "made.so"
+                _run([*front, str(path), "-o", str(made)], path, warns=True)
+                made.replace(kept)
+    except OSError as error:
+        raise BadUse(
+            f"build: nothing can be kept in {kept.parent} ({error.strerror or error}): "
+            "$WEFT_CACHE says where else"
+        ) from None
+    if output is None:
+        return kept
+    try:
+        shutil.copyfile(kept, output)
+    except OSError as error:
+        raise BadUse(
+            f"build: cannot write {output} ({error.strerror or error}): give another output"
+        ) from None
+    return Path(output)

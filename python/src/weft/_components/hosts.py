@@ -1,0 +1,87 @@
+"""Runs processes of native components in OS processes of their own, so that a crash ends nothing
+else (rules 16.7, 16.8).
+
+filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
+    its turn comes ──Call.away()──► a host (_hosts/host.py): run_component() ──the library, loaded once──► the component's code
+    the host dies ──► ProcessDied, with the names of the component and its process
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["Call", "run_component"]
+
+
+class Call:
+    """A call of a component's process: the body of the Python process that runs it, here or in
+    another OS process."""
+
+    def __init__(
+        self, here: Any, path: str, component: str, number: int, name: str, values: Any, cpu: int
+    ) -> None:
+        self._here = here
+        self._there = path, number, name, component, values, cpu
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *_: Any) -> Any:
+        return self._here()
+
+    def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
+        """The same call, to be run by `call` elsewhere. The ends among its arguments belong to the
+        process and go with it.
+
+        Raises:
+            BadUse: one of the arguments is a barrier.
+        """
+        name = self.__name__
+        there = self._there
+        if any(isinstance(value, _native.Barrier) for value in there[4]):
+            raise BadUse(
+                f"{name} of component {there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
+                "Run it on='thread', or meet by a channel"
+            )
+
+        def away(*_: Any) -> Any:
+            return call(run_component, there, {})
+
+        away.__name__ = away.__qualname__ = name
+        away._weft_call = self  # type: ignore[attr-defined]
+        return away
+
+
+# --- there ----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _loaded(path: str) -> Any:
+    import weft.native  # the classes of its aggregates, and what a failure is raised as
+
+    return weft.native.load(path)._capsule
+
+
+def run_component(
+    path: str, number: int, name: str, component: str, values: tuple[Any, ...], cpu: int
+) -> Any:
+    """Called in a host: runs the process of the component in that library, on the calling thread.
+
+    Raises:
+        BadUse: the library is no longer there.
+    """
+    try:
+        capsule = _loaded(path)
+    except BadUse as error:
+        raise BadUse(f"{name} in another OS process: {error}") from None
+    return _native._component_call(capsule, number, values, cpu)()
+
+
+# The name of its process there, and the name by which its death is reported here.
+run_component._weft_name = lambda path, number, name, *_: name  # type: ignore[attr-defined]
+run_component._weft_called = (  # type: ignore[attr-defined]
+    lambda path, number, name, component, *_: f"{name} of component {component}"
+)

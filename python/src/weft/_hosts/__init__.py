@@ -1,0 +1,1 @@
+"""OS processes that run processes of this program."""

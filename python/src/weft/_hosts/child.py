@@ -1,0 +1,390 @@
+"""The child's side of a host: what runs in an OS process that weft.processes has started (see
+_hosts/host.py for the parent's side).
+
+    main(): "jobs" is taken ──preparation──► the main module is imported, the initializer is called ──a call──► it runs as a process
+            ──► its result or failure is written ──► the next call … until "jobs" retires or the parent dies
+
+A host that stays warm runs each call on a thread of its own; any other runs its one call on the
+main thread.
+
+The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
+follows is for the parent alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import functools
+import importlib
+import io
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+from weft import _own_threads
+from weft._backends import shared as _shared
+from weft._backends.functions import is_coroutine
+from weft._extension import native as _native
+from weft._hosts import host as _host
+from weft._hosts import pickling as _pickling
+from weft._hosts import said as _said
+from weft._hosts import seen as _seen
+from weft._rounds import rounds as _rounds
+from weft._watching import observers as _observers
+from weft.errors import BadUse, Cancelled, ChannelEnd
+
+__all__ = ["main", "run_call", "taken"]
+
+AFTERLIFE = 2.0  # seconds that a process has to end once its parent is gone
+
+
+class _Enough(BaseException):
+    """The main module has come to its first run(…)."""
+
+
+def _stop() -> None:
+    raise _Enough
+
+
+def _compiled(path: str, backend: str | None) -> types.CodeType:
+    with io.open_code(path) as file:
+        source = file.read()
+    if backend is None:
+        return compile(source, path, "exec")
+    from pathlib import Path
+
+    from weft import styles  # `weft run` has compiled it, and its neighbours, for a backend
+
+    styles.Beside(Path(path).parent, backend).__enter__()
+    return styles.compile_for(backend, source, path)
+
+
+def _import_main(name: str | None, path: str | None, backend: str | None) -> None:
+    """Imports the parent's main module, up to its first top-level run(…)."""
+    if name is None and path is None:  # an interactive interpreter, `python -c`
+        _pickling.send_main_by_value()
+        return
+    module = types.ModuleType("__mp_main__")
+    if name is not None and name != "__main__":
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.loader is not None
+        code = spec.loader.get_code(name)  # type: ignore[attr-defined]
+        module.__file__ = spec.origin
+        module.__package__ = spec.parent
+    else:
+        assert path is not None
+        archive = os.path.dirname(path)  # noqa: PTH120  # pathlib takes milliseconds of each start
+        if os.path.isfile(archive):  # noqa: PTH113
+            import zipimport
+
+            code = zipimport.zipimporter(archive).get_code("__main__")
+        else:
+            code = _compiled(path, backend)
+        module.__file__ = path
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+    _shared.at_run = _stop
+    try:
+        exec(code, module.__dict__)
+    except _Enough:
+        pass
+    finally:
+        _shared.at_run = None
+
+
+def _obey(orders: Any, process: Any) -> None:
+    """On a thread, while a call runs: waits until it is cancelled, or the parent has let go of
+    it."""
+    _own_threads.ours()
+    show = _observers.hide()
+    with contextlib.suppress(ChannelEnd, Cancelled):
+        orders.read()
+    process.cancel()
+    show()
+    _own_threads.not_ours()  # another thread may get its number
+
+
+def _obedient(function: Any, orders: Any, call: str) -> Any:
+    """The function as a process that is cancelled when the parent says so. While it runs, its call
+    does not count as work outside any run (_rounds.at_work).
+    """
+
+    def begin() -> None:
+        me = _native.current_process()
+        assert me is not None
+        _rounds.called(me.id, call)
+        _rounds.at_work(-1)
+        threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True).start()
+
+    def end() -> None:
+        _rounds.at_work(1)
+        me = _native.current_process()
+        assert me is not None
+        _rounds.called(me.id, None)
+
+    if is_coroutine(function):
+
+        @functools.wraps(function)
+        async def body(*args: Any, **keywords: Any) -> Any:
+            begin()
+            try:
+                return await function(*args, **keywords)
+            finally:
+                end()
+
+    else:
+
+        @functools.wraps(function)
+        def body(*args: Any, **keywords: Any) -> Any:
+            begin()
+            try:
+                return function(*args, **keywords)
+            finally:
+                end()
+
+    return _shared.process(body)
+
+
+def taken(link: Any, name: str) -> Any:
+    return link.take(name, name.startswith(_host.KEPT))
+
+
+def run_call(
+    load: Callable[[], _pickling.Call], orders: Any, call: str
+) -> tuple[Any, _pickling.Failure | None]:
+    """Runs a call; gives what it returned, or its failure."""
+    try:
+        function, args, keywords = load()
+        process = _obedient(function, orders, call)(*args, **keywords)
+        if (named := getattr(function, "_weft_name", None)) is not None:
+            process = process.named(named(*args, **keywords))
+        del args, keywords
+        with _rounds.running(process, call):
+            return _shared.run(process), None
+    except BaseException as error:
+        return None, _pickling.Failure(error)
+
+
+def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
+    """Does a call, from taking its ends to writing its result. `wrong`: why nothing can run
+    here."""
+    orders, result = link.take(ours[0]), link.take(ours[1])
+    value, failure = (
+        (None, _pickling.Failure(wrong))
+        if wrong is not None
+        else run_call(
+            lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
+        )
+    )
+    _seen.tell()
+    with contextlib.suppress(ChannelEnd):  # the parent is gone, or no longer waits
+        try:
+            result.write((value, failure))
+        except ChannelEnd:
+            raise
+        except Exception as error:  # what it returned cannot be pickled, or there is no memory
+            wrong = error if isinstance(error, MemoryError) else None
+            wrong = wrong or _pickling.why_not("its result", value) or error
+            value = None
+            result.write((None, _pickling.Failure(wrong)))
+        result.retire()
+
+
+def _limit_memory(most: int) -> None:
+    """
+    Raises:
+        BadUse: the interpreter has more already, so that nothing at all could run.
+    """
+    import resource
+    from pathlib import Path  # late: it takes milliseconds of each start
+
+    now = 0
+    with contextlib.suppress(OSError), Path("/proc/self/statm").open(encoding="ascii") as statm:
+        now = int(statm.read().split()[0]) * resource.getpagesize()
+    if most <= now:
+        raise BadUse(
+            f"memory_limit={most}: an OS process has {now >> 20} MB of address space before any code of "
+            "the program runs in it, and the limit counts all of that: give it more"
+        )
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _set_up(prepared: dict[str, Any]) -> None:
+    """Applies the host's settings, before any code of the program runs in it."""
+    if prepared["nice"]:
+        os.nice(prepared["nice"])
+    if prepared["affinity"] is not None:
+        os.sched_setaffinity(0, prepared["affinity"])
+    if prepared["memory_limit"] is not None:
+        _limit_memory(prepared["memory_limit"])
+    if prepared["backend"] is not None:
+        import weft
+
+        weft.use(prepared["backend"])
+    for module in prepared["preload"]:
+        importlib.import_module(module)
+
+
+def _breakpoint(*args: Any, **keywords: Any) -> Any:
+    """breakpoint(): runs the debugger at the terminal, since the standard input is empty. Obeys
+    PYTHONBREAKPOINT.
+
+    Raises:
+        BadUse: there is no terminal.
+    """
+    if os.environ.get("PYTHONBREAKPOINT", "") not in ("", "pdb.set_trace"):
+        return sys.__breakpointhook__(*args, **keywords)
+    import pdb
+    from pathlib import Path
+
+    terminal = Path("/dev/tty")
+    try:
+        asked, told = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
+    except OSError:
+        raise BadUse(
+            "breakpoint() in an OS process asks at the terminal, and this program has none"
+        ) from None
+    pdb.Pdb(stdin=asked, stdout=told).set_trace(sys._getframe(1))
+    return None
+
+
+def _begin(prepared: dict[str, Any]) -> BaseException | None:
+    """Gets everything ready for calls. Returns None, or why it could not."""
+    try:
+        _set_up(prepared)
+        if prepared["start"] == "fork" or getattr(sys, "frozen", False):  # the main module is here
+            sys.modules["__mp_main__"] = sys.modules["__main__"]
+        else:
+            _import_main(prepared["main_name"], prepared["main_path"], prepared["compiled_for"])
+        if prepared["initializer"] is not None:
+            function, args, keywords = _pickling.load_call(prepared["initializer"], str)
+            function(*args, **keywords)
+    except BaseException as error:
+        error.__dict__["_weft_start"] = True
+        return error
+    return None
+
+
+def _end_with_parent(link: Any) -> None:
+    """On a thread: once the parent is gone, ends this OS process a little later."""
+    _own_threads.ours()
+    link.wait()
+    timer = threading.Timer(AFTERLIFE, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+
+
+def _serve_beside(
+    link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
+) -> None:
+    """Does a call of a warm host, on a thread of its own."""
+    show = _observers.hide()
+    try:
+        _serve(link, ours, packed, wrong)
+    finally:
+        show()
+        _rounds.at_work(-1)
+        _rounds.standing()  # perhaps no run is left here to say so
+
+
+def _see_ends_off() -> None:
+    """Waits for ends that were sent on: until their homes have confirmed it they would die with
+    this OS process. And for those that have come: what was done to them is known there then
+    (WIRE.md 7.4).
+    """
+    until = time.monotonic() + AFTERLIFE
+    while _native._ends_under_way() > 0 and time.monotonic() < until:
+        time.sleep(0.001)  # nothing tells us when; but it is one round trip, and rare
+
+
+def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
+    """Serves the parent at the other end of this socket, until it lets go.
+
+    Args:
+        preparation: a file that says how to begin; a crash is written at its end, for the parent.
+        asked: a socket by which the parent asks whether everything here stands still.
+        said: a socket for log records and warnings from here.
+        shared: whether the link is in shared memory; None: the parent says it by `asked`, 0 or 1.
+    """
+    questions = socket.socket(fileno=asked)
+    if shared is None:
+        shared = questions.recv(1) == b"1"
+    _rounds.at_work(1)
+    _observers.hide()
+    with open(preparation, "rb", closefd=False) as file:
+        prepared = pickle.load(file)
+    os.lseek(preparation, 0, os.SEEK_END)
+    _said.say_to(said, prepared["logging"])
+    _seen.follow(prepared["observed"])
+    threading.Thread(
+        target=_rounds.answer,
+        args=(questions,),
+        name="weft: answers",
+        daemon=True,
+    ).start()
+    faulthandler.enable(preparation)
+    sys.breakpointhook = _breakpoint
+    # Ctrl-C at the terminal is for the parent, which cancels us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = _native._Link(descriptor, f"python {os.getpid()}", shared)
+    threading.Thread(
+        target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
+    ).start()
+    jobs = link.take("jobs")
+    calls: list[threading.Thread] = []
+    try:
+        sys.path[:] = prepared["path"]
+        sys.argv[:] = prepared["argv"]
+        with contextlib.suppress(OSError):
+            os.chdir(prepared["directory"])
+        wrong = _begin(prepared)
+        while True:
+            _own_threads.ours()
+            _rounds.asks_for_calls(jobs)
+            ours, packed = jobs.read()
+            if ours is None:  # a call that was cancelled before it came here
+                for name in packed:
+                    end = link.take(name)
+                    if not isinstance(end, _native.Barrier):  # a Barrier is let go of by itself
+                        end.retire()
+                    del end
+                continue
+            if not prepared["warm"]:
+                _own_threads.not_ours()
+                _serve(link, ours, packed, wrong)
+                break
+            _rounds.at_work(1)
+            calls = [c for c in calls if c.is_alive()]
+            calls.append(
+                threading.Thread(
+                    target=_serve_beside, args=(link, ours, packed, wrong), name="weft: a call"
+                )
+            )
+            calls[-1].start()
+    except ChannelEnd:  # the parent has let go, or is gone, or sent what cannot be taken here
+        pass
+    for call in calls:
+        call.join()
+    _see_ends_off()
+    _seen.tell()
+    refused = link.refused()
+    if refused is not None:  # for the text of its ProcessDied
+        with contextlib.suppress(Exception):
+            sys.stderr.write(
+                f"weft: this OS process ends, for it could not take what came: {refused}\n"
+            )
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    link.close("it has ended")
+    if refused is not None:
+        sys.exit(1)

@@ -1,0 +1,547 @@
+"""A host: an OS process that runs processes of this program. How it is started, how it gets its
+work, and how its death is noticed.
+
+    parent: Host() ──"jobs" handed over──► child: weft._hosts.child.main()
+            call() ──the call, its ends, "orders", "result"──► runs it ──what it returned, or a failure──► call() returns or raises
+            a cancellation: "orders" retires ──► the process there is cancelled ──its end──► call() raises Cancelled
+            the child dies: the session ends ──► ProcessDied
+
+Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
+
+Invariant: the ends of a call are handed over before the child is told of the call. If it is not to
+be told of it after all, it is told to let go of those ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import operator
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from weft._backends import shared as _shared
+from weft._extension import native as _native
+from weft._hosts import pickling as _pickling
+from weft._hosts import records as _records
+from weft._hosts import said as _said
+from weft._hosts import seen as _seen
+from weft._rounds import members as _members
+from weft._rounds import rounds as _rounds
+from weft._watching import observers as _observers
+from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
+
+__all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
+
+WAYS = ("spawn", "forkserver", "fork")  # how an OS process begins: see _hosts/start.py
+
+_COUNTERS = "/proc/vmstat"  # of the system (Linux)
+
+# The environment variables by which numerical libraries are told how many threads to use.
+_THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
+_THREADS.append("VECLIB_MAXIMUM_THREADS")
+
+# the names of ends whose extended reads are not lost with the child begin with this (WIRE.md 4.7)
+KEPT = "kept"
+
+compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
+
+
+class Setting(NamedTuple):
+    """How a host differs from its parent."""
+
+    preload: tuple[str, ...] = ()  #: modules that it imports first
+    initializer: Any = None  #: called in it before anything else
+    initargs: tuple[Any, ...] = ()
+    affinity: frozenset[int] | None = None  #: the CPUs on which it may run
+    memory_limit: int | None = None  #: bytes of address space
+    nice: int = 0
+    threads: int | None = None  #: the number of threads of BLAS and OpenMP
+    start: str = "spawn"  #: one of WAYS
+    warm: bool = False  #: it runs many calls, each on a thread; else one call, on its main thread
+
+
+class Attempt:
+    """One attempt at a call that is supervised (_hosts/supervisor.py). SupervisedPort in native/far.hpp
+    says what it means for the ends.
+    """
+
+    def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
+        self.last = last  #: there is no attempt after this one
+        self.in_hand = in_hand  #: the values that it has in hand go there; None: back
+        self.died = False
+        self.cancelled: Cancelled | None = None  #: that it had been asked to end before it died
+
+
+def _preparation(setting: Setting) -> dict[str, Any]:
+    """What the child needs to be like this process."""
+    from pathlib import Path
+
+    import weft
+
+    initializer = None
+    if setting.initializer is not None:
+        initializer = _pickling.dump_call(setting.initializer, setting.initargs, {}, _no_end)
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    path = getattr(main, "__file__", None)
+    return {
+        "path": list(sys.path),
+        "argv": list(sys.argv),
+        "directory": str(Path.cwd()),
+        "main_name": spec.name if spec is not None else None,
+        # one in an archive (a zipapp) is not a file, but its archive is
+        "main_path": str(Path(path).resolve())
+        if path is not None and (Path(path).exists() or Path(path).parent.is_file())
+        else None,
+        "backend": weft._chosen,
+        "logging": _records.as_here(),
+        "compiled_for": compiled_for,
+        **setting._replace(initializer=initializer, initargs=())._asdict(),
+    }
+
+
+def _killed_for_memory() -> int:
+    """How many processes the system has killed since it started because memory ran out; 0 if it
+    does not say.
+    """
+    from pathlib import Path
+
+    with contextlib.suppress(OSError):
+        for line in Path(_COUNTERS).read_text(encoding="ascii").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _no_end(end: Any) -> str:
+    raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
+
+
+def _name() -> str:
+    return f"python {os.getpid()}"
+
+
+def _file() -> Any:
+    """A file without a name, to read and to write. In memory where the system has that: there may
+    be no folder to write to.
+    """
+    try:
+        return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
+    except AttributeError:
+        pass
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
+def _over_memory(ours: socket.socket) -> Any:
+    """A link in shared memory, set up over this socket. None: the system has no shared memory, or
+    there are too many such links; then the socket itself is used.
+    """
+    name = _name()
+    try:
+        return _native._Link(os.dup(ours.fileno()), name, True)
+    except BadUse:
+        return None
+
+
+@contextlib.contextmanager
+def _told_what_to_do() -> Iterator[None]:
+    """Says of an error that no descriptor is left what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        raise OSError(
+            errno.EMFILE,
+            f"no descriptor is left: this program may have {most:,}, and each OS process that it starts takes "
+            "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
+            "(`.on(Hosts(n))`)",
+        ) from error
+
+
+def _refuse_imports() -> None:
+    if _shared.at_run is not None:
+        raise BadUse(
+            "an OS process imports the main module of its program, and that starts a network there: "
+            'put what starts it below `if __name__ == "__main__":`'
+        )
+    module = _shared.imported_for_call.get()
+    if module is not None:  # each of the OS processes would import it again, without end
+        raise BadUse(
+            f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
+            'put what starts them below `if __name__ == "__main__":`'
+        )
+
+
+_forked_before: set[int] = (
+    set()
+)  # descriptors of hosts that are forked one after another, and joined then
+
+
+class Host:
+    """An OS process of its own (see _hosts/start.py), once begin() has been called. It ends when this is
+    closed.
+    """
+
+    _said: Any = None
+
+    def __init__(self, setting: Setting | None = None) -> None:
+        self.setting = setting or Setting()
+        self._maker = os.getpid()
+        self._lock = threading.Lock()
+        self._lent = 0
+        self._up = False
+        self._mine: set[int] = set()
+        # made by _start(), and some by join()
+        self._ours: Any = None
+        self._asks: Any = None
+        self._heard: Any = None
+        self._link: Any = None
+        self._child: Any = None
+        self._member: Any = None
+        self._jobs: Any = None
+        self.pid = 0
+        self.running = self.begun = 0  # calls; counted by the code that hands them out
+
+    def __del__(self) -> None:
+        if self._said is not None:
+            self._said.close()
+
+    def begin(self, later: bool = False) -> None:
+        """Starts it. `later`: the caller calls join() afterwards, since a fork must come before any
+        link.
+
+        Raises:
+            BadUse: the initializer cannot be sent; the main module, or one with a function to be
+                called, is being imported by another OS process; start="fork", and other threads
+                live.
+            OSError: the system starts no process.
+            what a signal's handler raises. Then, as ever, nothing is left of it.
+        """
+        try:
+            with _told_what_to_do():
+                self._start(later)
+            if not later:
+                self.join()
+        except BaseException:
+            self.kill()
+            self.close()
+            if self._heard is not None:
+                self._heard.drop()
+            raise
+
+    def _start(self, later: bool) -> None:
+        """Starts the child. What is made here is a field at once: a signal's handler may raise
+        anywhere.
+        """
+        from weft._hosts import (
+            start as _start,  # imported by who starts OS processes, not by each that is started
+        )
+
+        _refuse_imports()
+        if _pickling.main_is_typed():
+            _pickling.send_main_by_value()
+        setting = self.setting
+        forks = setting.start == "fork"
+        if forks:
+            _start.refuse_fork()
+        self._observed = _seen.settings()
+        beginning = pickle.dumps({**_preparation(setting), "observed": self._observed})
+        self._beginning = len(beginning)
+        self._killed_before = _killed_for_memory()
+        threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
+        self._ours, theirs = socket.socketpair()
+        self._asks, asked = socket.socketpair()
+        # Says how to begin. If the child crashes, it writes where at the end of this file.
+        self._said = preparation = _file()
+        self._heard = heard = _said.Heard()
+        with theirs, asked:
+            preparation.write(beginning)
+            preparation.seek(0)
+            errors, said = heard.open()
+            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
+            if not forks:
+                self._link = _over_memory(self._ours)
+            shared = self._link is not None
+            self._mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
+            _forked_before.update(self._mine)
+            self._child = _start.begin(
+                setting.start, handed, errors, shared, setting.preload, threads, _forked_before
+            )
+            if not forks or not later:
+                _forked_before.difference_update(self._mine)
+        heard.close_childs()
+        self.pid = self._child.pid
+
+    def join(self) -> None:
+        """Links it with this program."""
+        from weft._hosts import start as _start
+
+        _forked_before.clear()
+        if self.setting.start == "fork":
+            self._link = _over_memory(self._ours)
+            with contextlib.suppress(OSError):  # it has died
+                self._asks.send(b"1" if self._link is not None else b"0")
+        if self._link is None:
+            self._link = _native._Link(self._ours.detach(), _name())
+        self._ours.close()
+        self._member = _members.Member(self._asks)
+        _rounds.join(self._member)
+        self._member.pid, self._member.heard = self.pid, self._heard
+        self._member.kill = self._child.kill
+        self._member.reap = functools.partial(_start.reap, self._child)
+        self._heard.seen = functools.partial(_seen.came, self._member)
+        self._heard.begin()
+        _seen.join(self._member, self._observed)
+        jobs = _native.Channel("jobs")
+        _observers.own(jobs)
+        self._jobs = jobs.writer()
+        self._link.give(jobs.reader(), "jobs")
+
+    def _next_name(self, kind: str = "end") -> str:
+        with self._lock:
+            self._lent += 1
+            return f"{kind}{self._lent}"
+
+    def _let_go(self, names: list[str]) -> None:
+        """Has the child retire the ends of a call that it will not be told of, and waits until it
+        has."""
+        # It takes the second job once it is done with the first.
+        for job in ((None, names), (None, ())):
+            while True:
+                with contextlib.suppress(Cancelled):  # we are being cancelled, but this comes first
+                    self._jobs.write(job)
+                    break
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: Attempt | None = None,
+    ) -> Any:
+        """Runs function(*args, **keywords) there, as a process. The ends in its arguments go there
+        too.
+
+        Raises:
+            what it raised, with its traceback as the cause; Cancelled, once it has ended by that;
+            ProcessDied; BadUse, if something in the call cannot be sent there.
+        """
+        if os.getpid() != self._maker:
+            raise BadUse(
+                f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
+                "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
+            )
+        called = getattr(function, "_weft_called", None)  # in the report of its death
+        name_of_call = (
+            getattr(function, "__qualname__", str(function))
+            if called is None
+            else called(*args, **keywords)
+        )
+        given: dict[str, Any] = {}  # ends, by their names there
+        barriers: list[Any] = []
+
+        def lend(end: Any) -> str:
+            given[name := self._next_name()] = end
+            return name
+
+        def lend_of_call(end: Any) -> str:
+            if isinstance(end, _native.Barrier):
+                barriers.append(end)
+            given[name := self._next_name(KEPT if attempt else "end")] = end
+            return name
+
+        cancelled: Cancelled | None = None
+        ours: tuple[str, ...] = ()
+        orders, result = _native.Channel("orders"), _native.Channel("result")
+        told, answer = orders.writer(), result.reader()
+        show = _observers.elsewhere(self.pid, orders, result)
+        try:
+            packed = _pickling.dump_call(function, args, keywords, lend_of_call)
+            del args, keywords
+            # It has started once it asks for a job. Before that no other program could be
+            # introduced to it, and if the call were cancelled nobody would have the ends.
+            if not self._up:
+                self._jobs.write((None, ()))
+                self._up = True
+            ours = lend(orders.reader()), lend(result.writer())
+            me = _native.current_process()
+            if me is not None:  # for the report of a deadlock: this process waits for the call
+                self._member.away[ours[1]] = me
+            there: list[str] = []
+            try:
+                while given:
+                    name = next(iter(given))
+                    end = given.pop(name)
+                    if attempt is not None and name.startswith(KEPT):
+                        self._link.give(end, name, attempt.last, attempt.in_hand)
+                    else:
+                        self._link.give(end, name)
+                    del end
+                    there.append(name)
+                self._jobs.write((ours, packed))
+            except (Cancelled, BadUse):  # the child was not told of it; or an end cannot go
+                self._let_go(there)
+                raise
+            while True:
+                try:
+                    value, failure = answer.read()
+                    break
+                except Cancelled as error:
+                    cancelled = error
+                    told.retire()
+            while True:  # the result is here, and stays if a handler of the user's is cancelled
+                try:
+                    self._heard.take()  # passes on what it said before it ended
+                    break
+                except Cancelled as error:
+                    cancelled = error
+        except Retired:
+            if not self.alive():
+                raise self._died(name_of_call) from None
+            raise BadUse(
+                f"the OS process {self.pid} has dropped its call of {name_of_call!r}, and no result "
+                "comes: its standard error says why"
+            ) from None
+        except PeerDied:
+            if attempt is not None:
+                attempt.died, attempt.cancelled = True, cancelled
+            if attempt is None or attempt.last or cancelled is not None:
+                for barrier in barriers:  # also before it had them (rule 8.7)
+                    _native._barrier_dies(barrier)
+            raise self._died(name_of_call) from None
+        finally:
+            self._member.away.pop(ours[1] if ours else "", None)
+            show()
+            for end in (answer, told):
+                with contextlib.suppress(BadUse):  # it is retired already
+                    end.retire()
+        # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
+        if failure is not None:
+            came_to = failure.exception()
+            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
+        return value
+
+    def _died(self, name: str) -> ProcessDied:
+        self._link.close("it has died")
+        _rounds.leave(self._member)
+        status = self._child.wait()
+        said = self._heard.last()
+        _seen.has_gone(self._member)
+        self._heard.close()
+        wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
+
+    def _crash(self) -> str:
+        """What faulthandler has written in the child."""
+        with self._lock:
+            if self._said.closed:
+                return ""
+            return os.pread(self._said.fileno(), 1 << 16, self._beginning).decode(errors="replace")
+
+    def alive(self) -> bool:
+        """Whether it is still running."""
+        return self._child.poll() is None
+
+    def kill(self) -> None:
+        """Ends it at once (SIGKILL)."""
+        if self._child is not None and os.getpid() == self._maker:
+            self._child.kill()
+
+    def let_go(self) -> None:
+        """It ends once what runs there is over; close() waits for that. Does nothing in the child of
+        a fork, where it belongs to the parent.
+        """
+        if os.getpid() != self._maker:
+            return
+        if self._member is not None:
+            self._member.closing = True
+        if self._member is None:  # it was not joined wholly: it ends when its sockets close
+            # other descriptors will get these numbers
+            _forked_before.difference_update(self._mine)
+            for by in (self._ours, self._asks):
+                if by is not None:
+                    by.close()
+        if self._jobs is not None:
+            _observers.own_no_more(self._jobs.channel)
+            with contextlib.suppress(BadUse, ChannelEnd):
+                self._jobs.retire()
+        elif self._link is not None:
+            self._link.close("the host could not be joined")
+
+    def close(self) -> None:
+        """Lets go of it, and waits until it has ended. Does nothing in the child of a fork."""
+        if os.getpid() != self._maker:
+            return
+        self.let_go()
+        if self._child is not None:
+            self._child.wait()
+        with self._lock:
+            if self._said is not None:
+                self._said.close()
+        if self._heard is not None:
+            self._heard.close()
+        if self._link is not None:
+            self._link.close("the host was closed")
+        if self._member is not None:
+            _rounds.leave(self._member)
+
+
+def run_away(
+    function: Any,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    attempt: Attempt | None = None,
+) -> Any:
+    """Runs a function as a process in an OS process of its own."""
+    host = Host()
+    try:
+        host.begin()
+        return host.call(function, args, keywords, attempt)
+    finally:
+        host.close()
+
+
+def cpus_of_this_process() -> set[int]:
+    """The CPUs on which it may run."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def cpus(given: Iterable[int] | None) -> frozenset[int] | None:
+    """The given CPUs as a set.
+
+    Raises:
+        BadUse: they are no set of numbers, or this process may not use one of them.
+    """
+    if given is None:
+        return None
+    try:
+        wanted = frozenset(operator.index(cpu) for cpu in given)
+    except TypeError:
+        raise BadUse(
+            f"affinity: a set of CPUs for each host, as [{{0}}, {{1}}], or 'spread'; not {given!r} for one"
+        ) from None
+    mine = cpus_of_this_process()
+    if not wanted or not wanted <= mine:
+        raise BadUse(
+            f"affinity: {sorted(wanted)} are not CPUs of this process, which has {sorted(mine)}"
+        )
+    return wanted

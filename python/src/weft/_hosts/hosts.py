@@ -1,0 +1,365 @@
+"""Hosts: OS processes that stay, and run many processes of a program, several at a time.
+
+    Hosts(n) ──started at once──► call(): the host with the fewest calls ──it dies──► ProcessDied; the next call gets a new one
+                                                                        └─max_tasks calls──► no more for it; it goes with its last
+
+Invariants (of `_lock`)
+- A place has at most one host for new calls. A host that was replaced is let go of when its last
+  call ends, by the thread of that call.
+- A host's `running` counts the calls that were promised to it; a place's `coming` counts those that
+  wait for its next host.
+- A host is started without the lock, since the user's code runs then (rule 12.1): by the one thread
+  that its place's `starter` names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
+
+from weft._extension import native as _native
+from weft._hosts import host as _host
+from weft.errors import BadUse, ProcessDied
+
+__all__ = ["Elsewhere", "Hosts", "OneHost"]
+
+
+class Elsewhere:
+    """A place outside this OS process where processes can run: `worker.on(…)` and a Supervisor take
+    it."""
+
+    _way = ""  # how it is started: one of _host.WAYS, or "network"
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
+        """Runs function(*args, **keywords) there."""
+        raise NotImplementedError
+
+
+# Gives the host of that name, if the program has joined a network (weft.net); else None.
+named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
+
+
+class _Place:
+    """The place of one host. If that dies, another one takes the place."""
+
+    def __init__(self, setting: _host.Setting) -> None:
+        self.setting = setting
+        self.host: _host.Host | None = None
+        self.starter: int | None = None  # the thread that starts the next one
+        self.coming = 0
+        self.failures = 0  # deaths in a row
+        self.deaths = 0
+
+
+def whole(what: str, value: Any, least: int | None) -> None:
+    """
+    Raises:
+        BadUse: the value is neither None nor a whole number of at least `least`. `what` names it.
+    """
+    if value is None:
+        return
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or (least is not None and value < least)
+    ):
+        these = "a whole number" if least is None else f"a whole number from {least} on"
+        raise BadUse(f"{what} must be {these}, not {value!r}")
+
+
+def seconds(what: str, value: Any) -> None:
+    """
+    Raises:
+        BadUse: the value is not a time of 0 seconds or more.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise BadUse(f"{what} must be seconds from 0 on, not {value!r}")
+
+
+class Hosts(Elsewhere):
+    """OS processes that stay warm and run many processes: `worker.on(hosts)(…)`,
+    `worker(…).on(hosts[0])`.
+
+    Args:
+        n: how many; None: as many as the CPUs that this process may use.
+        preload: modules that each imports first.
+        initializer, initargs: called in each before anything else; if it raises, so does every call
+            there.
+        affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each.
+        memory_limit: bytes of address space of each (RLIMIT_AS).
+        nice: added to the niceness of each.
+        max_tasks: after so many calls a host is replaced by a fresh one.
+        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and the like); None: what the
+            environment says.
+        restarts: how often in all each host is replaced after its death; None: always.
+        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a server that has
+            imported what is to be preloaded, which takes some milliseconds; its environment is that
+            of when the server started. "fork": a copy of this program, with all that it has in
+            memory; possible only while this has one thread, and a host that died is not replaced.
+        backoff: seconds before the second start in a row that follows a death; doubled each time,
+            at most 10.
+    Raises:
+        BadUse: an argument makes no sense.
+        OSError: the system starts no process.
+    """
+
+    def __init__(
+        self,
+        n: int | None = None,
+        *,
+        preload: Sequence[str] = (),
+        initializer: Any = None,
+        initargs: tuple[Any, ...] = (),
+        affinity: str | Sequence[Iterable[int]] | None = None,
+        memory_limit: int | None = None,
+        nice: int = 0,
+        max_tasks: int | None = None,
+        threads: int | None = 1,
+        start: str = "spawn",
+        restarts: int | None = None,
+        backoff: float = 0.1,
+    ) -> None:
+        if isinstance(n, str) and "://" in n:
+            raise BadUse(
+                f"Hosts({n!r}): these start OS processes of this machine. The hosts of a network are "
+                f"net.join({n!r}).hosts(), of weft.net, which go wherever Hosts go"
+            )
+        mine = sorted(_host.cpus_of_this_process())
+        n = len(mine) if n is None else n
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise BadUse(f"Hosts({n!r}): how many must be a whole number from 1 on")
+        whole("Hosts: max_tasks", max_tasks, 1)
+        whole("Hosts: threads", threads, 1)
+        whole("Hosts: memory_limit", memory_limit, 1)
+        whole("Hosts: restarts", restarts, 0)
+        whole("Hosts: nice", nice, None)
+        seconds("Hosts: backoff", backoff)
+        if initializer is not None and not callable(initializer):
+            raise BadUse(f"Hosts: initializer must be a function, not {initializer!r}")
+        if start not in _host.WAYS:
+            raise BadUse(f"Hosts: start must be one of {', '.join(_host.WAYS)}, not {start!r}")
+        if start == "fork" and max_tasks is not None:
+            raise BadUse(
+                "Hosts: start='fork' starts no fresh host after max_tasks, for there are threads by then: "
+                "leave max_tasks out, or use start='forkserver'"
+            )
+        if isinstance(preload, str):
+            raise BadUse(f"Hosts: preload is a list of modules: [{preload!r}]")
+        if affinity == "spread":
+            affinity = [[cpu] for cpu in mine]
+        if isinstance(affinity, str) or (affinity is not None and not affinity):
+            raise BadUse(f"Hosts: affinity must be 'spread' or sets of CPUs, not {affinity!r}")
+        setting = _host.Setting(
+            tuple(preload), initializer, initargs, None, memory_limit, nice, threads, start, True
+        )
+        self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
+        self._way = start
+        self._lock = threading.Condition(threading.Lock())
+        self._closed = False
+        self._places = [
+            _Place(
+                setting._replace(
+                    affinity=None if affinity is None else _host.cpus(affinity[i % len(affinity)])
+                )
+            )
+            for i in range(n)
+        ]
+        try:
+            for place in self._places:
+                place.host = host = _host.Host(place.setting)
+                host.begin(later=start == "fork")
+            for place in self._places if start == "fork" else ():
+                assert place.host is not None
+                place.host.join()
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, i: int) -> OneHost: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[OneHost]: ...
+
+    def __getitem__(self, i: int | slice) -> OneHost | list[OneHost]:
+        """One of the hosts; for a slice a list.
+
+        Raises:
+            IndexError: there are fewer.
+        """
+        if isinstance(i, slice):
+            return [OneHost(self, place) for place in self._places[i]]
+        return OneHost(self, self._places[i])
+
+    def __enter__(self) -> Hosts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} hosts{' that are closed' if self._closed else ''}>"
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the OS processes that exist at this moment."""
+        with self._lock:
+            return [p.host.pid for p in self._places if p.host is not None]
+
+    def close(self) -> None:
+        """Lets go of all hosts, and waits until they have ended, which they do when what runs there
+        is over. A second call does nothing.
+
+        If a call is just starting a host, that call ends it, and is refused.
+        """
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+            hosts = [p.host for p in self._places if p.host is not None]
+        for host in hosts:  # first all of them: they end at the same time
+            host.let_go()
+        for host in hosts:
+            host.close()
+        with self._lock:
+            for place in self._places:
+                place.host = None
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
+        """Runs function(*args, **keywords) on the host that has the fewest calls.
+
+        Raises:
+            what it raised; ProcessDied; Cancelled; BadUse.
+        """
+        return self._call(None, function, args, keywords, attempt)
+
+    def _call(
+        self,
+        place: _Place | None,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None,
+    ) -> Any:
+        place, host = self._begin(place)
+        died = False
+        try:
+            return host.call(function, args, keywords, attempt)
+        except ProcessDied as error:
+            died = error.pid == host.pid
+            raise
+        finally:
+            self._end(place, host, died)
+
+    def _begin(self, place: _Place | None) -> tuple[_Place, _host.Host]:
+        with self._lock:
+            if place is None:
+                place = min(self._places, key=lambda p: p.host.running if p.host else p.coming)
+            place.coming += 1
+            wait = (
+                self._backoff * 2 ** min(place.failures - 2, 20)
+                if place.host is None and place.failures > 1
+                else 0.0
+            )
+        try:
+            if wait:
+                _native.sleep(min(10.0, wait))  # a process may be cancelled meanwhile
+            while (host := self._promised(place)) is None:
+                self._fill(place)
+            return place, host
+        finally:
+            with self._lock:
+                place.coming -= 1
+
+    def _promised(self, place: _Place) -> _host.Host | None:
+        """The place's host, which now has one more call; None: the caller must start one."""
+        me = threading.get_ident()
+        with self._lock:
+            if place.starter == me:
+                raise BadUse(
+                    "a call on a host that is being started, by what it is started with (the initializer's arguments): "
+                    "make the call before, or on other Hosts"
+                )
+            self._lock.wait_for(lambda: place.starter is None or self._closed)
+            if self._closed:
+                raise BadUse("these Hosts are closed")
+            if place.host is not None:
+                place.host.running += 1
+                place.host.begun += 1
+                return place.host
+            if self._restarts is not None and place.deaths > self._restarts:
+                raise BadUse(
+                    f"a host has died {place.deaths} times, and these Hosts start one {self._restarts} times again (restarts)"
+                )
+            place.starter = me
+            return None
+
+    def _fill(self, place: _Place) -> None:
+        made, host = None, _host.Host(place.setting)
+        try:
+            host.begin()
+            made = host
+        finally:
+            with self._lock:
+                place.starter = None
+                if not self._closed:
+                    place.host, made = made, None
+                self._lock.notify_all()
+            if made is not None:
+                made.close()
+
+    def _end(self, place: _Place, host: _host.Host, died: bool) -> None:
+        with self._lock:
+            host.running -= 1
+            enough = self._max_tasks is not None and host.begun >= self._max_tasks
+            if place.host is host:
+                if died:
+                    place.failures += 1
+                    place.deaths += 1
+                else:
+                    place.failures = 0
+                if died or enough:
+                    place.host = None
+            last = place.host is not host and host.running == 0 and not self._closed
+        if last:
+            host.close()
+
+
+class OneHost(Elsewhere):
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one."""
+
+    def __init__(self, of: Hosts, place: _Place) -> None:
+        self._of = of
+        self._place = place
+        self._way = of._way
+
+    @property
+    def pid(self) -> int | None:
+        """The number of its OS process; None: it has died, and no call has been made since."""
+        host = self._place.host
+        return None if host is None else host.pid
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
+        """Runs function(*args, **keywords) there: see Hosts.call()."""
+        return self._of._call(self._place, function, args, keywords, attempt)

@@ -1,0 +1,400 @@
+"""How values, functions and exceptions get from one OS process to another: by pickle 5; functions
+by name if the other can import them.
+
+A value is pickled by its writer and rebuilt by its reader, so an object that cannot be pickled is
+an error at the write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import importlib
+import io
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from weft._backends import shared as _shared
+from weft._extension import native as _native
+from weft.errors import BadUse, Poisoned, Retired, WeftError
+
+__all__ = [
+    "Call",
+    "Failure",
+    "RemoteTraceback",
+    "dump_call",
+    "dump_values",
+    "function_named",
+    "load_call",
+    "load_values",
+    "name_of",
+    "why_not",
+]
+
+_SHARED = "shared array "
+# these are sent by a name, under which the other OS process finds them
+_GOES: Any = (_native.Reader, _native.Writer, _native.Barrier)
+
+Name = tuple[str, str]  # module and qualified name
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+class _Aside:
+    """A pickler that puts certain objects aside, above all the ends of channels: `take` gives the
+    name under which the other OS process finds one.
+    """
+
+    # None: ends go with the value, which moves them (WIRE.md 7.4)
+    _take: Callable[[Any], str] | None
+    shared: list[Any] | None  # the shared arrays are put there; None: they go with the pickle
+
+    def persistent_id(self, obj: Any) -> str | None:
+        if self.shared is not None and isinstance(obj, _native.Shared):
+            self.shared.append(obj)
+            return f"{_SHARED}{len(self.shared) - 1}"
+        if self._take is not None and isinstance(obj, _GOES):
+            return self._take(obj)
+        if isinstance(obj, _native.Channel):
+            raise BadUse(
+                f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()"
+            )
+        if isinstance(obj, _native.Process):
+            raise BadUse(
+                f"{obj!r} itself cannot go to another OS process: to tell of its end there, write to a channel after `p.wait()`"
+            )
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Arrays of a component within a value."""
+        if type(obj) is memoryview and obj.c_contiguous and len(obj.format) == 1:
+            return _Numbers(obj).__reduce_ex__(5)
+        above = getattr(super(), "reducer_override", None)
+        return NotImplemented if above is None else above(obj)
+
+
+class _Ends(_Aside, pickle.Pickler):
+    pass
+
+
+_pickler: Any = _Ends
+
+
+def send_main_by_value() -> None:
+    """From now on what the main module defines is sent by value, if cloudpickle is installed, since
+    no other OS process can import it.
+    """
+    global _pickler
+    try:
+        import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return
+
+    class EndsByValue(_Aside, cloudpickle.Pickler):  # type: ignore[misc, name-defined, unused-ignore]
+        pass
+
+    _pickler = EndsByValue
+    _native._set_pickling(_dumps, cloudpickle.dumps, pickle.loads)
+
+
+class _Found(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, find: Callable[[str], Any]) -> None:
+        super().__init__(file)
+        self._find = find
+
+    def persistent_load(self, pid: str) -> Any:
+        return self._find(pid)
+
+
+def _no_matter(end: Any) -> str:
+    return ""
+
+
+def _pickled(
+    what: str, value: Any, take: Callable[[Any], str] | None, shared: list[Any] | None = None
+) -> bytes:
+    file = io.BytesIO()
+    try:
+        pickler = _pickler(file, protocol=5)
+        pickler._take, pickler.shared = take, shared
+        pickler.dump(value)
+    except WeftError as error:
+        raise BadUse(f"{what}: {error}") from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise BadUse(
+            f"{what}: a value of type {type(value).__name__} cannot go to another OS process, for it cannot be pickled ({error})"
+        ) from error
+    return file.getvalue()
+
+
+def _dumps(value: Any, channel: Any) -> bytes:
+    """Pickles a value that plain pickle has refused; if this cannot either, the error says what it
+    is and where."""
+    return _pickled(f"write on channel {channel.name!r}", value, None)
+
+
+def _end_found(number: int) -> Any:
+    """An end of a channel: what pickle calls for it in another OS process."""
+    return _native._end_found(number)
+
+
+def _shared_found(*said: Any) -> Any:
+    """A shared array, by its number: what pickle calls for it in another OS process."""
+    return _native._shared_found(*said)
+
+
+class _Numbers:
+    """An array of a native channel on its way (rule 16.7): its memory, and the type of its
+    numbers."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _numbers, (pickle.PickleBuffer(self._view), self._view.format, self._view.shape)
+
+
+def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
+    """What pickle calls for it: memory of the reader's own, writable if the array was."""
+    flat = memoryview(memory).cast("B").cast(format)
+    return flat if len(shape) == 1 or 0 in shape else flat.cast("B").cast(format, shape)
+
+
+_native._set_pickling(_dumps, pickle.dumps, pickle.loads)
+_native._set_numbers(_Numbers)
+_native._set_shared_found(_shared_found)
+_native._set_end_found(_end_found)
+for _end in _GOES:
+    copyreg.pickle(_end, _native._reduce_end)
+
+
+def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BadUse | None:
+    """Why a value cannot be sent to another OS process; None: it can."""
+    try:
+        _pickled(what, value, take, [])
+    except BadUse as error:
+        return error
+    return None
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def name_of(function: Any) -> Name | None:
+    """Where another OS process finds the function that `@process` has decorated; None: it has no
+    global name.
+    """
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if not module or "<" in name or (module == "__main__" and main_is_typed()):
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return (module, name) if found is function or _body_of(found) is function else None
+
+
+def main_is_typed() -> bool:
+    """Is the main module one that cannot be imported: an interactive interpreter, a notebook,
+    `python -c`, the standard input?
+    """
+    from pathlib import Path
+
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None) or ""
+    if getattr(sys, "frozen", False):  # its children are the same executable
+        return False
+    return getattr(main, "__spec__", None) is None and not Path(file).is_file()
+
+
+def _body_of(found: Any) -> Any:
+    """The function under `@process`, of whatever backend."""
+    if isinstance(found, _native.ProcessFunction):
+        found = getattr(found, "__wrapped__", found)
+    return getattr(found, "_weft_body", found)
+
+
+def _found(name: Name) -> Any:
+    token = _shared.imported_for_call.set(name[0])
+    try:
+        found: Any = importlib.import_module(name[0])
+    finally:
+        _shared.imported_for_call.reset(token)
+    for part in name[1].split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            if name[0] not in ("__main__", "__mp_main__"):
+                raise
+            raise AttributeError(
+                f"the main module has no {name[1]!r} when an OS process imports it: define it at its top level, "
+                'not below `if __name__ == "__main__"`, nor below what starts OS processes'
+            ) from error
+    return _body_of(found)
+
+
+def _by_value(function: Any) -> bytes:
+    try:
+        import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        typed = getattr(function, "__module__", "") == "__main__" and main_is_typed()
+        why = (
+            "was defined in an interactive interpreter, by -c or on the standard input"
+            if typed
+            else "is no global name of a module"
+        )
+        raise BadUse(
+            f"{getattr(function, '__qualname__', function)} {why}, so another OS process cannot import it: "
+            f"move it to {'a file' if typed else 'the top of its module'}, or install cloudpickle, which sends it by value "
+            "(pip install weft[processes])"
+        ) from None
+    return bytes(cloudpickle.dumps(function))
+
+
+def dump_function(function: Any) -> bytes:
+    """A function, for load_function() elsewhere: by its name, or by value.
+
+    Raises:
+        BadUse: it can be neither imported nor sent.
+    """
+    if isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
+        name = name_of(function)
+        return pickle.dumps(name) if name is not None else _by_value(function)
+    try:
+        return pickle.dumps(function, 5)
+    except Exception as error:
+        raise BadUse(f"{function!r} cannot go to another OS process ({error})") from error
+
+
+def load_function(packed: bytes) -> Any:
+    function = pickle.loads(packed)
+    return _found(function) if isinstance(function, tuple) else function
+
+
+Packed = bytes | tuple[bytes, list[Any]]  # in the list: the shared arrays among the arguments
+
+
+def dump_call(
+    function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]
+) -> Packed:
+    """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other
+    and returns its name there.
+
+    Raises:
+        BadUse: something in it cannot be pickled, or the function can be neither imported nor sent.
+    """
+    name = name_of(function)
+    what = name if name is not None else _by_value(function)
+    shared: list[Any] = []
+    called = f"process {getattr(function, '__qualname__', function)}"
+    try:
+        packed = _pickled(called, (what, args, keywords), take, shared)
+    except BadUse:
+        for parameter, value in _arguments(function, args, keywords).items():
+            wrong = why_not(f"{called}: argument {parameter}", value, _no_matter)
+            if wrong is not None:
+                raise wrong from wrong.__cause__
+        raise
+    return (packed, shared) if shared else packed
+
+
+def _arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by the names of their parameters, if these are known."""
+    import inspect
+
+    with contextlib.suppress(TypeError, ValueError):
+        return inspect.signature(function).bind(*args, **keywords).arguments
+    return {**{str(i): value for i, value in enumerate(args)}, **keywords}
+
+
+def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:
+    shared: list[Any] = []
+    if isinstance(packed, tuple):
+        packed, shared = packed
+
+    def found(name: str) -> Any:
+        return shared[int(name[len(_SHARED) :])] if name.startswith(_SHARED) else find(name)
+
+    what, args, keywords = _Found(io.BytesIO(packed), found).load()
+    function = pickle.loads(what) if isinstance(what, bytes) else _found(what)
+    return function, args, keywords
+
+
+def dump_values(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
+    """Values of a call, for load_values() elsewhere; `take` as for dump_call().
+
+    Raises:
+        BadUse: something in them cannot be pickled.
+    """
+    return _pickled(what, value, take)
+
+
+def load_values(packed: bytes, find: Callable[[str], Any]) -> Any:
+    return _Found(io.BytesIO(packed), find).load()
+
+
+def function_named(module: str, name: str) -> Any:
+    """The function under `@process` of that name; imports the module."""
+    return _found((module, name))
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception that was raised in another OS process: the cause of that
+    exception here.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"in another OS process:\n{self.text}"
+
+
+def _stayed(end: str) -> None:
+    """Stands for an end in an exception when that arrives in another OS process: the end stays with
+    the process that had it.
+    """
+
+
+class Failure:
+    """An exception on its way from one OS process to another, without the ends of channels in it."""
+
+    def __init__(self, error: BaseException) -> None:
+        import traceback
+
+        self.text = "".join(
+            traceback.format_exception(type(error), error, error.__traceback__)
+        ).rstrip()
+        self.brief = f"{type(error).__name__}: {error}"
+        self.end = type(error).__name__ if isinstance(error, (Retired, Poisoned)) else ""
+        self.strength = getattr(error, "strength", 1)
+        self.packed: bytes | None = None
+        if not self.end:
+            try:
+                packed = _pickled("an exception", error, _no_matter)
+                _Found(io.BytesIO(packed), _stayed).load()
+                self.packed = packed
+            except Exception:  # an exception of the user's that cannot be pickled: its text is sent
+                self.packed = None
+
+    def exception(self) -> BaseException:
+        """The exception, as the other OS process is to raise it."""
+        if self.end == "Poisoned":
+            return Poisoned(self.brief, None, None, None, self.strength, True)
+        if self.end == "Retired":
+            return Retired(self.brief, None, None, None, 0, True)
+        text = f"{self.brief} (an exception that cannot be pickled)"
+        error: BaseException = (
+            RuntimeError(text)
+            if self.packed is None
+            else _Found(io.BytesIO(self.packed), _stayed).load()
+        )
+        error.__cause__ = RemoteTraceback(self.text)
+        return error

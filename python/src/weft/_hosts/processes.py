@@ -1,0 +1,113 @@
+"""OS processes: what weft.processes adds to weft.threads."""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import importlib
+import types
+from typing import Any
+
+from weft._backends.functions import is_coroutine
+from weft._backends.shared import process_of
+from weft._components import hosts as _native_hosts
+from weft._extension import native as _native
+from weft._hosts import host as _host
+from weft._hosts import hosts as _hosts
+from weft._hosts import pickling as _pickling
+from weft._hosts import supervisor as _supervisor
+from weft.errors import BadUse
+
+__all__ = ["away_to", "moved", "process"]
+
+_ELSEWHERE = ("coroutines", "greenlets", "threads")
+
+
+def process(function: Any) -> Any:
+    """Makes a function a process: when called, it returns a Process, not started, that holds the
+    ends in its arguments.
+
+    It runs in an interpreter of its own, in a process of the operating system; an `async def` runs
+    as a coroutine process there. The ends among its arguments go with it; the other arguments, its
+    result and what it raises are pickled.
+
+    Raises:
+        BadUse: it is not a function, or it is a generator, or a process already.
+    """
+    process_of(function, "threads")  # refuses what cannot be the function of a process
+    return process_of(_away(function, _host.run_away), "threads")
+
+
+def _away(function: Any, call: Any) -> Any:
+    @functools.wraps(function)
+    def away(*args: Any, **keywords: Any) -> Any:
+        return call(function, args, keywords)
+
+    away._weft_body = function  # type: ignore[attr-defined]  # what the other OS process looks for by its name
+    return away
+
+
+def away_to(function: Any, where: Any) -> Any:
+    """A function that calls this one in another OS process: in one of its own ("processes",
+    weft.processes), or in one of `where`, which may be on another machine.
+
+    Raises:
+        BadUse: there are no such hosts.
+    """
+    call: Any = None
+    if isinstance(where, (_hosts.Elsewhere, _supervisor.Supervisor)):
+        call = where.call
+    elif _name_of(where) == "processes":
+        call = _host.run_away
+    elif isinstance(where, str) and (host := _hosts.named(where)) is not None:
+        call = host.call
+    if call is None:
+        raise BadUse(
+            f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them, a Supervisor, or the name of a host of a "
+            "network that was joined (weft.net.join); another backend before the call, function.on(...)(...)"
+        )
+    native = getattr(function, "_weft_call", function)
+    if isinstance(native, _native_hosts.Call):
+        return native.away(call)
+    return _away(getattr(function, "_weft_body", function), call)
+
+
+def moved(function: Any, where: Any, name: str) -> Any:
+    """The function of a process, to run on `where`: in another OS process, or here again (rule
+    15.3).
+
+    Raises:
+        BadUse: there is no such backend, or the function cannot run there.
+    """
+    backend = _name_of(where)
+    if backend not in _ELSEWHERE:
+        return process_of(away_to(function, where), "threads")
+    body = function._weft_body
+    here = process_of(body, "greenlets" if backend == "greenlets" else "threads")
+    return here if backend == "greenlets" and not is_coroutine(body) else here.on(where)
+
+
+def _name_of(where: Any) -> str:
+    name = where.__name__ if isinstance(where, types.ModuleType) else where
+    return name.removeprefix("weft.") if isinstance(name, str) else ""
+
+
+# --- as values: a process function may be a global of a function that goes by value, or an argument
+
+
+def _reduced(function: Any) -> Any:
+    """Pickles it by its name if that can be imported, else by the function in it."""
+    name = _pickling.name_of(function)
+    if name is not None:
+        return _named, name
+    body = getattr(function.__wrapped__, "_weft_body", None)
+    if body is not None:
+        return process, (body,)
+    return process_of, (function.__wrapped__, function._weft_plain)
+
+
+def _named(module: str, name: str) -> Any:
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+copyreg.pickle(_native.ProcessFunction, _reduced)

@@ -1,0 +1,137 @@
+"""Log records of a child, on their way to its parent (see _hosts/said.py).
+
+Only a program that imports `logging` pays for it: a child goes without until something there
+imports it, and from that moment on its records go to the parent.
+
+    begin(): logging is there ──► _install()
+             else a finder waits for it ──`import logging`, anywhere──► it is loaded as ever ──► _install()
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["as_here", "begin", "pass_on"]
+
+# How logging is when nobody has set it up: the root's level is WARNING.
+_AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
+
+Send = Callable[[dict[str, Any]], bool]  # a record's fields; False: they are too long
+LONG = 30_000  #: characters to which what is too long for a datagram is cut
+
+
+# --- in the parent --------------------------------------------------------------------------------
+
+
+def as_here() -> dict[str, Any]:
+    """The levels of logging here, for a child, so that it does not send what nobody wants."""
+    if "logging" not in sys.modules:
+        return _AS_IT_COMES
+    import logging
+
+    named = {
+        name: logger.level
+        for name, logger in list(logging.root.manager.loggerDict.items())
+        if isinstance(logger, logging.Logger) and logger.level != logging.NOTSET
+    }
+    return {"root": logging.root.level, "disable": logging.root.manager.disable, "named": named}
+
+
+def pass_on(fields: dict[str, Any]) -> None:
+    """Gives a child's record to the logger of that name."""
+    import logging
+
+    record = logging.makeLogRecord(fields)
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+# --- in the child ---------------------------------------------------------------------------------
+
+
+def begin(send: Send, as_there: dict[str, Any]) -> None:
+    """From now on the records of this OS process go to its parent, by `send`."""
+    if "logging" in sys.modules:
+        _install(send, as_there)
+    else:
+        sys.meta_path.insert(0, _Finder("logging", lambda: _install(send, as_there)))
+
+
+class _Finder:
+    """Finds one module, once, as the finders behind it do, and has `then` called when it is loaded.
+
+    It stays in sys.meta_path: another thread may be going through that list.
+    """
+
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
+        self._name, self._then = name, then
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != self._name:
+            return None
+        self._name = ""
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = None if find is None else find(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader, self._then)
+                return spec
+        return None
+
+
+class _Loader:
+    """Loads as that loader does, then calls `then`."""
+
+    def __init__(self, loader: Any, then: Callable[[], None]) -> None:
+        self._loader, self._then = loader, then
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._then()
+
+
+def _install(send: Send, as_there: dict[str, Any]) -> None:
+    import logging
+
+    class ToParent(logging.Handler):
+        """Sends each record to the parent's logger of that name."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            try:
+                said = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
+                if record.exc_info and not record.exc_text:
+                    said["exc_text"] = logging.Formatter().formatException(record.exc_info)
+                if not send(said):
+                    said = {k: v[:LONG] if isinstance(v, str) else v for k, v in said.items()}
+                    if not send(said):
+                        raise ValueError(f"a record of {record.name} is too long for the parent")
+            except Exception:
+                self.handleError(record)
+
+    _without_handlers()
+    logging.root.addHandler(ToParent())
+    logging.root.setLevel(as_there["root"])
+    logging.disable(as_there["disable"])
+    for name, level in as_there["named"].items():
+        logging.getLogger(name).setLevel(level)
+
+
+def _without_handlers() -> None:
+    """Removes the handlers that a copy has from its original (a fork, or what is preloaded): they
+    are called there.
+    """
+    import logging
+
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            for handler in list(logger.handlers):
+                logger.removeHandler(handler)
+            logger.propagate = True

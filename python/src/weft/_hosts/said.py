@@ -1,0 +1,375 @@
+"""What an OS process says outside its channels: its standard error, its log records, its warnings,
+and what was observed there. All of it is passed on to its parent.
+
+    child:  standard error ──a pipe──► parent: its own standard error (its end is kept: ProcessDied)
+            a record ──a socket, a datagram each──► parent: the logger of that name
+            a warning ──the same socket──► parent: its filters and showwarning
+            what was observed ──the same socket──► parent: _hosts/seen.py
+
+Invariants
+- Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on what
+  it finds, in order. So once take() has returned, all that was said before a value arrived by a
+  channel has been passed on.
+- Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
+  thread at a time. A take() on another thread waits for that one, but at most PATIENCE, since the
+  code there may wait for something that the other thread holds, for example a handler's own lock.
+- A pipe is read until no process has it open: a program that the child started may outlive it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pickle
+import select
+import socket
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from weft import _own_threads
+from weft._hosts import records as _records
+
+__all__ = ["Heard", "observed", "say_to"]
+
+KEPT = 4096  #: the last bytes of the standard error that are kept
+LINES = 12  #: lines of these that are shown
+PATIENCE = 1.0  #: seconds for a handler that runs on another thread
+
+
+# --- in the parent --------------------------------------------------------------------------------
+
+
+def _nothing(piece: Any) -> None:
+    pass
+
+
+class Heard:
+    """Receives what one child says. Hand what open() gives to the child, then call close_childs()
+    and begin()."""
+
+    def __init__(self) -> None:
+        self._pipe = self._pipe_of_child = -1  # closed
+        self._records: Any = None
+        self._records_of_child: Any = None
+        self._lock = threading.Condition()  # guards all that follows
+        self._found: deque[tuple[str, bytes]] = deque()  # to be passed on
+        self._passed = self._taken = 0  # how many, from the beginning
+        self._passer: int | None = None  # the thread that passes them on
+        self._last = b""
+        self._open = False  # the socket of the records is open
+        self._over = False  # the listening thread is to close it
+        self.seen: Callable[[Any], None] = _nothing  # takes what was observed
+
+    def open(self) -> tuple[int, int]:
+        """Gives the descriptors of the child's standard error, and of its socket."""
+        self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
+        self._records.setblocking(False)
+        self._open = True
+        self._pipe, self._pipe_of_child = os.pipe()
+        os.set_blocking(self._pipe, False)
+        return self._pipe_of_child, self._records_of_child.fileno()
+
+    def close_childs(self) -> None:
+        """Closes the child's descriptors here: it has been started, or could not be."""
+        pipe, self._pipe_of_child = self._pipe_of_child, -1
+        if pipe >= 0:
+            os.close(pipe)
+        if self._records_of_child is not None:
+            self._records_of_child.close()
+
+    def begin(self) -> None:
+        """Has a thread listen from now on."""
+        _add(self)
+
+    def descriptors(self) -> list[int]:
+        with self._lock:
+            pipe = [self._pipe] if self._pipe >= 0 else []
+            return pipe + [self._records.fileno()] * self._open
+
+    def take(self) -> None:
+        """Passes on what has been said. Called within a handler, it leaves that to the take() that
+        runs the handler."""
+        me = threading.get_ident()
+        with self._lock:
+            self._read()
+            mine = self._taken
+            if self._passer == me:
+                return
+            self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
+            if self._passer is not None:  # it passes on all that there is
+                return
+            self._passer = me
+        try:
+            while (one := self._next()) is not None:
+                kind, said = one
+                if kind == "error":
+                    _write(said)
+                    continue
+                with contextlib.suppress(Exception):  # one that cannot be rebuilt here
+                    what = pickle.loads(said)
+                    (self._see if what[0] == "seen" else _pass_on)(*what)
+        finally:
+            with self._lock:
+                if self._passer == me:  # the code that it runs has raised
+                    self._passer = None
+                    self._lock.notify_all()
+
+    def _see(self, _kind: str, piece: Any, _text: str) -> None:
+        self.seen(piece)
+
+    def _read(self) -> None:
+        """Reads all that is there. Called with the lock held."""
+        while self._pipe >= 0:
+            try:
+                said = os.read(self._pipe, 65536)
+            except BlockingIOError:
+                break
+            if not said:
+                self._close_pipe()
+                break
+            self._last = (self._last + said)[-KEPT:]
+            self._found.append(("error", said))
+            self._taken += 1
+        while self._open:
+            try:
+                said = self._records.recv(1 << 20)
+            except OSError:  # there is none
+                break
+            self._found.append(("record", said))
+            self._taken += 1
+
+    def _next(self) -> tuple[str, bytes] | None:
+        """What the passer passes on next; None: there is no more, and this thread is no longer the
+        passer."""
+        with self._lock:
+            self._passed = self._taken - len(self._found)
+            self._lock.notify_all()
+            if self._found:
+                return self._found.popleft()
+            self._passer = None
+            return None
+
+    def last(self) -> str:
+        """The last lines of the standard error."""
+        self.take()
+        with self._lock:
+            lines = self._last.decode(errors="replace").splitlines()
+            return "\n".join(lines[1 if len(self._last) == KEPT else 0 :][-LINES:])
+
+    def close(self) -> None:
+        """Ends the listening: the child has ended."""
+        self.take()
+        self._close_records()
+
+    def end(self) -> None:
+        """The same, but by the listening thread."""
+        self._over = True
+        _ring()
+
+    def end_here(self) -> None:
+        """On the listening thread."""
+        if self._over:
+            _take_here(self)
+            self._close_records()
+
+    def _close_records(self) -> None:
+        with self._lock:
+            if not self._open:
+                return
+            self._open = False
+            self._records.close()
+        self.seen = _nothing  # it may refer to who has this
+        _ring()
+
+    def drop(self) -> None:
+        """Ends it, whatever had been opened: there is no child, or it was killed as it started."""
+        self.close_childs()
+        self.close()
+        with self._lock:
+            self._close_pipe()
+        _ring()
+
+    def _close_pipe(self) -> None:
+        """Called with the lock held."""
+        pipe, self._pipe = self._pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
+
+
+def _write(said: bytes) -> None:
+    with contextlib.suppress(OSError):  # there is no standard error
+        while said:
+            said = said[os.write(2, said) :]
+
+
+def _pass_on(kind: str, what: Any, text: str) -> None:
+    if kind == "record":
+        _records.pass_on(what)
+        return
+    try:
+        message, filename, lineno = pickle.loads(what)
+    except Exception:  # of a class that only the child has
+        _write(text.encode(errors="replace"))
+        return
+    try:
+        warnings.warn_explicit(message, type(message), filename, lineno, registry={})
+    except Warning:  # an error by the filters here; the child has only warned, so we do too
+        warnings.showwarning(message, type(message), filename, lineno)
+
+
+_all: set[Heard] = set()
+_known = threading.Lock()  # guards _all and _bell
+_bell: int | None = None  # a descriptor that wakes the listening thread, while the program lives
+
+
+def _add(heard: Heard) -> None:
+    global _bell
+    with _known:
+        _all.add(heard)
+        if _bell is None:
+            bell, ring = socket.socketpair()
+            bell.setblocking(False)
+            hears = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
+            try:
+                hears.start()
+            except BaseException:  # the next time a thread may be had
+                _all.discard(heard)
+                bell.close()  # if it has begun all the same, this ends it
+                if hears.ident is None:
+                    ring.close()
+                raise
+            _bell = bell.detach()
+    _ring()
+
+
+def _ring() -> None:
+    if _bell is not None:
+        with contextlib.suppress(OSError):  # it is full: it rings
+            os.write(_bell, b".")
+
+
+def _hear(ring: socket.socket) -> None:
+    _own_threads.helps()  # it outlives the hosts
+    while True:
+        of = _heard_by()
+        poll = select.poll()  # select() knows no descriptor above 1,023
+        for fd in (ring.fileno(), *of):
+            poll.register(fd, select.POLLIN)
+        changed = False
+        while not changed:  # of one that was closed meanwhile this is seen at its next event
+            for fd, _ in poll.poll():
+                if fd == ring.fileno():
+                    if not ring.recv(4096):  # who started this thread did not come to keep its bell
+                        ring.close()
+                        return
+                    changed = True
+                elif _take_of(*of[fd]):
+                    changed = True
+
+
+def _heard_by() -> dict[int, tuple[Heard, list[int]]]:
+    """Those who may yet say something, by their descriptors."""
+    with _known:
+        those = list(_all)
+    for heard in those:
+        heard.end_here()
+    with _known:
+        _all.difference_update([heard for heard in _all if not heard.descriptors()])
+        each = [(heard, heard.descriptors()) for heard in _all]
+    return {fd: (heard, descriptors) for heard, descriptors in each for fd in descriptors}
+
+
+def _take_of(heard: Heard, descriptors: list[int]) -> bool:
+    """Takes what has come by them. Are there others now?"""
+    _take_here(heard)
+    return heard.descriptors() != descriptors
+
+
+def _take_here(heard: Heard) -> None:
+    """Takes, and reports what the user's code raises: it must not end this thread, which hears all
+    children."""
+    while True:
+        try:
+            heard.take()
+            return
+        except BaseException as error:  # and there may be more to be passed on
+            args = (type(error), error, error.__traceback__, threading.current_thread())
+            with contextlib.suppress(BaseException):
+                threading.excepthook(threading.ExceptHookArgs(args))
+
+
+def _forget() -> None:
+    """In the child of a fork: all this belongs to the parent."""
+    global _known, _bell
+    if _bell is not None:
+        os.close(_bell)
+    _known, _bell = threading.Lock(), None
+    _all.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+# --- in the child ---------------------------------------------------------------------------------
+
+
+def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
+    """Sends a record or a warning. False: it is too long."""
+    try:
+        packed = pickle.dumps((kind, what, text))
+    except Exception:  # what the user has added cannot be pickled: its text goes
+        what = {
+            k: v if isinstance(v, (int, float, str, type(None))) else str(v)
+            for k, v in what.items()
+        }
+        packed = pickle.dumps((kind, what, text))
+    try:
+        by.send(packed)
+    except OSError as error:
+        return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)  # by others: the parent is gone
+    return True
+
+
+_up: socket.socket | None = None  # to the parent
+
+
+def observed(piece: Any) -> bool:
+    """Sends a piece of what was observed to the parent: plain values. False: it is too long."""
+    return _up is None or _send(_up, "seen", piece, "")
+
+
+def _packed(message: Any, filename: str, lineno: int) -> bytes:
+    try:
+        return pickle.dumps((message, filename, lineno)) if message is not None else b""
+    except Exception:
+        return b""
+
+
+def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
+    """From now on logging and warnings go to the parent, by this socket."""
+    global _up
+    by = _up = socket.socket(fileno=descriptor)
+    _records.begin(lambda said: _send(by, "record", said, ""), as_there)
+    shown = warnings.showwarning
+
+    def show(
+        message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        if file is not None:
+            shown(message, category, filename, lineno, file, line)
+            return
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        if _send(by, "warning", _packed(message, filename, lineno), text):
+            return
+        try:
+            short = category(str(message)[: _records.LONG])
+        except Exception:  # its class takes other arguments: only the text is sent
+            short = None
+        if not _send(by, "warning", _packed(short, filename, lineno), text[: _records.LONG]):
+            _send(by, "warning", b"", text[: _records.LONG])
+
+    warnings.showwarning = show

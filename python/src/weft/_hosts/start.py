@@ -1,0 +1,429 @@
+"""How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of a server that has
+imported what is preloaded; "fork", a copy of this program. A frozen program starts its own
+executable, which goes into freeze_support().
+
+Invariants
+- Whatever the way, the child runs weft._hosts.child.main() with the same descriptors, nothing as its
+  standard input and `errors` as its standard error, and has this program's environment except for
+  what its setting changes.
+- A fork happens while this program has one thread, so nothing in the copy waits for a thread that
+  is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from multiprocessing import forkserver, spawn
+from multiprocessing import util as _mp_util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
+
+_ALONE = "--multiprocessing-fork"  # tells a frozen program that it is a child
+
+
+class Handed(NamedTuple):
+    """The descriptors that a child gets; `main()` of _hosts/child.py says what for."""
+
+    link: int
+    preparation: int
+    asked: int
+    said: int
+
+
+class Child:
+    """A child that was started, for those that wait for it. Any thread may use it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.status: int | None = None
+        self._lock = threading.Lock()  # held for a look at the status, which does not wait
+
+    def poll(self) -> int | None:
+        """Its status, as subprocess gives it; None: it still runs."""
+        with self._lock:
+            return self._look()
+
+    def wait(self) -> int:
+        while (status := self.poll()) is None:
+            self._until_it_ends()
+        return status
+
+    def _until_it_ends(self) -> None:
+        """Waits; leaves the status with the system, for _look()."""
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):  # another thread has its status
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            time.sleep(0.005)
+
+    def _look(self) -> int | None:
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # the program has waited for it itself
+                self.status = 255
+            else:
+                if pid:
+                    self.status = os.waitstatus_to_exitcode(status)
+        return self.status
+
+    def kill(self) -> None:
+        with self._lock:  # so that its number cannot have been given to another
+            if self._look() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
+
+
+_ending: set[Child] = set()  # children that nobody waits for, and that have not quite ended
+
+
+def reap(child: Child) -> None:
+    """Its Hosts were dropped, and it ends: takes its status, now or when the next one begins."""
+    for one in [child, *_ending]:
+        _ending.add(one)
+        if one.poll() is not None:
+            _ending.discard(one)
+
+
+class _Spawned(Child):
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(process.pid)
+        self._process = process
+
+    def _look(self) -> int | None:
+        return self._process.poll()
+
+
+class _OfServer(Child):
+    """A child of the server, which says by a pipe how the child ended. It is one after began()."""
+
+    _told = _tell = -1
+
+    def __init__(self, told: int, tell: int = -1) -> None:
+        """`told`: that pipe. `tell`: what the child reads to begin with, for say()."""
+        self._told, self._tell = told, tell
+
+    def __del__(self) -> None:
+        for fd in (self._told, self._tell):
+            if fd >= 0:
+                os.close(fd)
+
+    def say(self, *what: Any) -> None:
+        """Tells the child what to do.
+
+        Raises:
+            EOFError, BrokenPipeError: the server has gone.
+        """
+        tell, self._tell = self._tell, -1
+        with os.fdopen(tell, "wb") as file:
+            for one in what:
+                pickle.dump(one, file)
+
+    def began(self) -> None:
+        """Waits for its number.
+
+        Raises:
+            EOFError: the server has gone.
+        """
+        super().__init__(forkserver.read_signed(self._told))
+
+    def _until_it_ends(self) -> None:
+        self._has_told(None)
+
+    def _has_told(self, milliseconds: int | None) -> bool:
+        poll = select.poll()  # select() knows no descriptor above 1,023
+        poll.register(self._told, select.POLLIN)
+        return bool(poll.poll(milliseconds))
+
+    def _look(self) -> int | None:
+        if self.status is None and self._has_told(0):
+            try:
+                self.status = forkserver.read_signed(self._told)
+            except EOFError:  # the server was killed
+                self.status = 255
+        return self.status
+
+
+class Begin:
+    """What multiprocessing is given to run in the child, by a server or in a frozen program."""
+
+    def __init__(
+        self, handed: Handed | None, errors: int, shared: bool, environment: dict[str, str]
+    ) -> None:
+        self._all = handed, errors, shared, environment
+
+    def _bootstrap(self, parent: int) -> int:
+        from weft._hosts import child as _child
+
+        handed, errors, shared, environment = self._all
+        os.close(parent)  # the link says when the parent has gone
+        if handed is None:
+            *those, errors, output = forkserver.get_inherited_fds() or []
+            handed = Handed(*those)
+            os.dup2(output, 1)
+            os.close(output)
+        _dress(errors)
+        os.environ.clear()
+        os.environ.update(environment)
+        _other_numbers()
+        _child.main(*handed, shared)
+        return 0
+
+
+def _dress(errors: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    if errors != 2:
+        os.dup2(errors, 2)
+        os.close(errors)
+
+
+def _other_numbers() -> None:
+    """Seeds random numbers anew, so that a copy does not draw those of its original. Python's own
+    generator does so by itself at a fork, numpy's does not.
+    """
+    numpy_random: Any = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+
+
+# --- by a server ----------------------------------------------------------------------------------
+
+# What each OS process would import at once, and what most import later.
+_PRELOADED = (
+    "weft._hosts.child",
+    "weft._hosts.start",
+    "weft._hosts.there",
+    "weft._watching.measure",
+    "inspect",
+    "logging",
+    "traceback",
+)
+
+_servers: dict[Any, Any] = {}
+_serving = threading.Lock()
+
+
+def _put_back(was: dict[str, str | None]) -> None:
+    for k, v in was.items():
+        if v is None:
+            os.environ.pop(k, None)
+        else:
+            os.environ[k] = v
+
+
+def _served(
+    handed: Handed, errors: int, shared: bool, preload: tuple[str, ...], environment: dict[str, str]
+) -> Child:
+    what = Begin(None, -1, shared, environment)
+    different = {k: v for k, v in environment.items() if os.environ.get(k) != v}
+    with _serving:
+        key = preload, tuple(sorted(different.items()))
+        server = _servers.get(key)
+        if server is None:
+            server = _servers[key] = forkserver.ForkServer()
+            server.set_forkserver_preload([*_PRELOADED, *preload])
+        was = {k: os.environ.get(k) for k in different}
+        try:
+            # what is preloaded asks for the number of its threads there
+            os.environ.update(different)
+            server.ensure_running()
+        finally:
+            try:
+                _put_back(was)
+            except BaseException:  # a signal's handler, in the middle of it
+                _put_back(was)
+                raise
+        child = _OfServer(*server.connect_to_new_process([*handed, errors, 1]))
+    try:
+        child.say({}, what)
+        child.began()
+    except (EOFError, BrokenPipeError):
+        raise OSError(
+            "the fork server has gone while it started an OS process: try again, which starts another"
+        ) from None
+    return child
+
+
+def stop_servers() -> None:
+    """Ends all servers; the next process that needs one starts a new one."""
+    with _serving:
+        for server in _servers.values():
+            server._stop()
+        _servers.clear()
+
+
+def _forget() -> None:
+    """In the child of a fork: the servers, and all children, belong to the parent."""
+    global _serving
+    _serving = threading.Lock()
+    _servers.clear()
+    _ending.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+# --- by a fork ------------------------------------------------------------------------------------
+
+
+def refuse_fork() -> None:
+    """
+    Raises:
+        BadUse: other threads live, or this is a process of a network.
+    """
+    others = [t.name for t in threading.enumerate() if t is not threading.current_thread()]
+    with contextlib.suppress(OSError):
+        n = len(list(Path("/proc/self/task").iterdir())) - 1 - len(others)
+        if n > 0:
+            others.append(f"{n} that are not Python's")
+    if others or _native.current_process() is not None:
+        why = f"other threads live ({', '.join(others)})" if others else "a network runs"
+        raise BadUse(
+            f"start='fork': {why}, and a copy of this program would have what they hold, for ever, and not them. "
+            "Make the Hosts before anything else, or use start='forkserver', which forks a program that has one thread"
+        )
+
+
+def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # what is not flushed the copy would write again
+            stream.flush()
+    pid = os.fork()
+    if pid:
+        return Child(pid)
+    status = 1
+    try:
+        for fd in unwanted:
+            os.close(fd)
+        _dress(errors)
+        os.environ.update(environment)
+        _other_numbers()
+        from weft._hosts import child as _child
+
+        _child.main(*handed, None)
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        status = 0
+    except BaseException:
+        with contextlib.suppress(Exception):
+            traceback.print_exc()
+    finally:  # without atexit and the like, which are the original's
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+# --- of a frozen program --------------------------------------------------------------------------
+
+
+def freeze_support() -> None:
+    """To be called first below `if __name__ == "__main__":` in a program that is to be frozen, for
+    example by PyInstaller.
+
+    In an OS process that the frozen program started it does the work of that OS process, and ends
+    it; elsewhere it does nothing. multiprocessing.freeze_support() is as good where it works;
+    Python's own does nothing except on Windows.
+    """
+    if getattr(sys, "frozen", False):
+        spawn.freeze_support()
+
+
+# --- any ------------------------------------------------------------------------------------------
+
+# What Weft and the interpreter have made by then stays as long as the child does: the garbage
+# collector goes through it neither meanwhile nor later, above all not at the end.
+_FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
+
+
+def _options() -> list[str]:
+    """The options of this interpreter."""
+    known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    there = {o.partition("=")[0] for o in known}
+    for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
+        if name not in there and f"-X{name}" not in there:
+            known += ["-X", name if value is True else f"{name}={value}"]
+    return known
+
+
+def _frozen(handed: Handed, errors: int, shared: bool, environment: dict[str, str]) -> Child:
+    if len(sys.argv) > 1 and sys.argv[1] == _ALONE:
+        raise BadUse(
+            "a frozen program that was started to be an OS process of Weft starts OS processes itself: "
+            "call weft.processes.freeze_support() first thing below `if __name__ == '__main__':`"
+        )
+    told, tell = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, _ALONE, "tracker_fd=None", f"pipe_handle={told}"],
+            pass_fds=(*handed, told),
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+        )
+    except BaseException:
+        os.close(tell)
+        raise
+    finally:
+        os.close(told)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(tell, "wb") as file:
+        pickle.dump({}, file)
+        pickle.dump(Begin(handed, 2, shared, environment), file)
+    return _Spawned(process)
+
+
+def begin(
+    way: str,
+    handed: Handed,
+    errors: int,
+    shared: bool,
+    preload: tuple[str, ...],
+    environment: dict[str, str],
+    unwanted: set[int],
+) -> Child:
+    """Starts a child.
+
+    Args:
+        way: one of _host.WAYS.
+        errors: its standard error.
+        shared: whether the link is in shared memory; a fork is told later, by `asked`.
+        environment: what differs from this program's.
+        unwanted: descriptors that only the parent may have.
+    Raises:
+        BadUse: this program cannot fork now, or is frozen and goes in a circle.
+        OSError: the system starts no process.
+    """
+    for child in list(_ending):
+        reap(child)
+    environment = dict(os.environ, **environment)
+    if way == "fork":
+        return _forked(handed, errors, unwanted, environment)
+    if getattr(sys, "frozen", False):
+        return _frozen(handed, errors, shared, environment)
+    if way == "forkserver":
+        return _served(handed, errors, shared, preload, environment)
+    path = list(filter(None, sys.path))
+    # with -I or -E it does not look at PYTHONPATH
+    finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""
+    does = finds + _FRESH + f"main{(*handed, shared)}"
+    command = [sys.executable, *_options(), "-c", does]
+    environment["PYTHONPATH"] = os.pathsep.join(path)
+    process = subprocess.Popen(
+        command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment
+    )
+    return _Spawned(process)

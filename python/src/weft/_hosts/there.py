@@ -1,0 +1,238 @@
+"""What observes in a host for its parent (_hosts/seen.py): each of KINDS records there what happens, and
+sends it up.
+
+Invariant: a record is sent once, in the order in which records were made, at most BLOCK at a time.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from weft._extension import native as _native
+from weft._hosts import said as _said
+from weft._hosts import seen as _seen
+from weft._rounds import rounds as _rounds
+from weft._watching import deadlocks as _deadlocks
+from weft._watching import debug as _debug
+from weft._watching import leaving as _leaving
+from weft._watching import observers as _observers
+from weft._watching import trace as _trace
+from weft._watching import watchdog as _watchdog
+
+__all__ = ["KINDS", "There"]
+
+BLOCK = 256  #: records that are sent at once
+
+
+class There(abc.ABC):
+    """What is recorded here for an observation of the parent's, or of a parent's of that."""
+
+    kind = ""
+
+    def __init__(self, key: _observers.Key, setting: Any) -> None:
+        self.key = key
+        self._setting = setting
+        self._records: list[dict[str, Any]] = []
+        self._lock = threading.RLock()  # a finaliser may record while a record is made
+
+    def _for_others(self) -> Any:
+        return self._setting
+
+    @abc.abstractmethod
+    def begin(self) -> None:
+        """Observes from now on."""
+
+    @abc.abstractmethod
+    def end(self) -> None:
+        """Observes no more; all that there is has been sent."""
+
+    def note(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            self._records.append(record)
+            if len(self._records) >= BLOCK:
+                self.send()
+
+    def send(self) -> None:
+        with self._lock:
+            records, self._records = self._records, []
+            if records:
+                self._pass_up(_seen.source(), records)
+
+    def _pass_up(self, source: _seen.Source, records: list[dict[str, Any]] | None) -> None:
+        if _said.observed((self.key, source, records)) or records is None:
+            return
+        if len(records) > 1:  # too long for one datagram
+            half = len(records) // 2
+            self._pass_up(source, records[:half])
+            self._pass_up(source, records[half:])
+        else:
+            short = {k: v for k, v in records[0].items() if len(repr(v)) < 1000}
+            _said.observed((self.key, source, [short]))
+
+    def _came(self, source: _seen.Source, records: list[dict[str, Any]]) -> None:
+        with self._lock:
+            self._pass_up(source, records)
+
+    def _gone(self, pid: int) -> None:
+        with self._lock:
+            self._pass_up((pid, 0), None)
+
+
+def _named(process: Any) -> dict[str, Any]:
+    """The path of a process, as came() takes it."""
+    return _rounds.name_for_parent(process.path, _rounds.call_of(process))
+
+
+class _Trace(There, _trace.Recorder):
+    kind = "trace"
+
+    def __init__(self, key: _observers.Key, setting: int) -> None:
+        There.__init__(self, key, setting)
+        _trace.Recorder.__init__(self, setting)
+        self._threads: dict[int, int] = {}
+
+    def begin(self) -> None:
+        _observers.add(self._event)
+
+    def end(self) -> None:
+        _observers.remove(self._event)
+
+    def _named(self, process: Any) -> dict[str, Any]:
+        return super()._named(process) if process is None else _named(process)
+
+    def _put(self, fields: dict[str, Any]) -> None:
+        if fields["id"] < 0:  # a thread's, which is long
+            fields["id"] = -self._threads.setdefault(fields["id"], len(self._threads) + 1)
+        self.note(fields)
+
+
+class _Measure(There):
+    kind = "measure"
+
+    def begin(self) -> None:
+        from weft._watching import measure as _measure
+
+        self._measured = _measure.Measurement()
+        self._sent: dict[str, Any] = {}
+        self._measured._begin()
+
+    def end(self) -> None:
+        self._measured._end()
+
+    def send(self) -> None:
+        """Rows have the figures since the beginning, and are sent when they have changed."""
+        with self._lock:
+            for row in self._measured._rows_sent():
+                if self._sent.get(row["name"]) != row:
+                    self._sent[row["name"]] = dict(row)
+                    self._records.append(row)
+            super().send()
+
+
+class _Watch(There, _watchdog.Watchdog):
+    kind = "watchdog"
+
+    def __init__(self, key: _observers.Key, setting: float) -> None:
+        There.__init__(self, key, setting)
+        _watchdog.Watchdog.__init__(self, setting)
+
+    def begin(self) -> None:
+        _watchdog.Watchdog._begin(self)
+
+    def end(self) -> None:
+        _watchdog.Watchdog._end(self)
+
+    def _found(self, process: Any, hog: _watchdog.Hog) -> None:
+        self.note({**hog._asdict(), **_named(process)})
+        self.send()
+
+
+class _Debug(There, _debug.Debug):
+    kind = "debug"
+
+    def __init__(self, key: _observers.Key, setting: None) -> None:
+        There.__init__(self, key, setting)
+        _debug.Debug.__init__(self, None)
+
+    def begin(self) -> None:
+        _debug._begun(self)
+
+    def end(self) -> None:
+        _observers.remove(self._event)
+        before = _debug._present
+        _native._watch_loans(*((None, None) if before is None else (before._lent, before._touched)))
+
+    def _sender(self, process: Any) -> Any:
+        return {"p": super()._sender(None)} if process is None else _named(process)
+
+    def _is_unwatched(self, kind: str) -> None:
+        if kind not in self.unwatched:
+            self.unwatched.add(kind)
+            self.note({"p": "", "unwatched": kind})
+
+    def _say(self, changed: _debug.Changed) -> None:
+        fields = changed._asdict()
+        self.note({**fields.pop("sender"), **fields})
+
+
+class _Leaving(There, _leaving.Naming):
+    kind = "leaving"
+
+    def __init__(self, key: _observers.Key, setting: bool) -> None:
+        There.__init__(self, key, setting)
+        _leaving.Naming.__init__(self, lambda text: None, setting)
+
+    def begin(self) -> None:
+        _observers.add(self.event)
+
+    def end(self) -> None:
+        _observers.remove(self.event)
+
+    def _tell(self, process: Any, what: str) -> None:
+        self.note({"text": what, **({"p": ""} if process is None else _named(process))})
+
+
+class _Partial(There, _deadlocks._IdleCheck):
+    kind = "partial"
+    for_another = True
+    _named = staticmethod(_rounds.named)
+
+    def __init__(self, key: _observers.Key, setting: _deadlocks.Action) -> None:
+        There.__init__(self, key, setting)
+        _deadlocks._IdleCheck.__init__(self, setting)
+        self._idled = False
+
+    def _fell_idle(self) -> None:
+        self._idled = True
+
+    def send(self) -> None:
+        """That it has fallen idle is said when something is sent, which is now and then."""
+        with self._lock:
+            if self._idled:
+                self._idled = False
+                self._records.append({"p": "", "idle": True})
+            super().send()
+
+    def begin(self) -> None:
+        _deadlocks._IdleCheck.begin(self)
+
+    def end(self) -> None:
+        _deadlocks._IdleCheck.end(self)
+
+    def _found(self, rows: list[_deadlocks.Stuck], ids: frozenset[int]) -> None:
+        records = [_deadlocks.to_tell(row, os.getpid()) for row in rows]
+        if self._setting == "warn":
+            for record in records:
+                self.note(record)
+            self.send()
+        else:  # in the network there, from which it comes to who called it
+            super()._found([_deadlocks.told(r)._replace(pid=None) for r in records], ids)
+
+
+KINDS: dict[str, Callable[[Any, Any], There]] = {
+    one.kind: one for one in (_Trace, _Measure, _Watch, _Debug, _Leaving, _Partial)
+}

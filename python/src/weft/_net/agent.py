@@ -1,0 +1,351 @@
+"""An agent: it has OS processes on its machine, and programs on others have them run what it allows
+(WIRE.md 17.9, 17.12). `weft host` is one.
+
+    welcome() ──refused: not allowed, another source, no process │ a call: a thread, serve() in one of `Hosts`
+        ──that has come by the socket here──► couple(): bytes, between it and the caller ──either ends──► over
+        ──asked for a call's fate──► how its OS process died
+
+Invariants
+- Fields are the loop's thread's, but for `_hosts`, of which any may call.
+- What a caller says is JSON of one message; nothing of it is run, and no module is imported here.
+  What it allows is imported by its OS processes: by one of them as the agent begins.
+- Each call has a thread that waits for it; its future in `_calls` is set when that is over, and
+  kept for KEPT calls more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft._hosts.hosts import Hosts
+from weft._net import calls as _net_calls
+from weft._net import link as _net_link
+from weft._net import named as _net_named
+from weft._net import steps as _net_steps
+from weft.errors import BadUse, ProcessDied
+
+__all__ = ["Agent"]
+
+KEPT = 1000
+ROOM = 3000  # bytes of a fate
+PATIENCE = (
+    3.0  # seconds for a process to be known as dead; and for what runs, to end with its agent
+)
+START = 60.0  # seconds for an OS process to be there for a call
+TRIES = 3  # OS processes that may die before they are: nothing of the call has run then
+
+
+class _Folder:
+    """A temporary folder, which nobody else may enter. Who makes one removes those of agents of
+    this user that were killed. A folder has its name only once its lock is held; so one of that
+    name whose lock is free has lost its owner.
+    """
+
+    PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
+
+    def __init__(self) -> None:
+        made = tempfile.mkdtemp(prefix=self.UNNAMED)
+        self._lock: int | None = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+        with contextlib.suppress(OSError):  # a file system without locks: nobody else has it either
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        own = Path(made)
+        self.path = own.with_name(own.name.replace(self.UNNAMED, self.PREFIX))
+        own.rename(self.path)
+        for other in own.parent.glob(f"{self.PREFIX}*"):
+            if other != self.path:
+                with contextlib.suppress(OSError):  # it is somebody's, or another one removes it
+                    _remove_left(other)
+
+    def remove(self) -> None:
+        """A second time: nothing."""
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+
+def _remove_left(path: Path) -> None:
+    """
+    Raises:
+        OSError: its owner lives; or it is another user's, or no folder.
+    """
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(lock).st_uid == os.getuid():
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+class Agent:
+    """Serves as the host `name` of the network.
+
+    Args:
+        allow: what may be run, "module:function" each.
+        hosts: how many OS processes; None: as many as there are CPUs.
+        limits: further arguments of Hosts.
+    Raises:
+        BadUse: the name is taken, or none; that is nothing to allow, or not found here; a limit
+            that makes no sense.
+        OSError: the system starts no process.
+    """
+
+    def __init__(
+        self, network: Any, name: str, allow: Sequence[str], hosts: int | None, **limits: Any
+    ) -> None:
+        self.name = _net_named.checked(name)
+        for run in allow:
+            _net_calls.parted_run(run)
+        if not allow:
+            raise BadUse("a host runs what --allow MODULE:FUNCTION names: give it at least once")
+        self.allow = sorted(set(allow))
+        self._network = network
+        self._pass = secrets.token_hex(16)
+        self._number, self._limits = hosts, limits
+        self._hosts = Hosts(hosts, **limits)
+        self._old: list[Hosts] = []
+        self._seen: dict[str, str] = {}  # modules, and the digests that were asked for
+        self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
+        self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
+        self._greets: set[asyncio.Task[None]] = set()
+        self._folder = _Folder()
+        self._path = f"{self._folder.path}/s"
+        try:
+            self._look_at_allowed()
+            self._server = network._call(self._listen())
+            network._call(
+                network._meeting.offer(_net_named.HOST + self.name, None, False, False, self)
+            )
+        except BaseException:
+            self._end_hosts()
+            self._folder.remove()
+            raise
+
+    def _look_at_allowed(self) -> None:
+        """
+        Raises:
+            BadUse: something of it cannot be run here.
+        """
+        for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
+            source = _net_calls.source_of(module)
+            if source is not None:  # else who imports it says so
+                self._seen[module] = _net_calls.digest_of(source)
+        wrong: list[str] = []
+
+        def look() -> None:
+            try:
+                wrong.extend(self._hosts.call(_net_calls.unfit, (self.allow,), {}))
+            except ProcessDied as error:
+                wrong.append(f"what imported its modules has died: {error}")
+            except BaseException as error:
+                wrong.append(f"{type(error).__name__}: {error}")
+
+        # Were this thread alone to wait for it, and it for an OS process that has just begun, that
+        # would be told as a standstill (rule 10.6).
+        looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
+        looks.start()
+        looks.join()
+        if wrong:
+            raise BadUse(
+                f"host {self.name} cannot run what --allow names: {'; '.join(wrong)}. "
+                "Start it where that can be imported"
+            )
+
+    async def _listen(self) -> asyncio.Task[None]:
+        listens = socket.socket(socket.AF_UNIX)
+        listens.bind(self._path)
+        listens.listen(128)
+        listens.setblocking(False)
+        return asyncio.ensure_future(self._accept(listens))
+
+    async def _accept(self, listens: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with listens:
+            while True:
+                child, _ = await loop.sock_accept(listens)
+                child.setblocking(False)
+                task = asyncio.ensure_future(self._came(child))
+                self._greets.add(task)
+                task.add_done_callback(self._greets.discard)
+
+    def entry(self) -> dict[str, Any]:
+        """What the network reads of it."""
+        return {
+            "allow": self.allow,
+            "hosts": len(self._hosts),
+            "trust": bool(self._network._meeting.trust),
+        }
+
+    def knows(self, shown: Any) -> bool:
+        return isinstance(shown, str) and secrets.compare_digest(
+            shown.encode(), self._pass.encode()
+        )
+
+    async def _came(self, child: socket.socket) -> None:
+        """One of the OS processes, for a call."""
+        loop = asyncio.get_running_loop()
+        said = b""
+        try:
+            while len(said) < _net_calls.TOKEN:
+                more = await loop.sock_recv(child, _net_calls.TOKEN - len(said))
+                if not more:
+                    raise EOFError
+                said += more
+            token, pid = said.split()
+            self._coming.pop(token.decode()).set_result((child, int(pid)))
+        except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
+            child.close()  # nobody waits for it any more
+
+    async def welcome(self, said: dict[str, Any]) -> _net_link.Welcome:
+        """
+        Raises:
+            Refused: why it does not run here.
+        """
+        meeting = self._network._meeting
+        if "fate" in said:
+            fate = await self._fate(said["fate"])
+            return self._welcome({"fate": fate}, lambda streams: _net_link.close_writer(streams[1]))
+        run = said.get("run")
+        if run not in self.allow:
+            raise _net_link.Refused(
+                f"{str(run)[: _net_calls.LONGEST]} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}: "
+                "start its agent with --allow for it too"
+            )
+        if wrong := _net_calls.fault(self.name, run, said):
+            raise _net_link.Refused(wrong)
+        _net_steps.at("agent.asked")
+        self._fresh(_net_calls.parted_run(run)[0], said["digest"])
+        trusted = meeting.trust and said.get("trust") is True
+        call, child, pid = await self._process_for((run, trusted, said.get("many") is True))
+        _net_steps.at("agent.process")
+
+        async def then(streams: _net_link.Streams) -> None:
+            _net_steps.at("agent.passes")
+            await _net_link.couple(child, streams)
+            _net_steps.at("agent.over")
+
+        more = {"pid": pid, "call": call, "pass": self._pass}
+        return self._welcome(more, then, child.close)
+
+    async def _process_for(self, what: tuple[str, bool, bool]) -> tuple[str, socket.socket, int]:
+        """The number of a new call, and the OS process that has come for it.
+
+        Raises:
+            Refused: none comes.
+        """
+        loop = asyncio.get_running_loop()
+        for _ in range(TRIES):
+            call, token = secrets.token_hex(8), secrets.token_hex(16)
+            self._calls[call] = over = loop.create_future()
+            self._coming[token] = coming = loop.create_future()
+            while len(self._calls) > KEPT and next(iter(self._calls.values())).done():
+                del self._calls[next(iter(self._calls))]
+            threading.Thread(
+                target=self._run,
+                args=(loop, over, self._hosts, (self._path, token, *what)),
+                name="weft: a call",
+                daemon=True,
+            ).start()
+            try:
+                await asyncio.wait(
+                    (over, coming), timeout=START, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                self._coming.pop(token, None)
+            if coming.done():
+                return call, *coming.result()
+            why = over.result() if over.done() else None
+            if why is None or "pid" not in why:  # it has not died
+                break
+        raise _net_link.Refused(f"host {self.name} could not begin: {why}"[:1000])
+
+    def _welcome(self, more: Any, then: Any, lost: Any = lambda: None) -> _net_link.Welcome:
+        meeting = self._network._meeting
+        return _net_link.Welcome(meeting.host, meeting.trust, lambda _: None, lost, more, then)
+
+    def _fresh(self, module: str, digest: str) -> None:
+        """New OS processes, where those that there are have another source of the module."""
+        if self._seen.setdefault(module, digest) == digest:
+            return
+        self._seen[module] = digest
+        old, self._hosts = self._hosts, Hosts(self._number, **self._limits)
+        self._old.append(old)
+        threading.Thread(target=old.close, name="weft: closes hosts", daemon=True).start()
+
+    def _run(self, loop: Any, over: Any, hosts: Hosts, args: tuple[Any, ...]) -> None:
+        """On a thread of the call's own."""
+        fate: dict[str, Any] | None = None
+        try:
+            hosts.call(_net_calls.serve, args, {})
+        except ProcessDied as error:
+            fate = {
+                "pid": error.pid,
+                "returncode": error._returncode,
+                "stack": error.stack,
+                "memory": error.out_of_memory,
+                "stderr": error.stderr,
+            }
+        except BaseException as error:
+            fate = {"why": f"{type(error).__name__}: {error}"}
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lambda: over.done() or over.set_result(fate))
+
+    async def _fate(self, call: Any) -> dict[str, Any] | None:
+        over = self._calls.get(call) if isinstance(call, str) else None
+        if over is None:
+            return None
+        await asyncio.wait((over,), timeout=PATIENCE)
+        came_to = over.result() if over.done() else None
+        if came_to is None or "why" in came_to:
+            return None
+        fate = dict(came_to)
+        while len(json.dumps(fate)) > ROOM:
+            fate["stack"] = fate["stack"][: len(fate["stack"]) // 2]
+            fate["stderr"] = fate["stderr"][(len(fate["stderr"]) + 1) // 2 :]
+        return fate
+
+    @property
+    def pids(self) -> list[int]:
+        """Of its OS processes."""
+        return self._hosts.pids
+
+    def close(self) -> None:
+        """Leaves the network; what runs is cancelled, and ended after some seconds."""
+        with contextlib.suppress(BadUse):
+            self._network._call(self._shut())
+        self._network.close()  # callers' sessions end, and by that what runs for them is cancelled
+        self._end_hosts()
+        self._folder.remove()
+
+    async def _shut(self) -> None:
+        self._server.cancel()
+
+    def _end_hosts(self) -> None:
+        for hosts in (self._hosts, *self._old):
+            there = [p.host for p in hosts._places if p.host is not None]
+            closing = threading.Thread(target=hosts.close, daemon=True)
+            closing.start()
+            closing.join(PATIENCE)
+            if closing.is_alive():
+                for host in there:
+                    host.kill()
+                closing.join()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

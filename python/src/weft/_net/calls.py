@@ -1,0 +1,412 @@
+"""What a caller, an agent and its OS processes say of a call from another machine (WIRE.md 17.9 to
+17.11), and in calls one after another (17.14).
+
+    caller: asked_of(function) ──its first message──► agent: fault() ──"" ──► serve() in one of its OS processes
+            packed(args) ──by `orders`──────────────────────────────────────► unpacked ──runs──► said(failure)
+            exception_of() ◄──by `result`────────────────────────────────────────────────────────────┘
+
+Invariants
+- What runs is what the agent allowed: the caller's bytes name no function.
+- Of a peer that is not trusted nothing is unpickled, and no class is made of what it says but
+  exceptions of Python's own and of the function's module.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import hashlib
+import importlib.machinery
+import inspect
+import os
+import platform
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft._hosts import child as _child
+from weft._hosts import executor as _executor
+from weft._hosts import pickling as _pickling
+from weft._net import steps as _net_steps
+from weft._net.values import module_of
+from weft._rounds import rounds as _rounds
+from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
+
+__all__ = [
+    "Asked",
+    "asked_of",
+    "exception_of",
+    "fault",
+    "packed",
+    "parted_run",
+    "serve",
+    "serve_on",
+    "unfit",
+]
+
+TOKEN = 32 + 1 + 10  # bytes that serve() says first
+LONGEST = 200  # characters of MODULE:FUNCTION
+ALL = -1  # in place of a call's number: all of the list that have no result yet
+
+
+class Asked(NamedTuple):
+    """A function, as a caller asks for it."""
+
+    module: str  #: by which name another machine imports it
+    name: str
+    digest: str
+    here: Any = None  #: the module
+    many: bool = False  #: for calls one after another (17.14)
+
+    @property
+    def run(self) -> str:
+        return f"{self.module}:{self.name}"
+
+    def said(self) -> dict[str, Any]:
+        more = {"many": True} if self.many else {}
+        return {"run": self.run, "digest": self.digest, **versions(), **more}
+
+
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version(), "weft": _native.version}
+
+
+def parted_run(run: Any) -> tuple[str, str]:
+    """Module and function of "module:function".
+
+    Raises:
+        BadUse: it is none.
+    """
+    module, colon, name = run.partition(":") if isinstance(run, str) else ("", "", "")
+    parts = [*module.split("."), *name.split(".")]
+    if not colon or len(run) > LONGEST or not all(p.isidentifier() for p in parts):
+        raise BadUse(f"what a host runs is MODULE:FUNCTION, as 'fractal:compute', not {run!r}")
+    return module, name
+
+
+def digest_of(source: Path) -> str:
+    return hashlib.sha256(source.read_bytes()).hexdigest()
+
+
+def asked_of(function: Any) -> Asked:
+    """
+    Raises:
+        BadUse: another machine cannot find it by a name.
+    """
+    called = getattr(function, "__qualname__", str(function))
+    found = _pickling.name_of(function)
+    main = sys.modules["__main__"]
+    if found is None or (found[0] == "__main__" and getattr(main, "__file__", None) is None):
+        raise BadUse(
+            f"{called} cannot run on another machine, which finds a function by its name: put it at the top of a module that is there too"
+        )
+    module, name = found
+    file = getattr(sys.modules[module], "__file__", None)
+    module = module_of(module)
+    if file is None or not file.endswith(".py"):
+        raise BadUse(
+            f"{called} cannot run on another machine: module {module} has no source in Python whose digest could be compared"
+        )
+    asked = Asked(module, name, digest_of(Path(file)), sys.modules[found[0]])
+    parted_run(asked.run)
+    return asked
+
+
+# --- the agent ------------------------------------------------------------------------------------
+
+
+def source_of(module: str) -> Path | None:
+    """Where its source is; nothing of it is imported."""
+    path: Any = None
+    spec = None
+    importlib.invalidate_caches()
+    for i, _ in enumerate(parts := module.split(".")):
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[: i + 1]), path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    origin = spec.origin if spec is not None else None
+    return Path(origin) if origin and origin.endswith(".py") else None
+
+
+def unfit(allow: list[str]) -> list[str]:
+    """What cannot be run, and why: called in an OS process of the agent's, which imports it all."""
+    wrong = []
+    for run in allow:
+        module, name = parted_run(run)
+        why = ""
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # the agent's own words go there
+                if source_of(module) is None:
+                    why = f"there is no module {module!r}, or none in Python, in {Path.cwd()}"
+                elif not callable(_pickling.function_named(module, name)):
+                    why = "it is no function"
+        except (Exception, SystemExit) as error:
+            why = f"{type(error).__name__}: {error}"
+        if why:
+            wrong.append(f"{run} ({why})")
+    return wrong
+
+
+def fault(host: str, run: str, said: dict[str, Any]) -> str:
+    """Why what is asked for is not what is here; "": it is."""
+    module, _ = parted_run(run)
+    source = source_of(module)
+    if source is None:
+        return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
+    here, there = digest_of(source), str(said.get("digest"))[:64]
+    if here == there:
+        return ""
+    mine = versions()
+    theirs = {v: str(said.get(v))[:20] for v in mine}
+    return (
+        f"module {module!r} is another one on {host}: SHA-256 {here[:16]}… in {source} there, {there[:16]}… here "
+        f"(Python {mine['python']} and Weft {mine['weft']} there, {theirs['python']} and {theirs['weft']} here). "
+        "Bring the same source to both machines"
+    )
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], trusted: bool) -> Any:
+    """The arguments, for `_unpacked` over there. `take`: gives an end, and returns its name there.
+
+    Raises:
+        BadUse: something in them cannot go there.
+    """
+    if trusted:
+        return _pickling.dump_values(f"process {called}", (args, keywords), take)
+    ends: list[Any] = []
+
+    def without(value: Any, path: list[Any]) -> Any:
+        if isinstance(value, (_native.Reader, _native.Writer)):
+            ends.append([path, take(value)])
+            return None
+        if isinstance(value, _native.Channel):
+            raise BadUse(
+                f"process {called}: {value!r} itself cannot go to another machine: give it an end, reader() or writer()"
+            )
+        if type(value) in (list, tuple) and len(path) < 14:
+            return [without(v, [*path, i]) for i, v in enumerate(value)]
+        if type(value) is dict and len(path) < 14:
+            return {k: without(v, [*path, k]) for k, v in value.items()}
+        return value
+
+    return [without(list(args), [0]), without(dict(keywords), [1]), ends]
+
+
+def _unpacked(
+    said: Any, take: Callable[[str], Any], trusted: bool
+) -> tuple[list[Any], dict[str, Any]]:
+    if trusted:
+        args, keywords = _pickling.load_values(said, take)
+        return args, keywords
+    args, keywords, ends = said
+    for path, name in ends:
+        at: Any = [args, keywords]
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = take(name)
+    return args, keywords
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def _plain(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, (list, tuple)):
+        return depth < 8 and all(_plain(v, depth + 1) for v in value)
+    return value is None or type(value) in (bool, int, float, str, bytes)
+
+
+def _said(failure: _pickling.Failure) -> dict[str, Any]:
+    """As plain values."""
+    error = failure.exception()
+    kind = type(error)
+    return {
+        "module": kind.__module__,
+        "type": kind.__qualname__,
+        "args": list(error.args) if _plain(error.args) else None,
+        "text": failure.text,
+        "brief": failure.brief,
+        "end": failure.end,
+        "strength": failure.strength,
+    }
+
+
+def exception_of(failure: Any, asked: Asked) -> BaseException:
+    """The exception, as the caller is to raise it.
+
+    Raises:
+        TypeError: that is no failure.
+    """
+    if isinstance(failure, _pickling.Failure):  # both sides trust
+        return failure.exception()
+    if not isinstance(failure, dict):
+        raise TypeError(f"a failure came that is none: {failure!r:.100}")
+    brief, kind = str(failure.get("brief")), failure.get("type")
+    args, strength = failure.get("args"), failure.get("strength")
+    if failure.get("end") == "Poisoned":
+        strength = strength if isinstance(strength, int) and 0 < strength < 256 else 1
+        return Poisoned(brief, None, None, None, strength, True)
+    if failure.get("end") == "Retired":
+        return Retired(brief, None, None, None, 0, True)
+    error: BaseException | None = None
+    if kind == "Cancelled":
+        error = Cancelled()
+    elif kind == "BadUse" and failure.get("module") == "weft":
+        error = BadUse(*args) if isinstance(args, list) and args else BadUse(brief)
+    elif isinstance(kind, str) and isinstance(args, list):
+        where = failure.get("module")
+        if where in ("builtins", asked.module):
+            found = getattr(builtins if where == "builtins" else asked.here, kind, None)
+            if isinstance(found, type) and issubclass(found, Exception):
+                with contextlib.suppress(Exception):
+                    error = found(*args)
+    if error is None:
+        error = RuntimeError(brief)
+    error.__cause__ = _pickling.RemoteTraceback(str(failure.get("text")))
+    return error
+
+
+# --- in an OS process of the agent's --------------------------------------------------------------
+
+
+def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
+    """Runs a call from another machine: what an agent calls in one of its OS processes.
+
+    Args:
+        path: of a socket of the agent's, which passes on what comes by it to the caller.
+        token: says there which call it is.
+        many: calls one after another (17.14).
+    """
+    own = socket.socket(socket.AF_UNIX)
+    own.connect(path)
+    own.sendall(f"{token} {os.getpid():>10}".encode())
+    _net_steps.at("call.here")
+    serve_on(own.detach(), run, trusted, many)
+
+
+def serve_on(descriptor: int, run: str, trusted: bool, many: bool = False) -> None:
+    """The same over a stream that leads to the caller."""
+    _native._outside(True)
+    link = _native._Link(
+        descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
+    )
+    # Of the agent's run only this thread is a process: what the caller cancels has a run of its
+    # own.
+    target = _serve_many if many else _serve
+    thread = threading.Thread(target=target, args=(link, run, trusted), name="weft: a call")
+    try:
+        thread.start()
+        thread.join()
+    finally:
+        link.close("it has ended")
+        _native._outside(False)
+
+
+def _serve(link: Any, run: str, trusted: bool) -> None:
+    orders, result = link.take("orders"), link.take("result")
+    if orders is None or result is None:  # the caller has gone before
+        return
+    _net_steps.at("call.ends")
+    _import_for(run)
+    with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
+        said, wrong = _heard(orders)
+        _net_steps.at("call.runs")
+
+        def load() -> _pickling.Call:
+            if wrong is not None:
+                raise wrong
+            args, keywords = _unpacked(said, lambda name: _child.taken(link, name), trusted)
+            return _pickling.function_named(*parted_run(run)), tuple(args), keywords
+
+        _rounds.at_work(1)
+        try:
+            value, failure = _child.run_call(load, orders, run)
+        finally:
+            _rounds.at_work(-1)
+        _net_steps.at("call.result")
+        try:
+            _write(result, value, failure, trusted)
+        except (BadUse, MemoryError) as error:  # what it returned cannot go
+            _write(result, None, _pickling.Failure(error), trusted)
+        _net_steps.at("call.told")
+        result.retire()
+
+
+def _import_for(run: str) -> None:
+    """Its module is there before the arguments come, for it says which classes it accepts."""
+    with contextlib.suppress(BaseException):  # the call raises it again
+        _pickling.function_named(*parted_run(run))
+
+
+def _heard(orders: Any) -> tuple[Any, BadUse | None]:
+    """What the caller says next; or why it is not taken.
+
+    Raises:
+        ChannelEnd: nothing more comes.
+    """
+    try:
+        return orders.read(), None
+    except BadUse as error:
+        return None, error
+
+
+def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: bool) -> None:
+    result.write([value, _sent(failure, trusted)])
+
+
+def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
+    """As it goes: pickled where both sides trust, else as plain values."""
+    return failure if trusted or failure is None else _said(failure)
+
+
+def _serve_many(link: Any, run: str, trusted: bool) -> None:
+    """Calls one after another (17.14), each with its result, until the caller has no more."""
+    orders, result = link.take("orders"), link.take("result")
+    if orders is None or result is None:
+        return
+
+    def call(args: Any, keywords: Any) -> Any:
+        return _called(run, args, keywords)
+
+    def send(done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
+        try:
+            result.write([[n, v, _sent(failure, trusted)] for n, v, failure in done])
+        except (BadUse, MemoryError):  # one of them cannot go: each by itself
+            for number, value, failure in done:
+                try:
+                    result.write([[number, value, _sent(failure, trusted)]])
+                except (BadUse, MemoryError) as error:
+                    result.write([[number, None, _sent(_pickling.Failure(error), trusted)]])
+
+    _import_for(run)
+    with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
+        with contextlib.suppress(Retired):
+            while True:
+                calls, wrong = _heard(orders)
+                if wrong is None:
+                    _executor.in_order(calls, call, send)
+                else:
+                    result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
+        result.retire()
+
+
+def _called(run: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """
+    Raises:
+        what the function raises; BadUse, if it is a coroutine's.
+    """
+    function = _pickling.function_named(*parted_run(run))
+    if inspect.iscoroutinefunction(function):
+        raise BadUse(
+            f"{run} is a coroutine function, and an Executor calls plain ones: "
+            "run it as a process, with .on(…)"
+        )
+    return function(*args, **keywords)

@@ -1,0 +1,204 @@
+"""weft.processes.Executor over hosts of a network (WIRE.md 17.14): `Executor(on=network.hosts())`.
+
+    submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its line──► futures
+                                          ├─the host refuses, or nobody is there──► these calls fail
+                                          └─the line breaks──► all that is not over: BrokenProcessPool
+
+A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
+its lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
+
+Invariants: those of _hosts/executor.py. A line belongs to its feeder; others may but kill() it. A line
+that has had its first calls is nothing outside (rule 10.3): a call is, until it is over, and nobody
+here asks its host whether it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+from weft import _own_threads
+from weft._hosts import executor as _executor
+from weft._net import calls as _net_calls
+from weft._net.hosts import FarHost, FarHosts, _channels_of
+from weft.errors import BadUse, ChannelEnd, ProcessDied
+
+__all__ = ["State"]
+
+
+class _Line:
+    """Calls of one function, one list after another, to one OS process of a host."""
+
+    def __init__(self, hosts: FarHost | FarHosts, function: Any) -> None:
+        """
+        Raises:
+            BadUse: nobody finds the function by its name, or the host refuses it.
+            ConnectionError: nobody answers.
+        """
+        self.hosts, self.function = hosts, function
+        self.size = 1  # calls of the next list
+        self.asked = _net_calls.asked_of(function)._replace(many=True)
+        self.host, self.session = hosts._begun(self.asked)
+        self.died = False
+        orders, results = _channels_of(self.asked.name)
+        self.told, self.answer = orders.writer(), results.reader()
+        try:
+            self.session._link.give(orders.reader(), "orders")
+            self.session._link.give(results.writer(), "result")
+        except BaseException:
+            self.close()
+            raise
+
+    def compute(self, batch: list[_executor._Call]) -> bool:
+        """Has the calls run there. Who waits hears of each as its result comes. False: a result
+        came that this program does not take, so the line is of no use any more.
+
+        Raises:
+            ProcessDied: the OS process is gone, and with it what had no result yet.
+        """
+        began = time.monotonic()
+        try:
+            if (wrong := self._write(batch)) is None:
+                self._results(batch)
+            else:  # something in one of them cannot go: each by itself
+                for call in batch:
+                    wrong = wrong if len(batch) == 1 else self._write([call])
+                    if wrong is None:
+                        self._results([call])
+                    else:
+                        call.future.set_exception(wrong)
+        except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
+            self.died = True
+            raise self.hosts._died(self.asked.name, self.host, self.session) from None
+        except BadUse as error:
+            for call in batch:
+                if not call.future.done():
+                    call.future.set_exception(error)
+            return False
+        self.size = _executor.next_size(self.size, len(batch), time.monotonic() - began)
+        with contextlib.suppress(BadUse):  # it was closed meanwhile
+            self.session._link.of_calls()
+        return True
+
+    def _write(self, batch: list[_executor._Call]) -> BadUse | None:
+        """Why it cannot go; None: it has gone."""
+        try:
+            self.told.write([[list(c.args), c.keywords] for c in batch])
+        except BadUse as error:
+            return error
+        return None
+
+    def _results(self, batch: list[_executor._Call]) -> None:
+        """
+        Raises:
+            LookupError, TypeError, ValueError, AttributeError: what comes is no result.
+            BadUse: one is of a class that is not accepted.
+        """
+        left = set(range(len(batch)))
+        while left:
+            for number, value, failure in self.answer.read():
+                if failure is None:
+                    left.remove(number)
+                    batch[number].future.set_result(value)
+                    continue
+                error = _net_calls.exception_of(failure, self.asked)
+                for n in left.copy() if number == _net_calls.ALL else (number,):
+                    left.remove(n)
+                    batch[n].future.set_exception(error)
+
+    def kill(self) -> None:
+        with contextlib.suppress(BadUse):
+            self.session._link.close("its executor is broken")
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        for end in (self.told, self.answer):
+            with contextlib.suppress(BadUse):  # it is retired already
+                end.retire()
+        self.hosts._over(self.host, self.session._said["home"], self.died)
+        self.kill()
+
+
+class State(_executor._State):
+    """What an executor over a network and its feeders share."""
+
+    def __init__(self, hosts: Any, workers: int | None) -> None:
+        """
+        Raises:
+            BadUse: `hosts` are none of a network; none is there.
+        """
+        if not isinstance(hosts, (FarHost, FarHosts)):
+            raise BadUse(
+                "Executor: on= takes hosts of a network, as network.hosts() or network.host('gpu1') "
+                f"are, not {hosts!r}; on this machine it has OS processes of its own: leave on= out"
+            )
+        super().__init__(None, hosts._processes() if workers is None else workers, None)
+        self.over = hosts
+
+    def start(self, call: _executor._Call) -> None:
+        feeder = threading.Thread(target=self._feed, name="weft: feeds a host")
+        with self.lock:
+            feeder.start()
+            self.feeders.append(feeder)
+
+    def _feed(self) -> None:
+        """A feeder's thread."""
+        _own_threads.helps()
+        with self.in_hand():
+            self._feed_lines()
+
+    def _feed_lines(self) -> None:
+        lines: dict[int, _Line] = {}
+        try:
+            while batch := self.take(lambda call: self._most(lines, call), same=True):
+                line = self._line_for(lines, batch)
+                if line is None:
+                    continue
+                try:
+                    usable = line.compute(batch)
+                except BaseException as error:
+                    self.break_it(_text(error), batch)
+                    raise
+                if not usable:
+                    del lines[id(line.function)]
+                    with self.lock:
+                        self.hosts.discard(line)
+                    line.close()
+        except ProcessDied:
+            pass  # all who wait have been told
+        finally:
+            with self.lock:
+                self.hosts.difference_update(lines.values())
+            for line in lines.values():
+                line.close()
+
+    @staticmethod
+    def _most(lines: dict[int, _Line], call: _executor._Call) -> int:
+        line = lines.get(id(call.function))
+        return 1 if line is None else line.size
+
+    def _line_for(self, lines: dict[int, _Line], batch: list[_executor._Call]) -> _Line | None:
+        """The line of the batch's function; None: there is none, and the calls have failed."""
+        function = batch[0].function
+        line = lines.get(id(function))
+        if line is not None:
+            return line
+        try:
+            line = _Line(self.over, function)
+        except Exception as error:
+            for call in batch:
+                call.future.set_exception(error)
+            return None
+        lines[id(function)] = line
+        with self.lock:
+            self.hosts.add(line)
+            broken = self.broken
+        if broken is not None:
+            line.kill()
+        return line
+
+
+def _text(error: BaseException) -> str:
+    return f"a host of the pool failed: {type(error).__name__}: {error}"

@@ -1,0 +1,325 @@
+"""Hosts on other machines, as who calls sees them (WIRE.md 17.9 to 17.12):
+`worker(…).on(network.host("gpu1"))`.
+
+    call(): arguments packed ──a session with an OS process of the host──► ends given, the call written ──the result──► returns or raises
+                                     └─the session ends first──► its fate is asked ──► ProcessDied
+
+Invariants
+- The caller is the home of all ends that go along.
+- `_lock` protects what a pool knows of its hosts.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import threading
+import time
+from typing import Any
+
+from weft._extension import native as _native
+from weft._hosts import host as _host
+from weft._hosts.hosts import Elsewhere, whole
+from weft._net import calls as _net_calls
+from weft._net import link as _net_link
+from weft._net import loop as _net_loop
+from weft._net import named as _net_named
+from weft._rounds import rounds as _rounds
+from weft._watching import observers as _observers
+from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
+
+__all__ = ["FarHost", "FarHosts"]
+
+FRESH = 1.0  # seconds for which the list of hosts is good, where all of it answer
+
+
+def _channels_of(name: str) -> tuple[Any, Any]:
+    return _native.Channel(f"arguments of {name}"), _native.Channel(f"result of {name}")
+
+
+class _Far(Elsewhere, abc.ABC):
+    _way = "network"
+
+    def __init__(self, network: Any, patience: float) -> None:
+        self._network, self._patience = network, patience
+
+    @abc.abstractmethod
+    def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
+        """The host's name, and a session with one of its OS processes."""
+
+    def _over(self, host: str, home: str, died: bool) -> None:
+        """A call there is over."""
+
+    @abc.abstractmethod
+    def _processes(self) -> int:
+        """How many OS processes there are.
+
+        Raises:
+            BadUse: no host is there.
+        """
+
+    def _session(self, name: str, asked: _net_calls.Asked, soon: float | None = None) -> Any:
+        meeting = self._network._meeting
+        if self._network._closed:
+            raise BadUse("this program has left the network: join again")
+        begins = meeting.begin_call(name, asked.said(), self._patience, soon)
+        return _net_loop.wait(self._network._loop, begins)
+
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
+        """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with
+        it.
+
+        Raises:
+            what it raised, its traceback as the cause; Cancelled, once that has ended it; ProcessDied; ConnectionError, if nobody answers;
+            BadUse, if the host refuses, or something in the call cannot go there.
+        """
+        asked = _net_calls.asked_of(function)
+        host, session = self._begun(asked)
+        died = False
+        try:
+            with _rounds.given_up_by(session._give_up):
+                return self._run(asked, host, session, args, keywords, attempt)
+        except ProcessDied:
+            died = True
+            raise
+        finally:
+            self._over(host, session._said["home"], died)
+            session._link.close("the call is over")
+            self._hear_out(session)
+
+    def _hear_out(self, session: Any) -> None:
+        """The call is over: what has been printed there is brought here first, where that is done."""
+
+    def _run(
+        self,
+        asked: _net_calls.Asked,
+        host: str,
+        session: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None,
+    ) -> Any:
+        given: dict[str, Any] = {}  # ends, by their names there
+
+        def lend(end: Any) -> str:
+            name = f"{_host.KEPT if attempt else 'end'}{len(given) + 1}"
+            given[name] = end
+            return name
+
+        link = session._link
+        cancelled: Cancelled | None = None
+        orders, result = _channels_of(asked.name)
+        told, answer = orders.writer(), result.reader()
+        show = _observers.elsewhere(f"host {host}", orders, result)
+        try:
+            packed = _net_calls.packed(asked.name, args, keywords, lend, session.trusted)
+            del args, keywords
+            for name in list(given):
+                more = () if attempt is None else (attempt.last, attempt.in_hand)
+                link.give(given.pop(name), name, *more)
+            link.give(orders.reader(), "orders")
+            link.give(result.writer(), "result")
+            while True:  # until it has heard of the call: then it lets go of the ends
+                try:
+                    told.write(packed)
+                    break
+                except Cancelled as error:
+                    cancelled = error
+            if cancelled is not None:
+                told.retire()
+            while True:
+                try:
+                    value, failure = answer.read()
+                    break
+                except Cancelled as error:
+                    cancelled = error
+                    with contextlib.suppress(BadUse):
+                        told.retire()
+        except (PeerDied, Retired):
+            if attempt is not None:
+                attempt.died, attempt.cancelled = True, cancelled
+            raise self._died(asked.name, host, session) from None
+        finally:
+            show()
+            for end in (answer, told):
+                with contextlib.suppress(BadUse):  # it is retired already
+                    end.retire()
+        if failure is not None:
+            came_to = _net_calls.exception_of(failure, asked)
+            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
+        return value
+
+    def _died(self, name: str, host: str, session: Any) -> ProcessDied:
+        fate = None
+        call = str(session._said.get("call"))
+        with contextlib.suppress(BadUse):
+            if not session._given_up:  # else it has not died, and nobody waits for it
+                fate = _net_loop.call(self._network._loop, self._network._meeting.fate(host, call))
+        pid = session._said.get("pid")
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            if fate is not None:
+                return ProcessDied(
+                    name,
+                    int(fate["pid"]),
+                    int(fate["returncode"]),
+                    str(fate["stack"]),
+                    fate["memory"] is True,
+                    str(fate["stderr"]),
+                    host,
+                )
+        return ProcessDied(name, pid if isinstance(pid, int) else 0, None, host=host)
+
+
+class FarHost(_Far):
+    """A host on another machine; `Network.host` makes it: `worker(…).on(network.host("gpu1"))`.
+
+    Attributes:
+        name: of the host.
+    """
+
+    def __init__(self, network: Any, name: str, patience: float) -> None:
+        super().__init__(network, patience)
+        self.name = _net_named.checked(name)
+
+    def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
+        return self.name, self._session(self.name, asked)
+
+    def _processes(self) -> int:
+        until = time.monotonic() + self._patience
+        while True:
+            for host in _net_loop.wait(self._network._loop, self._network._meeting.hosts()):
+                if host.name == self.name:
+                    return max(int(host.hosts), 1)
+            if time.monotonic() > until:
+                raise BadUse(
+                    f"there was no host {self.name!r} within {self._patience:g} seconds: "
+                    "`weft host --name` starts one, `weft net ls` shows them"
+                )
+            _native.sleep(0.1)
+
+    def __repr__(self) -> str:
+        return f"<host {self.name!r} of {self._network!r}>"
+
+
+class FarHosts(_Far):
+    """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes
+    where this program has the fewest for each OS process of the host. One that does not answer is
+    passed over until it is there anew; one that has gone, or has no ticket, while the call asks
+    others."""
+
+    def __init__(self, network: Any, n: int, patience: float) -> None:
+        super().__init__(network, patience)
+        whole("hosts: how many", n, 1)
+        self._lock = threading.Lock()
+        self._looked = 0.0
+        self._there: list[_net_named.Host] = []
+        self._lost: set[str] = set()  # homes of agents
+        self._running: dict[str, int] = {}  # calls, by the agents' homes
+        until = time.monotonic() + patience
+        while len(self._look(fresh=True)) < n:
+            if time.monotonic() > until:
+                raise BadUse(
+                    f"there are {len(self._there)} hosts, and {n} were asked for, after {patience:g} seconds: `weft host` starts one, "
+                    "`weft net ls` shows them"
+                )
+            _native.sleep(0.1)
+
+    def _look(self, fresh: bool) -> list[_net_named.Host]:
+        """Those that are there, as far as is known."""
+        with self._lock:
+            known = [h for h in self._there if h.home not in self._lost]
+            if known and not fresh and time.monotonic() < self._looked + FRESH:
+                return known
+        try:
+            there = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
+        except BadUse:  # the server is down: those that are known go on
+            if not known:
+                raise
+            return known
+        with self._lock:
+            self._there, self._looked = there, time.monotonic()
+            return [h for h in there if h.home not in self._lost]
+
+    def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
+        until = time.monotonic() + self._patience
+        fresh = False
+        asked_before: set[str] = set()
+        closed: BadUse | None = None  # by the last that did so
+        while True:
+            there = self._look(fresh)
+            able = [h for h in there if asked.run in h.allow]
+            if there and not able:
+                raise BadUse(
+                    f"{asked.run} is allowed on none of the hosts that are there ({', '.join(h.name for h in there)}): start their agents "
+                    f"with --allow {asked.run}"
+                )
+            if able:
+                others = [h for h in able if h.home not in asked_before]
+                if not others:
+                    asked_before.clear()
+                with self._lock:
+                    host = min(
+                        others or able,
+                        key=lambda h: self._running.get(h.home, 0) / max(h.hosts, 1),
+                    )
+                    self._running[host.home] = self._running.get(host.home, 0) + 1
+                try:
+                    session = self._session(host.name, asked, _net_named.SOON)
+                    if session._said["home"] != host.home:  # another agent has the name by now
+                        with self._lock:
+                            self._running[session._said["home"]] = (
+                                self._running.get(session._said["home"], 0) + 1
+                            )
+                            self._running[host.home] -= 1
+                    return host.name, session
+                except _net_named.NotYet:  # it may have gone since the list was made
+                    self._over(host.name, host.home, died=False)
+                    if time.monotonic() > until:
+                        raise
+                    asked_before.add(host.home)
+                except (ConnectionError, _net_link.Closed) as error:
+                    closed = error if isinstance(error, BadUse) else closed
+                    self._over(host.name, host.home, died=False)
+                    with self._lock:
+                        self._lost.add(host.home)
+                except BaseException:
+                    self._over(host.name, host.home, died=False)
+                    raise
+            elif time.monotonic() > until:
+                raise closed or BadUse(
+                    f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
+                )
+            else:
+                _native.sleep(0.1)  # nobody tells who comes
+            fresh = True
+
+    def _over(self, host: str, home: str, died: bool) -> None:
+        with self._lock:
+            self._running[home] -= 1
+
+    def _processes(self) -> int:
+        return sum(h.hosts for h in self._look(fresh=True)) or 1
+
+    def __enter__(self) -> FarHosts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing: they are their agents', and the network stays joined. So `with Hosts(4) as
+        hosts` may become `with net.join().hosts(4) as hosts`."""
+
+    def __len__(self) -> int:
+        return len(self._look(fresh=False))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the hosts that are there."""
+        return [h.name for h in self._look(fresh=True)]
+
+    def __repr__(self) -> str:
+        return f"<the hosts of {self._network!r}>"

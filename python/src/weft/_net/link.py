@@ -1,0 +1,556 @@
+"""Sessions between machines: TLS 1.3 over TCP, or over the relay (_net/relay.py), and what is said
+before the session begins (WIRE.md 17.1, 17.2).
+
+    the native link ──its bell──► _Out.pump() ──► TLS (_net/tls.py) ──► the other machine
+                    ──who waits sends (native/feed.hpp)──► TLS ───────►
+                    ◄─────────────carry() ◄────── TLS ◄─────────────────
+
+    connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
+
+Invariants
+- A connection belongs to the loop's thread (_net/loop.py); a link to whoever uses it, and its feed,
+  which is between the two, to the loop's thread again.
+- What waits here is what the connection's transport holds: who does not read stops who writes. Of
+  what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
+- `_asking` is the loop's thread's, and empty in the child of a fork.
+- Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft._net import keys as _net_keys
+from weft._net import loop as _net_loop
+from weft._net import steps as _net_steps
+from weft._net import tls as _net_tls
+from weft._net.incoming import LARGEST, PIECE, Incoming
+from weft._net.tls import Came, Streams
+from weft.errors import BadUse, PeerDied
+
+__all__ = [
+    "Again",
+    "Came",
+    "Closed",
+    "Refused",
+    "Session",
+    "Streams",
+    "Welcome",
+    "asked",
+    "begun",
+    "close_writer",
+    "couple",
+    "direct",
+    "joined",
+    "parted",
+    "reach",
+    "receiver",
+    "serve",
+    "why",
+]
+
+MAGIC, MOST = b"WEFTNET1", 4096
+GREETING = 10.0  # seconds for the hand-shake, and for the first message
+SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
+SAID_LAST = 10.0  # seconds for what a session had queued before its end
+AT_ONCE = (1 << 16) - PIECE.size  # bytes of a piece that is written: with its length four records
+UNHEARD = 20_000  # milliseconds for which what was sent may stay without an acknowledgement
+
+Said = dict[str, Any]
+
+# connections of ours whose other end has not answered yet: the addresses of our end and of that
+_asking: set[Any] = set()
+os.register_at_fork(after_in_child=_asking.clear)
+
+
+class Refused(Exception):
+    """What the other side is told, and the end of the connection. `again`: it may ask once more,
+    with another ticket."""
+
+    def __init__(self, why: str, again: bool = False) -> None:
+        super().__init__(why)
+        self.again = again
+
+
+class Again(BadUse):
+    """The other side has refused what it may be asked for with another ticket."""
+
+
+class Closed(BadUse):
+    """The other side has closed the connection without a word: it was killed, or refuses us."""
+
+
+class Session:
+    """One session with a program on another machine; `connect` and a `Door` make it. Leaving its
+    block ends it, and ends over there die.
+
+    Attributes:
+        host: what the other program calls itself.
+        trusted: whether both sides said so: then values are pickled.
+        relayed: whether it goes through the NATS server.
+    """
+
+    def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:
+        self._link = link
+        self._carried = carried
+        self._loop = carried.get_loop()
+        self.host = host
+        self.trusted = trusted
+        self.relayed = False
+        self._said: Said = {}  # the other side's answer
+        self._given_up = False
+
+    def give(self, name: str, end: Any) -> None:
+        """Hands an end of a channel to the other program, which takes it by this name; here it is
+        closed.
+
+        Raises:
+            BadUse: `end` is no end, is closed, or of a channel whose home is elsewhere; a value
+                that waits in the channel cannot go there; the name has a space or is too long; the
+                session was closed.
+        """
+        if not isinstance(name, str) or not name or " " in name or len(name.encode()) > 60:
+            raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
+        self._link.give(end, name)
+
+    def take(self, name: str) -> Any:
+        """The end that the other program has given by this name, or will: a Reader or a Writer.
+        Blocks the thread until it has.
+
+        In a coroutine: `await io(session.take)(name)`.
+
+        Raises:
+            PeerDied: the session ended first.
+            BadUse: the session was closed, or what was given is not of its kind of values.
+        """
+        end = self._link.take(name)
+        if end is None:
+            raise PeerDied(
+                f"the session with {self.host} ended before it had given {name!r} ({self._link.wait()})"
+            )
+        return end
+
+    def wait(self) -> str:
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await
+        io(session.wait)()`.
+
+        Raises:
+            BadUse: the session was closed.
+        """
+        return str(self._link.wait())
+
+    def close(self) -> None:
+        """Ends the session, and waits until the other side has been sent all that was said, for
+        some seconds at most. Again: nothing."""
+        self._link.close("the other program has closed the session")
+        if not self._carried.done():
+            with contextlib.suppress(BadUse):  # the loop has ended
+                _net_loop.call(self._loop, self._until_carried())
+
+    def _give_up(self) -> None:
+        """What is asked for by it is not waited for any more."""
+        self._given_up = True
+        self._link.close("the other program has given it up")
+
+    async def _until_carried(self) -> None:
+        await asyncio.wait([self._carried], timeout=GREETING)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<session with {self.host}{' by the relay' if self.relayed else ''}>"
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def _watch_over(writer: asyncio.StreamWriter) -> None:
+    """Has the system notice that the other machine has fallen silent. (The relay has a lease.)"""
+    own: socket.socket | None = writer.get_extra_info("socket")
+    if own is None:
+        return
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", SILENT),
+        ("TCP_KEEPINTVL", SILENT),
+        ("TCP_KEEPCNT", ASKS),
+        ("TCP_USER_TIMEOUT", UNHEARD),
+    ):
+        if hasattr(socket, name):
+            own.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
+    """Until the link has closed; then the other side is told that this was all. What is said passes
+    in the loop's callback: a task's wake-up more is a tenth of a round trip."""
+    loop = asyncio.get_running_loop()
+    room = _net_tls.rooms.raw  # nobody else's within this callback
+
+    def pass_on() -> None:
+        if stops.done():
+            return
+        try:
+            n = link.recv_into(room[PIECE.size :])
+        except BlockingIOError:
+            return
+        except OSError:  # closed with something unread
+            n = 0
+        if n:
+            PIECE.pack_into(room, 0, n)
+            there.write(bytes(room[: PIECE.size + n]))
+        if not n or there.transport.get_write_buffer_size():
+            stops.set_result(n > 0)
+
+    with contextlib.suppress(OSError):
+        try:
+            more = True
+            while more:
+                stops: asyncio.Future[bool] = loop.create_future()
+                loop.add_reader(link, pass_on)
+                try:
+                    more = await stops
+                finally:
+                    loop.remove_reader(link)
+                await there.drain()
+        finally:
+            there.write(PIECE.pack(0))
+        await there.drain()
+
+
+class _Out:
+    """The way out of a session: in the loop's callbacks, for a task that is woken takes longer than
+    all the rest of a small message's way."""
+
+    def __init__(self, feed: Any, there: Any) -> None:
+        self._feed, self._there = feed, there
+        self._loop = asyncio.get_running_loop()
+        self._ends: asyncio.TimerHandle | None = None
+        self.all_said: asyncio.Future[None] = self._loop.create_future()
+        there.room_again = self.pump
+        self._loop.add_reader(feed.fileno(), self.pump)
+        there.direct(feed)
+
+    def pump(self) -> None:
+        """As much as the connection takes."""
+        feed, there = self._feed, self._there
+        piece, some = b"not asked", False
+        with _net_tls.lock:  # before the bell is heard
+            there.put_rest()
+            while not there.full and (piece := feed.output(AT_ONCE)):
+                there.put(piece)
+                some = True
+            if piece:
+                feed.hush()
+        if some:
+            there.was_put()
+        if piece is None:
+            self.give_up()
+        if not piece:
+            return
+        if self._ends is None and feed.over:
+            self._ends = self._loop.call_later(SAID_LAST, self.give_up)
+
+    def heard(self, data: memoryview) -> None:
+        if self._feed.input(data):
+            self.pump()
+
+    def give_up(self) -> None:
+        """The other side is told that this was all."""
+        if self.all_said.done():
+            return
+        self.all_said.set_result(None)
+        self._there.direct(None)
+        self._loop.remove_reader(self._feed.fileno())
+        self._there.room_again = None
+        if self._ends is not None:
+            self._ends.cancel()
+        self._there.write(PIECE.pack(0))
+
+
+async def carry(feed: Any, there: Streams) -> None:
+    """As couple(), of a session here: what comes goes into it as it comes."""
+    assert isinstance(there[0], Incoming)
+    out = _Out(feed, there[1].transport)
+    back = asyncio.ensure_future(there[0].onward(out.heard))
+    out.pump()
+    try:
+        await asyncio.wait({out.all_said, back}, return_when=asyncio.FIRST_COMPLETED)
+        if not back.done():
+            await asyncio.wait({back}, timeout=GREETING / 2)
+    finally:
+        back.cancel()
+        await asyncio.gather(back, return_exceptions=True)
+        feed.lost("its connection was closed")
+        out.give_up()
+        await close_writer(there[1])
+
+
+async def close_writer(writer: asyncio.StreamWriter) -> None:
+    """What is queued goes first, unless the other side does not take it."""
+    writer.close()
+    try:
+        await asyncio.wait_for(writer.wait_closed(), GREETING / 2)
+    except (OSError, asyncio.TimeoutError):
+        writer.transport.abort()
+
+
+async def couple(link: socket.socket, there: Streams) -> None:
+    """Between a connection and a socket that leads to the session, of another OS process. Until
+    both sides have said all, or the connection has ended. Who closes first stays until the other
+    side has heard everything, and has said so (17.13)."""
+    link.setblocking(False)
+    out = asyncio.ensure_future(_carry_out(link, there[1]))
+    assert isinstance(there[0], Incoming)
+    back = asyncio.ensure_future(there[0].onward(link))
+    try:
+        await asyncio.wait({out, back}, return_when=asyncio.FIRST_COMPLETED)
+        if not back.done():
+            await asyncio.wait({back}, timeout=GREETING / 2)
+    finally:
+        out.cancel()
+        back.cancel()
+        await asyncio.gather(out, back, return_exceptions=True)
+        link.close()
+        await close_writer(there[1])
+
+
+def _pack(said: Said) -> bytes:
+    text = json.dumps(said).encode()
+    return MAGIC + struct.pack("<I", len(text)) + text
+
+
+async def _heard(reader: asyncio.StreamReader) -> Said:
+    """
+    Raises:
+        Refused: that was none.
+    """
+    try:
+        magic, size = struct.unpack("<8sI", await reader.readexactly(12))
+        if magic != MAGIC or size > MOST:
+            raise Refused("who spoke is no Weft program, or of another version")
+        said = json.loads(await reader.readexactly(size))
+    except (ValueError, UnicodeDecodeError):
+        raise Refused("the first message is no JSON") from None
+    if not isinstance(said, dict) or not isinstance(said.get("host"), str):
+        raise Refused("the first message does not say who speaks")
+    return said
+
+
+async def _session(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, trusted: bool
+) -> Session:
+    link = _native._Link(-1, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1)
+    feed = link.feed()
+    carried = asyncio.ensure_future(carry(feed, (reader, writer)))
+    loop = _net_loop.use()  # as long as it lasts
+
+    def over(_: object) -> None:
+        feed.lost("its connection was closed")  # also if it was never carried
+        _net_loop.done(loop)
+
+    carried.add_done_callback(over)
+    session = Session(link, host, trusted, carried)
+    session.relayed = writer.get_extra_info("relayed") is True
+    return session
+
+
+# --- who comes, and who is reached ----------------------------------------------------------------
+
+
+class Welcome(NamedTuple):
+    """What somebody who comes is answered."""
+
+    host: str
+    trust: bool
+    begun: Callable[[Session], None]  #: there is a session with him
+    lost: Callable[[], None]  #: instead: the connection was lost before
+    more: Said | None = None  #: of the answer
+    then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
+
+
+def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
+    """What takes a connection of somebody who comes. `answer` may raise Refused."""
+
+    async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said = await asyncio.wait_for(_heard(reader), GREETING)
+        ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
+        if ends in _asking:
+            raise Refused("it is this program itself, and a session joins two")
+        welcome = await answer(said)
+        try:
+            trusted = welcome.trust and said.get("trust") is True
+            writer.write(_pack({"host": welcome.host, "trust": trusted, **(welcome.more or {})}))
+            await writer.drain()
+            if welcome.then is not None:
+                await welcome.then((reader, writer))
+                return
+            session = await _session(reader, writer, said["host"][:60], trusted)
+        except BaseException:
+            welcome.lost()
+            raise
+        welcome.begun(session)
+
+    async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            _watch_over(writer)
+            try:
+                await first(reader, writer)
+            except Refused as error:
+                writer.write(_pack({"host": "", "refused": str(error), "again": error.again}))
+                await close_writer(writer)
+        except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
+            writer.transport.abort()  # he has gone, or we have
+        except BaseException:
+            writer.transport.abort()
+            raise
+
+    return came
+
+
+async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server:
+    """Listens. Each connection has a task of its own, so that one who says nothing holds up
+    nobody."""
+    host, port = parted(address)
+    return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
+
+
+def why(error: Exception, address: str) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{address} shows a certificate that our authority has not signed: both need keys of one network (`weft net keys`)"
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        return (
+            f"{address} refuses our certificate, or speaks no TLS 1.3 ({error.reason or error}): "
+            "both need keys of one network (`weft net keys`)"
+        )
+    return (
+        f"{address} closed the connection before it had answered: it was killed, it refuses our certificate "
+        "(both need keys of one network: `weft net keys`), or is no Weft program"
+    )
+
+
+async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETING) -> Streams:
+    """A connection with the program at an address.
+
+    Raises:
+        BadUse: its certificate is not right, or it refuses ours.
+        OSError: nobody is there, or nobody answers within `patience` seconds.
+    """
+    host, port = parted(address)
+    try:
+        streams = await asyncio.wait_for(
+            _net_tls.connect(tls, host, port, LARGEST, GREETING), patience
+        )
+    except (ConnectionResetError, asyncio.IncompleteReadError, ssl.SSLEOFError) as error:
+        raise Closed(why(error, address)) from None
+    except ssl.SSLError as error:
+        raise BadUse(why(error, address)) from None
+    except asyncio.TimeoutError:
+        raise TimeoutError(f"nobody answers at {address}") from None
+    _watch_over(streams[1])
+    return streams
+
+
+async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | None) -> Said:
+    """The answer of the program at the other end.
+
+    Raises:
+        BadUse: it refuses, or its certificate is not right.
+    """
+    reader, writer = streams
+    ends = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+    try:
+        if None not in ends:  # the relay has none
+            _asking.add(ends)
+        way: Any = writer.transport
+        if fingerprint is not None and _net_keys.fingerprint_of(way.shown) != fingerprint:
+            raise BadUse(
+                f"{where} is not who was announced: its certificate has another fingerprint. "
+                "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
+            )
+        _net_steps.at("comer.reached")
+        writer.write(_pack(said))
+        _net_steps.at("comer.said")
+        try:
+            answer = await asyncio.wait_for(_heard(reader), GREETING)
+        except asyncio.TimeoutError:
+            raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
+        except Refused as error:
+            raise BadUse(f"{where}: {error}") from None
+        except (OSError, EOFError) as error:  # with TLS 1.3 our certificate is refused only now
+            kind = BadUse if isinstance(error, ssl.SSLError) else Closed
+            raise kind(why(error, where)) from None
+        if "refused" in answer:
+            again = answer.get("again") is True
+            raise (Again if again else BadUse)(f"{where} refuses: {answer['refused']}")
+        return answer
+    except BaseException:
+        writer.transport.abort()
+        raise
+    finally:
+        _asking.discard(ends)
+
+
+async def begun(
+    streams: Streams, where: str, said: Said, fingerprint: str | None = None
+) -> Session:
+    """A session over a connection that stands; where: what its other end is called in messages.
+
+    Raises:
+        BadUse: it refuses, or its certificate is not right.
+    """
+    answer = await _greeted(streams, where, said, fingerprint)
+    try:
+        trusted = said["trust"] is True and answer.get("trust") is True
+        session = await _session(*streams, answer["host"][:60], trusted)
+    except BaseException:
+        streams[1].transport.abort()
+        raise
+    session._said = answer
+    _net_steps.at("comer.begun")
+    return session
+
+
+async def reach(
+    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+) -> Session:
+    """A session with the program at an address: raises as direct() and begun()."""
+    return await begun(await direct(tls, address), address, said, fingerprint)
+
+
+async def asked(streams: Streams, where: str, said: Said, fingerprint: str) -> Said:
+    """What the program at the other end answers, where no session follows; raises as begun()."""
+    answer = await _greeted(streams, where, said, fingerprint)
+    await close_writer(streams[1])
+    return answer
+
+
+def parted(address: str) -> tuple[str, int]:
+    """Host and port of "host:port".
+
+    Raises:
+        BadUse: it is none.
+    """
+    host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise BadUse(f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def joined(server: asyncio.Server) -> str:
+    """Where it listens."""
+    host, port = server.sockets[0].getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

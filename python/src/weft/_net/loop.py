@@ -1,0 +1,168 @@
+"""The thread on which everything of `weft.net` waits: an event loop of its own, as long as anybody
+uses it.
+
+    use() ──the first──► a thread, with its loop         call(coroutine): runs it there, and waits for what it comes to
+      └──────the last lets go: done()──► the thread ends
+
+Invariants
+- `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
+  parent's.
+- What may wake a run from another machine counts as something outside (rule 10.3; WIRE.md 17.16):
+  who makes it says outside(True), and outside(False) once it is over. A user alone is none, and
+  neither are these threads: they hold no end, and what they wake a run for is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import math
+import os
+import selectors
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from weft import _own_threads
+from weft._extension import native as _native
+from weft._watching import observers as _observers
+from weft.errors import BadUse, Retired
+
+__all__ = ["THREAD", "call", "done", "outside", "use", "wait"]
+
+THREAD = "weft net"
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+_users = 0
+
+
+class _Looking(selectors.DefaultSelector):
+    """Looks out before it sleeps (WIRE.md 17.25): its own descriptor is readable when one of those
+    is for which it waits."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            _native._wait_for(self.fileno(), -1 if timeout is None else math.ceil(timeout * 1000))
+        return super().select(0)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    _own_threads.helps()
+    asyncio.set_event_loop(loop)
+    # for what blocks, as a look for the address of a name does
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(initializer=_own_threads.helps))
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+def use() -> asyncio.AbstractEventLoop:
+    """One more user; each says done() once."""
+    global _loop, _thread, _users
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.SelectorEventLoop(_Looking())
+            _loop.call_soon(_native._be_prompt)  # before what computes (WIRE.md 17.24)
+            _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
+            _thread.start()
+        _users += 1
+        return _loop
+
+
+def outside(more: bool) -> None:
+    """Somebody may come who wakes a run here; False: he came, or will not any more. After a fork
+    nothing is left of those that there were."""
+    _native._outside(more)
+
+
+def done(loop: asyncio.AbstractEventLoop) -> None:
+    """One user less of this loop. When the last has gone the thread ends; who is not on it waits
+    for that. After a fork nothing."""
+    global _loop, _thread, _users
+    with _lock:
+        if loop is not _loop or _thread is None:
+            return
+        _users -= 1
+        if _users:
+            return
+        thread = _thread
+        _loop = _thread = None
+    loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join()
+
+
+def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
+    """Runs it on the loop; blocks until it is over. Interrupted, it cancels it.
+
+    Raises:
+        what it raises; BadUse, if the loop has ended or was left behind by a fork.
+    """
+    if _loop is not loop:
+        what.close()
+        raise BadUse("this was closed, or made before a fork: make another one")
+    future = asyncio.run_coroutine_threadsafe(what, loop)
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise BadUse("this was closed meanwhile") from None
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
+    """As call(), in a process: it may be cancelled meanwhile. What it waits for is outside."""
+    if _loop is not loop:
+        return call(loop, what)
+    outside(True)
+    show = _observers.hide()
+    try:
+        return _waited(loop, what)
+    finally:
+        show()
+        outside(False)
+
+
+def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
+    over = _native.Channel("over")
+    told, tell = over.reader(), over.writer()
+    future = asyncio.run_coroutine_threadsafe(what, loop)
+    future.add_done_callback(lambda _: tell.retire())
+    try:
+        with contextlib.suppress(Retired):
+            told.read()
+    except BaseException:
+        if not future.cancel() and not future.cancelled() and future.exception() is None:
+            close = getattr(future.result(), "close", None)
+            if close is not None:
+                close()
+        raise
+    finally:
+        with contextlib.suppress(BadUse):
+            told.retire()
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise BadUse("this was closed meanwhile") from None
+
+
+def _forget() -> None:
+    global _lock, _loop, _thread, _users
+    _lock = threading.Lock()
+    _loop = _thread = None
+    _users = 0
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,685 @@
+"""Names of channels in a key-value bucket of JetStream: who has one, and how two programs meet by
+it (WIRE.md 17.3, 17.4, 17.8).
+
+    offer() ──create──► the entry has a ticket ──somebody takes it out (compare-and-set)──► the entry has none
+                              ▲                                                                   │ the home hears of it
+                              └──────────a new one: it was taken, or RENEW has gone by────────────┘
+
+Invariants
+- All of a Network's fields but `_sessions`'s length are the loop's thread's.
+- A ticket is in `Offer.tickets` from before it is in the entry until it is shown, or MEETING after
+  it was replaced; but of those that are out the latest MOST_OUT only.
+- Who took a ticket may never show it. So the next is written when one is taken (`_wrote`), of which
+  the home hears by a consumer of the bucket's stream: that tells what was written, and not each try
+  to write. So nothing is written for who came too late, however many come at once.
+- With the server down nothing here is waited for by a session; what could not be written is written
+  by the next renewal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import logging
+import os
+import secrets
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from weft._net import keys as _net_keys
+from weft._net import link as _net_link
+from weft._net import loop as _net_loop
+from weft._net import relay as _net_relay
+from weft._net import steps as _net_steps
+from weft._net.named import HOST, Host, Named, NotYet
+from weft._net.offer import MEETING, SIDES, Offer
+from weft.errors import BadUse, ChannelEnd
+
+try:
+    import nats
+    import nats.errors
+    from nats.js import errors as js_errors
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig
+    from nats.js.kv import KeyValue
+except ImportError as error:
+    raise ImportError("names need nats-py: pip install 'weft[net]'") from error
+
+__all__ = ["Meeting"]
+
+BUCKET = "weft_names"
+LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
+WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
+SERVER = 10.0  # seconds for the server to answer
+REACH = 3.0  # seconds for an address to answer, where there is the relay
+BEYOND = 300.0  # seconds for which one that did not answer is not tried again
+BACK = 1.0  # seconds for it to be back, where somebody waits for the list, or to offer
+
+# asyncio logs this at the end of each connection that began without TLS, as the client's do;
+# nothing is wrong then.
+_NO_MATTER = "returning true from eof_received() has no effect when using ssl"
+logging.getLogger("asyncio").addFilter(
+    lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
+)
+
+# The homes of this program: a session joins two, and it may have joined more than once.
+_own_homes: set[str] = set()
+os.register_at_fork(after_in_child=_own_homes.clear)
+
+# What the server, or its absence, makes the client raise.
+_LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
+
+
+class Meeting:
+    """What a Network knows of names, on the loop's thread."""
+
+    def __init__(
+        self,
+        url: str,
+        keys: Any,
+        host: str,
+        trust: bool,
+        relay: str,
+        kept: Callable[[Any], None],
+    ) -> None:
+        self.url, self.host, self.trust = url, host, trust
+        self._relay_use = relay  # "auto", "only" or "never"
+        self._relay: _net_relay.Relay | None = None
+        self._beyond: dict[str, float] = {}  # homes whose address did not answer: until when
+        self.home = secrets.token_hex(8)
+        _own_homes.add(self.home)
+        self.kept = kept  # a session that has begun
+        self.address = ""
+        self._client_tls = _net_keys.context(keys, server=False)
+        self._server_tls = _net_keys.context(keys, server=True)
+        self._fingerprint = _net_keys.own_fingerprint(keys)
+        self._offers: dict[str, Offer] = {}
+        self._passes: dict[str, tuple[dict[str, Any], str]] = {}  # of hosts: their entries
+        self._why = ""  # the client's last trouble
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._nats: Any = None
+        self._bucket: KeyValue | None = None
+        self._server: asyncio.Server | None = None
+
+    # --- the server -------------------------------------------------------------------------------
+
+    async def begin(self, address: str) -> None:
+        """
+        Raises:
+            BadUse: the server does not answer, refuses us, or has no JetStream.
+            OSError: nobody can listen at the address.
+        """
+        came = _net_link.receiver(self._answer)
+        if self._relay_use != "only":
+            self._server = await _net_link.serve(self._server_tls, address, came)
+            self.address = _net_link.joined(self._server)
+        try:
+            await self._connect()
+            if self._relay_use != "never":
+                place = f"{self._fingerprint}.{self.home}"
+                self._relay = _net_relay.Relay(self._nats, place, self._server_tls, came)
+                await self._relay.begin()
+        except BaseException:
+            await self.leave()
+            await self.end()
+            raise
+        self._start(self._renew_for_ever())
+
+    def _start(self, what: Any) -> None:
+        task = asyncio.ensure_future(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self) -> None:
+        async def back() -> None:
+            if self._relay is not None:
+                self._relay.hurry()
+            for offer in list(self._offers.values()):
+                self._start(self._hear(offer))  # a server that was started again knows of nobody
+
+        async def trouble(error: Exception) -> None:
+            self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            if self._nats is None:  # else the client would try for ever
+                raise error
+
+        try:
+            self._nats = await asyncio.wait_for(
+                nats.connect(
+                    self.url,
+                    name=self.host,
+                    tls=self._client_tls,
+                    error_cb=trouble,
+                    reconnected_cb=back,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=0.25,
+                    connect_timeout=5,
+                ),
+                SERVER,
+            )
+            await self._names()
+        except ssl.SSLError as error:
+            self._why = str(error)
+        except _LOST as error:
+            self._why = self._why or str(error) or type(error).__name__
+        else:
+            return
+        raise BadUse(
+            f"no meeting place at {self.url} ({self._why}): is its server up (`weft net up` starts one for a developer), with TLS by the "
+            "authority of these keys, and with JetStream?"
+        )
+
+    async def _connected(self, patience: float) -> None:
+        """
+        Raises:
+            ConnectionError: the server is not there.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while not self._nats.is_connected:
+            if loop.time() > until:
+                raise ConnectionError("the connection is lost")
+            await asyncio.sleep(0.02)
+
+    async def _names(self) -> KeyValue:
+        """The bucket; made if there is none."""
+        if self._bucket is None:
+            js = self._nats.jetstream(timeout=SERVER / 2)
+            try:
+                self._bucket = await js.key_value(BUCKET)
+            except js_errors.NotFoundError:
+                self._bucket = await js.create_key_value(
+                    KeyValueConfig(bucket=BUCKET, ttl=LIVES, history=1)
+                )
+        return self._bucket
+
+    async def leave(self) -> None:
+        """Lets go of all names; nobody comes any more. Sessions go on."""
+        for task in list(self._tasks):
+            task.cancel()
+        offers = list(self._offers.values())
+        for offer in offers:
+            self._had(offer)
+        if self._server is not None:
+            self._server.close()
+        if self._nats is not None and self._nats.is_connected:
+            with contextlib.suppress(*_LOST):
+                await asyncio.wait_for(
+                    asyncio.gather(*map(self._let_go, offers), return_exceptions=True), SERVER / 2
+                )
+
+    async def end(self) -> None:
+        """Lets go of the server, and of sessions by the relay."""
+        _own_homes.discard(self.home)
+        if self._relay is not None:
+            await self._relay.end()
+        if self._nats is None:
+            return
+        with contextlib.suppress(*_LOST, AttributeError):  # the client writes to what it has lost
+            await asyncio.wait_for(self._nats.close(), SERVER / 2)
+
+    # --- the home's side --------------------------------------------------------------------------
+
+    def _has(self, offer: Offer) -> None:
+        """Somebody may come for it from now on, who wakes a run here (17.16)."""
+        self._offers[offer.name] = offer
+        _net_loop.outside(True)
+
+    def _had(self, offer: Offer) -> None:
+        """No more. A second time: nothing."""
+        if self._offers.get(offer.name) is offer:
+            del self._offers[offer.name]
+            _net_loop.outside(False)
+            if offer.hears is not None:
+                self._start(self._deaf(offer.hears))
+
+    async def _hear(self, offer: Offer) -> None:
+        """From now on _wrote() is told what is written to the entry, first what stands there. To ask
+        again for the same changes nothing."""
+        with contextlib.suppress(*_LOST):
+            if offer.hears is None:
+                inbox = self._nats.new_inbox()
+                heard = functools.partial(self._wrote, offer)
+                offer.hears = await self._nats.subscribe(inbox, cb=heard)
+            if self._offers.get(offer.name) is not offer:
+                await offer.hears.unsubscribe()
+                return
+            consumer = ConsumerConfig(
+                name=offer.consumer,
+                deliver_subject=offer.hears.subject,
+                deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
+                ack_policy=AckPolicy.NONE,
+                filter_subject=f"$KV.{BUCKET}.{offer.name}",
+                inactive_threshold=LIVES,  # seconds after which the server drops it, if we are gone
+            )
+            js = self._nats.jetstream(timeout=SERVER / 2)
+            offer.is_heard = False
+            await js.add_consumer(f"KV_{BUCKET}", consumer)
+            offer.is_heard = True
+
+    async def _deaf(self, subscription: Any) -> None:
+        with contextlib.suppress(*_LOST):
+            await subscription.unsubscribe()
+
+    async def offer(
+        self, name: str, channel: Any, readers: bool, writers: bool, agent: Any = None
+    ) -> None:
+        if name in self._offers:
+            raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
+        offer = Offer(name, channel, readers, writers)
+        offer.agent = agent
+        self._has(offer)
+        try:
+            await self._connected(BACK)
+            _net_steps.at("home.offer")
+            await self._write(offer)
+            _net_steps.at("home.offered")
+            self._start(self._hear(offer))
+        except js_errors.KeyWrongLastSequenceError:
+            self._had(offer)
+            raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
+        except _LOST as error:
+            self._had(offer)
+            raise BadUse(
+                f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
+            ) from None
+
+    async def _wrote(self, offer: Offer, message: Any) -> None:
+        """What somebody has written to the entry."""
+        with contextlib.suppress(ValueError, RecursionError):
+            said = json.loads(message.data or b"null")
+            if (
+                isinstance(said, dict)
+                and said.get("home") == self.home
+                and said.get("ticket", "") is None
+                and message.metadata.sequence.stream > offer.revision
+                and self._offers.get(offer.name) is offer
+            ):
+                self._renew_soon(offer)
+
+    async def _by_whom(self, name: str) -> str:
+        with contextlib.suppress(*_LOST, BadUse):
+            entry = _entry_of((await (await self._names()).get(name)).value or b"", name)
+            return (
+                f" by {entry['host']} {_at(entry)}: take another name, or end that program. "
+                f"A name whose home was killed is free after {LIVES:.0f} seconds"
+            )
+        return ": try again, or take another name"
+
+    async def _write(self, offer: Offer) -> None:
+        """The entry, with a new ticket.
+
+        Raises:
+            KeyWrongLastSequenceError: it is another home's.
+        """
+        names = await self._names()
+        async with offer.writing:
+            offer.due = False
+            now = asyncio.get_running_loop().time()
+            entry = {
+                "address": self.address,
+                "fingerprint": self._fingerprint,
+                "home": self.home,
+                "host": self.host,
+                "relay": self._relay is not None,
+                "relayed": 0 if self._relay is None else self._relay.sessions,
+                "ticket": offer.new_ticket(now),
+                **offer.entry(),
+            }
+            packed = json.dumps(entry).encode()
+            last = offer.revision
+            while True:
+                try:
+                    offer.revision = (
+                        await names.update(offer.name, packed, last=last)
+                        if last
+                        else await names.create(offer.name, packed)
+                    )
+                    return
+                except js_errors.KeyWrongLastSequenceError:
+                    there = await self._there(names, offer.name)
+                    if there is not None and there[1].get("home") != self.home:
+                        raise
+                    last = there[0] if there is not None else 0
+                except js_errors.KeyNotFoundError:  # its time ran out as create() looked at it
+                    last = 0
+
+    async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
+        """The entry's revision, and what is in it."""
+        try:
+            entry = await names.get(name)
+            said = json.loads(entry.value or b"")
+        except js_errors.NotFoundError:
+            return None
+        except ValueError:
+            said = None
+        return (entry.revision or 0), said if isinstance(said, dict) else {}
+
+    async def _renew_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW)
+            await asyncio.gather(*map(self._renew, list(self._offers.values())))
+
+    def _renew_soon(self, offer: Offer) -> None:
+        if not offer.due:
+            offer.due = True
+            self._start(self._renew(offer))
+
+    async def _renew(self, offer: Offer) -> None:
+        _net_steps.at("home.renew")
+        try:
+            await self._write(offer)
+            if not offer.is_heard:  # a server that came back without the bucket
+                self._start(self._hear(offer))
+        except js_errors.KeyWrongLastSequenceError:  # the name is another's now
+            self._had(offer)
+        except js_errors.NotFoundError:  # a server that has lost its bucket
+            self._bucket = None
+        except _LOST:
+            pass  # the next renewal
+
+    async def withdraw(self, name: str) -> None:
+        offer = self._offers.get(name)
+        if offer is None:
+            raise BadUse(f"{name!r} is not offered by this program (any more)")
+        self._had(offer)
+        with contextlib.suppress(*_LOST):
+            await self._let_go(offer)
+
+    async def _let_go(self, offer: Offer) -> None:
+        names = await self._names()
+        async with offer.writing:
+            while there := await self._there(names, offer.name):
+                if there[1].get("home") != self.home:
+                    return
+                _net_steps.at("home.leave")
+                try:
+                    await names.delete(offer.name, last=there[0])
+                    _net_steps.at("home.left")
+                    return
+                except js_errors.BadRequestError as error:
+                    # It was written once more, perhaps by a renewal of ours that was cancelled
+                    # with its message under way.
+                    if error.err_code not in WRONG_LAST:
+                        raise
+
+    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+        _net_steps.at("home.heard")
+        name, side = said.get("name"), said.get("side")
+        offer = self._offers.get(name) if isinstance(name, str) else None
+        if offer is None:
+            raise _net_link.Refused(
+                f"no channel {name!r} is offered here (any more): `weft net ls` shows the names"
+            )
+        if offer.agent is not None and "pass" in said:
+            if not offer.agent.knows(said["pass"]):
+                raise _net_link.Refused("this pass is another agent's", again=True)
+            return await self._welcome_of(offer, said)
+        if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
+            raise _net_link.Refused(
+                f"the ticket for {name!r} is not good: each is good once, for {MEETING:.0f} seconds. Ask for the name again"
+            )
+        if offer.lacks():
+            self._renew_soon(offer)
+        if offer.agent is not None:
+            return await self._welcome_of(offer, said)
+        if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
+            gives = " and ".join(
+                s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
+            )
+            raise _net_link.Refused(f"{name!r} gives {gives} ends only")
+        try:
+            end = offer.end(side)
+        except ChannelEnd as error:
+            raise _net_link.Refused(f"the channel {name!r} has ended ({error})") from None
+
+        def begun(session: _net_link.Session) -> None:
+            self.kept(session)
+            _net_steps.at("home.give")
+            try:
+                session.give("end", end)
+                _net_steps.at("home.given")
+            except BadUse as error:  # values wait there that cannot go
+                end.retire()
+                session._link.close(str(error))
+
+        _net_steps.at("home.answer")
+        return _net_link.Welcome(self.host, self.trust, begun, end.retire)
+
+    async def _welcome_of(self, offer: Offer, said: dict[str, Any]) -> _net_link.Welcome:
+        welcome: _net_link.Welcome = await offer.agent.welcome(said)
+        return welcome
+
+    # --- who comes --------------------------------------------------------------------------------
+
+    async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
+        """A session with the home of the name, which gives the end "end"."""
+        entry = await self._ticket_for(name, side, patience)
+        said = {
+            "host": self.host,
+            "trust": self.trust,
+            "name": name,
+            "side": side,
+            "ticket": entry["ticket"],
+        }
+        try:
+            streams, where = await self._way_to(entry)
+        except OSError as error:
+            raise ConnectionError(
+                f"{entry['host']}, the home of {name!r}, does not answer {error}: if it was killed its name is gone within "
+                f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here, "
+                "or with the relay"
+            ) from None
+        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
+        self.kept(session)
+        return session
+
+    async def begin_call(
+        self, name: str, said: dict[str, Any], patience: float, soon: float | None = None
+    ) -> _net_link.Session:
+        """A session with an OS process of the host of that name, for a call (WIRE.md 17.9).
+
+        Args:
+            patience: seconds until the server and the host have to be there.
+            soon: seconds, of these, to wait for the host; None: all.
+
+        Raises:
+            NotYet: nobody is that host, or it has no ticket.
+            BadUse: its agent refuses.
+            ConnectionError: its agent does not answer.
+        """
+        said = {**said, "host": self.host, "trust": self.trust, "name": HOST + name}
+        if name in self._passes:
+            entry, known = self._passes[name]
+            with contextlib.suppress(OSError, _net_link.Again):
+                return await self._reach_host(name, entry, {**said, "pass": known})
+            self._passes.pop(name, None)  # who has the name now?
+        entry = await self._ticket_for(HOST + name, "host", patience, soon)
+        try:
+            return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
+        except OSError as error:
+            raise ConnectionError(
+                f"the agent of host {name!r} does not answer {error}: if it was killed its name is gone within {LIVES:.0f} seconds; "
+                "if it is on another machine, it has to join with an address that can be reached from here (--address), or with the relay"
+            ) from None
+
+    async def _reach_host(
+        self, name: str, entry: dict[str, Any], said: dict[str, Any]
+    ) -> _net_link.Session:
+        streams, where = await self._way_to(entry)
+        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
+        self._passes[name] = entry, str(session._said.get("pass"))
+        session._said["home"] = entry["home"]
+        self.kept(session)
+        return session
+
+    async def fate(self, name: str, call: str) -> dict[str, Any] | None:
+        """How the OS process died in which that call ran; None: it did not, or nobody knows."""
+        if name not in self._passes:
+            return None
+        entry, known = self._passes[name]
+        said = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
+        with contextlib.suppress(OSError, BadUse):
+            streams, where = await self._way_to(entry)
+            answer = await _net_link.asked(
+                streams, where, {**said, "fate": call}, entry["fingerprint"]
+            )
+            found = answer.get("fate")
+            return found if isinstance(found, dict) else None
+        return None
+
+    async def _way_to(self, entry: dict[str, Any]) -> tuple[_net_link.Streams, str]:
+        """A connection with the home of an entry, and what that is called: at its address, or by
+        the relay where that does not answer (17.17).
+
+        Raises:
+            BadUse: its certificate is not right, or it refuses ours.
+            OSError: it does not answer; says "at …", "by the relay …" or both, with the reasons.
+        """
+        now = asyncio.get_running_loop().time()
+        address, home = entry["address"], entry["home"]
+        both = self._relay is not None and entry.get("relay") is True
+        why = []
+        if address and self._relay_use != "only" and not (both and self._beyond.get(home, 0) > now):
+            try:
+                patience = REACH if both else 2 * _net_link.GREETING
+                return await _net_link.direct(self._client_tls, address, patience), address
+            except OSError as error:
+                why.append(f"at {address} ({error})")
+        if self._relay is None or not both:
+            if not why or self._relay_use == "only":
+                side = "it" if self._relay is not None else "this program"
+                why.append(f"by the relay (which {side} does not use)")
+            raise ConnectionError(", nor ".join(why))
+        where = f"{entry['host']}, by the relay,"
+        try:
+            streams = await self._relay.open(f"{entry['fingerprint']}.{home}", self._client_tls)
+        except ssl.SSLError as error:
+            raise BadUse(_net_link.why(error, where)) from None
+        except OSError as error:
+            self._beyond.pop(home, None)
+            raise ConnectionError(", nor ".join([*why, f"by the relay ({error})"])) from None
+        if why:
+            self._beyond = {h: until for h, until in self._beyond.items() if until > now}
+            self._beyond[home] = now + BEYOND
+        return streams, where
+
+    async def _ticket_for(
+        self, name: str, side: str, patience: float, soon: float | None = None
+    ) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        seen = ""
+        try:
+            await self._connected(patience)
+            if soon is not None:
+                until = min(until, loop.time() + soon)
+            names = await self._names()
+            _net_steps.at("comer.look")
+            watcher = await names.watch(name)
+            try:
+                while True:
+                    left = until - loop.time()
+                    update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
+                    if update is None or not update.value:  # all that was there; or it was deleted
+                        continue
+                    entry = _entry_of(update.value, name)
+                    if entry["home"] in _own_homes:
+                        raise BadUse(
+                            f"{name!r} is a channel of this program: use {side}() of the channel itself"
+                        )
+                    seen = entry["host"]
+                    if entry["ticket"] is None:
+                        continue
+                    without = json.dumps(entry | {"ticket": None}).encode()
+                    _net_steps.at("comer.take")
+                    with contextlib.suppress(js_errors.KeyWrongLastSequenceError):
+                        await names.update(name, without, last=update.revision)
+                        _net_steps.at("comer.taken")
+                        return entry
+            finally:
+                with contextlib.suppress(*_LOST):
+                    await watcher.stop()  # type: ignore[no-untyped-call]
+        except js_errors.NotFoundError:
+            self._bucket = None
+        except _LOST as error:
+            if not self._nats.is_connected:
+                raise NotYet(
+                    f"the server at {self.url} does not answer ({error or type(error).__name__}), and who the home of {name!r} is says only "
+                    "that one. Channels that are joined go on"
+                ) from None
+        raise NotYet(
+            f"there was no host {name.removeprefix(HOST)!r} within {patience:g} seconds: `weft host --name` starts one, `weft net ls` shows them"
+            if side == "host" and not seen
+            else f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
+            if not seen
+            else f"{seen}, the home of {name!r}, had no ticket within {patience:g} seconds: try again"
+        )
+
+    async def names(self) -> list[Named]:
+        entries = await self._entries(lambda name: not name.startswith(HOST))
+        return sorted(
+            Named(name, e["host"], e["address"], e["readers"], e["writers"], _relayed(e))
+            for name, e in entries.items()
+        )
+
+    async def hosts(self) -> list[Host]:
+        entries = await self._entries(lambda name: name.startswith(HOST))
+        found = []
+        for key, e in entries.items():
+            with contextlib.suppress(KeyError, TypeError, ValueError):  # no host's
+                allow = [str(run) for run in e["allow"]]
+                name = key.removeprefix(HOST)
+                hosts, trust = int(e["hosts"]), bool(e["trust"])
+                found.append(Host(name, e["address"], allow, hosts, trust, e["home"], _relayed(e)))
+        return sorted(found)
+
+    async def _entries(self, wanted: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
+        found = {}
+        try:
+            await self._connected(BACK)
+            names = await self._names()
+            # Not by a watcher: nats-py 2.16 may say that it has told all before it tells the first.
+            info = await self._nats.jetstream().stream_info(f"KV_{BUCKET}", subjects_filter=">")
+            for subject in info.state.subjects or ():
+                name = subject.removeprefix(f"$KV.{BUCKET}.")
+                if not wanted(name):
+                    continue
+                with contextlib.suppress(BadUse, js_errors.NotFoundError):
+                    found[name] = _entry_of((await names.get(name)).value or b"", name)
+        except _LOST as error:
+            raise BadUse(
+                f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"
+            ) from None
+        return found
+
+
+def _at(entry: dict[str, Any]) -> str:
+    return f"at {entry['address']}" if entry["address"] else "by the relay"
+
+
+def _relayed(entry: dict[str, Any]) -> int:
+    said = entry.get("relayed")
+    return said if isinstance(said, int) and said >= 0 else 0
+
+
+def _entry_of(packed: bytes, name: str) -> dict[str, Any]:
+    """
+    Raises:
+        BadUse: it is none of ours.
+    """
+    with contextlib.suppress(ValueError):
+        entry = json.loads(packed)
+        texts = ("address", "fingerprint", "home", "host")
+        if (
+            isinstance(entry, dict)
+            and all(isinstance(entry.get(t), str) for t in texts)
+            and all(isinstance(entry.get(b), bool) for b in ("readers", "writers"))
+            and isinstance(entry.get("ticket"), (str, type(None)))
+            and "ticket" in entry
+        ):
+            return entry
+    raise BadUse(
+        f"what stands under {name!r} in the bucket {BUCKET} is no entry of Weft's: another program writes there"
+    )

@@ -1,0 +1,407 @@
+"""The relay: connections of two programs that cannot reach each other, through the NATS server
+(WIRE.md 17.17 to 17.21).
+
+    write() ──► Way: TLS, _Line ──packets──► Relay ──messages──► the server
+    who reads ◄── Way: TLS, _Line ◄──heard()── Relay ◄──messages── the server
+
+    asked for ──START, both ways──► linked ──close(), all acknowledged──────────────────────► over
+                  └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
+
+A server that restarts, and one that cuts off who does not keep up, loses messages and says nothing.
+So what goes over it are the packets of a serial line, which go again until they are acknowledged.
+
+Invariants
+- All of it is the loop's thread's.
+- What waits here for a session is no more than a window of packets each way, and HIGH bytes that
+  were written: above, who writes waits.
+- TLS is with the other program: the server sees nothing of what is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import json
+import re
+import secrets
+import ssl
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+import nats.errors
+
+from weft._extension import native as _native
+from weft._net.tls import Came, Streams, Tls
+
+__all__ = ["RELAY", "Relay", "Way"]
+
+RELAY = "weft.relay"  # so begin all subjects
+PACKET, WINDOW = 16_384, 32  # bytes of a session in a packet; packets under way
+AGAIN, AGAIN_MOST = 200, 2_000  # ms until they go again, and at most
+LEASE = 20_000  # ms without a sign of life
+TELL = 0.005  # seconds for which an acknowledgement waits for something to go with
+HIGH, LOW = 1 << 18, 1 << 16  # bytes that wait to be queued: above, who writes waits, until below
+MEET = 10.0  # seconds for a program to answer that asks for a session, and for TLS's hand-shake
+BACK = 3.0  # seconds in which a program that the server has lost is back, once we are
+LAST = 3.0  # seconds for what is said last to go
+MUCH = 1 << 20  # bytes that the client has not written: above, it may make us wait
+MOST = 256  # hand-shakes at once that others have asked for
+
+# What the server, or its absence, makes the client raise: it writes to what it has lost, too.
+_LOST = (nats.errors.Error, asyncio.TimeoutError, OSError, AttributeError)
+_PLACE = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}")  # F.H
+_SESSION = re.compile(r"[0-9a-f]{32}")
+
+
+class Relay:
+    """What one program sends and hears by the relay.
+
+    Args:
+        client: of the server; it is connected, and connects again.
+        place: this program's F.H.
+        tls: with which others are let in.
+        came: takes their connections.
+    """
+
+    def __init__(self, client: Any, place: str, tls: ssl.SSLContext, came: Came) -> None:
+        self._client, self._place = client, place
+        self._tls, self._came = tls, came
+        self._ways: dict[str, Way] = {}
+        self._out: collections.deque[tuple[Way, bytes]] = collections.deque()
+        self._at_it = False  # somebody empties `_out`
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._shaking = 0
+        self._since = asyncio.get_running_loop().time()  # connected
+
+    async def begin(self) -> None:
+        await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._heard)
+
+    def _start(self, what: Any) -> None:
+        task = asyncio.ensure_future(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def sessions(self) -> int:
+        """How many go this way."""
+        return sum(1 for way in self._ways.values() if way.linked)
+
+    def hurry(self) -> None:
+        """The server is there again."""
+        self._since = asyncio.get_running_loop().time()
+        for way in list(self._ways.values()):
+            way.hurry()
+
+    async def end(self) -> None:
+        """Says to all that this program has gone."""
+        for way in list(self._ways.values()):
+            way.abort()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LAST
+        while self._at_it and loop.time() < until:
+            await asyncio.sleep(0.01)
+        for task in list(self._tasks):
+            task.cancel()
+
+    # --- messages -------------------------------------------------------------------------------
+
+    def send(self, way: Way, data: bytes) -> None:
+        """At once, unless the client has to wait for the server's connection: a task more for each
+        message would be a tenth of a round trip."""
+        self._out.append((way, data))
+        if self._at_it:
+            return
+        self._at_it = True
+        if self._client.pending_data_size > MUCH:
+            self._start(self._send_all())
+            return
+        sending = self._send_all()
+        try:
+            waits_for = sending.send(None)
+        except StopIteration:
+            return
+        self._start(_rest(sending, waits_for))
+
+    async def _send_all(self) -> None:
+        try:
+            while self._out:
+                way, data = self._out.popleft()
+                most = max(self._client.max_payload, 1)
+                with contextlib.suppress(*_LOST):  # it goes again
+                    for at in range(0, max(len(data), 1), most):
+                        if not self._client.is_connected:
+                            break
+                        await self._client.publish(way.there, data[at : at + most])
+                way.sent(len(data))
+        finally:
+            self._at_it = False
+
+    async def _heard(self, message: Any) -> None:
+        last = message.subject.rpartition(".")[2]
+        if last == "meet":
+            await self._asked(message)
+        elif (way := self._ways.get(last)) is not None:
+            way.heard(message.data)
+
+    # --- who comes ------------------------------------------------------------------------------
+
+    async def _asked(self, message: Any) -> None:
+        answer: dict[str, str] = {}
+        try:
+            said = json.loads(message.data[:1000])
+            session, place = said["session"], said["from"]
+            if not _SESSION.fullmatch(session) or not _PLACE.fullmatch(place):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, RecursionError):
+            answer = {"refused": "who asks says no session and no place"}
+        else:
+            if session not in self._ways and self._shaking >= MOST:
+                answer = {"refused": "too many ask at once: try again"}
+            elif session not in self._ways:
+                way = self._ways[session] = Way(self, session, place, self._tls, server=True)
+                self._shaking += 1
+                self._start(self._let_in(way))
+        with contextlib.suppress(*_LOST):  # he asks again
+            await message.respond(json.dumps(answer).encode())
+
+    async def _let_in(self, way: Way) -> None:
+        try:
+            streams = await way.streams(MEET)
+        except OSError:  # no certificate of ours, or he has gone
+            way.abort()
+            return
+        finally:
+            self._shaking -= 1
+        await self._came(*streams)
+
+    # --- who goes -------------------------------------------------------------------------------
+
+    async def open(self, place: str, tls: ssl.SSLContext) -> Streams:
+        """A connection with the program at F.H.
+
+        Raises:
+            OSError: it is not there, or says nothing; TLS's SSLError.
+        """
+        if not _PLACE.fullmatch(place):
+            raise ConnectionError("what its entry says is no place")
+        session = secrets.token_hex(16)
+        way = self._ways[session] = Way(self, session, place, tls, server=False)
+        try:
+            await self._ask(session, place)
+            return await way.streams(MEET)
+        except BaseException:
+            way.abort()
+            raise
+
+    async def _ask(self, session: str, place: str) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + MEET
+        asks = json.dumps({"session": session, "from": self._place}).encode()
+        why = "nobody answers"
+        while loop.time() < until:
+            try:
+                subject = f"{RELAY}.{place}.meet"
+                said = json.loads((await self._client.request(subject, asks, timeout=1.0)).data)
+                if said == {}:
+                    return
+                raise ConnectionRefusedError(f"it refuses: {str(said['refused'])[:200]}")
+            except nats.errors.NoRespondersError:
+                why = "nobody listens there"
+                if loop.time() - self._since > BACK:  # else it may not be back yet, as we are
+                    break
+            except (ValueError, TypeError, KeyError):
+                raise ConnectionRefusedError("who answers is no Weft program") from None
+            except ConnectionRefusedError:
+                raise
+            except _LOST as error:
+                why = str(error) or why
+            await asyncio.sleep(0.05)
+        raise TimeoutError(
+            f"{why}: has it gone, or may this program not publish to {RELAY}.>, "
+            "or that one not subscribe to it?"
+        )
+
+    def forget(self, session: str) -> None:
+        self._ways.pop(session, None)
+
+
+@types.coroutine
+def _rest(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """What is left of a coroutine that has begun, for a task."""
+    yield waits_for
+    yield from begun
+
+
+class Way(Tls):
+    """A connection by the relay."""
+
+    def __init__(
+        self, relay: Relay, session: str, place: str, tls: ssl.SSLContext, server: bool
+    ) -> None:
+        super().__init__(tls, server, None, HIGH, {"relayed": True})
+        self.there = f"{RELAY}.{place}.{session}"
+        self._relay, self._session = relay, session
+        token = secrets.randbits(32) or 1
+        self._line = _native._Line(token, WINDOW, PACKET, AGAIN, LEASE, AGAIN_MOST)
+        self._out = bytearray()  # not queued yet
+        self._sending = 0  # bytes that the relay has still to send
+        self._waits = False  # until they have gone
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = self._loop.time()
+        self._shake()
+        self._tick()
+
+    @property
+    def linked(self) -> bool:
+        return self._line.linked
+
+    def _say(self) -> None:
+        self._out += self._goes_out.read()
+
+    # --- what comes -----------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def heard(self, data: bytes) -> None:
+        if self._over:
+            return
+        if not data:
+            self._end(ConnectionResetError("the other side has gone"))
+            return
+        if got := self._line.input(self._now(), data):
+            self._heard(got)
+        self._pump(patient=True)
+
+    def pause_reading(self) -> None:
+        super().pause_reading()
+        self._line.hold(True)
+
+    def _go_on(self) -> None:
+        super()._go_on()
+        if not self._holds and not self._over:
+            self._line.hold(False)
+            self._pump()
+
+    # --- what goes ------------------------------------------------------------------------------
+
+    def write(self, data: Any) -> None:
+        if self._over or self._closing:
+            return
+        super().write(data)
+        self._pump()
+
+    def put(self, data: Any) -> None:
+        super().put(data)
+        if not self.full and len(self._out) > HIGH:
+            self._is_full(True)
+
+    def was_put(self) -> None:
+        self._pump()
+
+    def sent(self, size: int) -> None:
+        """The relay has sent so many bytes."""
+        self._sending -= size
+        if self._waits and self._sending == 0:
+            self._pump(patient=True)
+
+    def _pump(self, patient: bool = False) -> None:
+        """As much as there is room for; and what is due."""
+        if self._over:
+            return
+        if self._out and (took := self._line.queue(self._out)):
+            del self._out[:took]
+        # What the server's connection has not taken yet does not wait there twice.
+        self._waits = self._sending >= PACKET * WINDOW
+        if not self._waits and (data := self._line.output(self._now(), patient)):
+            self._sending += len(data)
+            self._relay.send(self, data)
+        if self._line.lost is not None:
+            self._lose(ConnectionResetError(self._line.lost))
+            return
+        if self.full and len(self._out) < LOW:
+            self._is_full(False)
+            if self._over:
+                return
+        if self._closing and not self._out and self._line.settled:
+            self.abort()
+            return
+        self._next_tick()
+
+    def _next_tick(self) -> None:
+        now = self._loop.time()
+        if self._timer is not None and self._timer.when() <= now + TELL:
+            return  # soon enough for all that may be due
+        at = self._begun + MEET if not self._line.linked else float("inf")
+        if (due := self._line.due()) is not None:
+            at = min(at, (due + 1) / 1000)
+        if self._line.owes:
+            at = min(at, now + TELL)
+        if self._waits:  # sent() goes on; here only the lease is looked at
+            at = max(at, now + AGAIN / 1000)
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._tick) if at != float("inf") else None
+
+    def _tick(self) -> None:
+        self._timer = None
+        if not self._line.linked and self._loop.time() > self._begun + MEET:
+            self._lose(TimeoutError("the other side says nothing"))
+            return
+        self._line.passed(self._now())
+        self._pump()
+
+    def hurry(self) -> None:
+        """The server is there again."""
+        if not self._over:
+            self._line.hurry(self._now())
+            if self._timer is not None:
+                self._timer.cancel()
+            self._tick()
+
+    # --- its end --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """What was written goes first, and is acknowledged."""
+        if self._over or self._closing:
+            return
+        self._closing = True
+        if not self._line.linked:
+            self.abort()
+        else:
+            self._line.hold(False)
+            self._pump()
+
+    def abort(self) -> None:
+        self._lose(None)
+
+    def _lose(self, error: OSError | None) -> None:
+        """The other side is told, if it can be."""
+        if not self._over:
+            self._relay.send(self, b"")
+            self._end(error)
+
+    def _end(self, error: OSError | None) -> None:
+        """For who reads it is an end and no reset: what has come is read first (WIRE.md 2.4), and
+        what was not all said is known by that (17.13)."""
+        self._over = self._closing = True
+        self._error = self._error or error
+        self._relay.forget(self._session)
+        self._out.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._shaken.set()
+        self._loop.call_soon(self._protocol.connection_lost, None)
+
+    # --- as a transport -------------------------------------------------------------------------
+
+    def get_write_buffer_size(self) -> int:
+        return len(self._out)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """They are HIGH and LOW."""

@@ -1,0 +1,411 @@
+"""TLS 1.3 between two programs, in transports as asyncio has them (WIRE.md 17.1, 17.21).
+
+    a connection's bytes ──_heard()──► TLS ──► who reads: a StreamReader (_net/incoming.py)
+                         ◄──_say()──── TLS ◄──write()──
+
+    begun ──_shake(): both have shown their certificates──► shaken ──close()──► what was written goes, then over
+      └── _fail(): why is told by TLS ──► over                └── abort() │ the connection ends ──► over
+
+asyncio's own way does the same with more copies of each byte, and more calls for each message.
+
+Invariants
+- All of it is the loop's thread's, but that a thread that waits for an answer may send what it has
+  said itself (direct()). So who uses TLS, or the socket, has `lock`, which is one for all.
+- What TLS has decrypted lies in one room of the thread's, which whoever reads has done with when he
+  returns.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import contextlib
+import os
+import ssl
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from weft._net.incoming import Incoming
+
+__all__ = ["Came", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+ROOM = 1 << 18  # bytes that are read, or decrypted, at once
+LINGER = 5.0  # seconds for the other side to hang up too
+
+
+class _Rooms(threading.local):
+    def __init__(self) -> None:
+        self.raw = memoryview(bytearray(ROOM))
+        self.plain = memoryview(bytearray(ROOM))
+
+
+rooms = _Rooms()
+lock = threading.Lock()  # never held while anything is waited for
+
+
+def _forget() -> None:
+    """In the child of a fork: another thread may have had it."""
+    global lock
+    lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+class Tls(asyncio.Transport, abc.ABC):
+    """A connection with TLS in it. Who carries its bytes derives from it.
+
+    Args:
+        tls: with which certificates.
+        server: whether the other side has begun.
+        came: is told of it once it is shaken; None: somebody waits in streams().
+        limit: bytes that may wait for who reads a StreamReader.
+    """
+
+    def __init__(
+        self, tls: ssl.SSLContext, server: bool, came: Came | None, limit: int, extra: Any = None
+    ) -> None:
+        self._came_in, self._goes_out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = tls.wrap_bio(self._came_in, self._goes_out, server_side=server)
+        super().__init__(extra)
+        self.shown: bytes | None = None  # the other side's certificate
+        self._loop = asyncio.get_running_loop()
+        self._shakes = True
+        self._shaken = asyncio.Event()  # or it has ended before
+        self._holds = self._closing = self._over = False
+        self._all_said = self._ended = False  # the other side has closed TLS; who reads knows
+        self._error: OSError | None = None
+        self.full = False  # who writes is to wait
+        self.room_again: Callable[[], object] | None = None  # called when that is over
+        self._reader = Incoming(limit=limit, loop=self._loop)
+        self._protocol = asyncio.StreamReaderProtocol(self._reader, came, loop=self._loop)
+        self._told = came is None  # the protocol knows of us
+        if self._told:
+            self._protocol.connection_made(self)
+
+    @abc.abstractmethod
+    def _say(self) -> None:
+        """Sends what TLS has for the other side. With the lock."""
+
+    def direct(self, feed: Any) -> None:
+        """From now on threads may send for that session; None: not any more."""
+
+    async def streams(self, patience: float) -> Streams:
+        """Once both sides have shown their certificates.
+
+        Raises:
+            OSError: it failed (ssl.SSLError); it was lost; there was no hand-shake in that many
+                seconds.
+        """
+        try:
+            await asyncio.wait_for(self._shaken.wait(), patience)
+        except asyncio.TimeoutError:
+            raise TimeoutError("there was no hand-shake") from None
+        if self._shakes or self._error is not None:
+            raise self._error or ConnectionResetError("it was ended here")
+        return self._reader, asyncio.StreamWriter(self, self._protocol, self._reader, self._loop)
+
+    # --- what comes -----------------------------------------------------------------------------
+
+    def _heard(self, data: Any) -> None:
+        self._came_in.write(data)
+        self._read()
+
+    def _read(self) -> None:
+        """Gives what TLS has, if somebody reads."""
+        if self._closing or (self._shakes and not self._shake()):
+            return
+        more = True
+        while more and not self._holds and not self._closing and not self._ended:
+            with lock:
+                n, more, error = self._decrypted()
+            if n:
+                self._reader.feed_data(rooms.plain[:n])
+            if error is not None:
+                self._fail(error)
+            elif not more and self._all_said:
+                self._end_of_file()
+        if self._goes_out.pending:
+            with lock:
+                self._say()
+
+    def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
+        """How many bytes lie in the room now; whether there may be more; what was wrong."""
+        room, tls = rooms.plain, self._tls
+        n = 0
+        try:
+            while n < ROOM:
+                got: Any = tls.read(ROOM - n, room[n:] if n else room)  # how many: typeshed errs
+                if not got:
+                    self._all_said = True
+                    return n, False, None
+                n += got
+                if not self._came_in.pending and not tls.pending():
+                    return n, False, None
+        except ssl.SSLWantReadError:
+            return n, False, None
+        except ssl.SSLError as error:  # a certificate is refused, or something was made up
+            return n, False, error
+        return n, True, None
+
+    def _end_of_file(self) -> None:
+        if not self._ended and self._told:
+            self._ended = True
+            self._protocol.eof_received()
+
+    def _shake(self) -> bool:
+        """Whether both sides have shown what they have to."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError as error:
+            self._fail(error)
+            return False
+        finally:
+            with lock:
+                self._say()
+        self._shakes = False
+        self.shown = self._tls.getpeercert(binary_form=True)
+        self._shaken.set()
+        if not self._told:
+            self._told = True
+            self._protocol.connection_made(self)
+        return True
+
+    def _fail(self, error: OSError) -> None:
+        """The other side is still told why, by TLS."""
+        self._error = error
+        if self._told:
+            self._reader.set_exception(error)
+        self.direct(None)
+        with lock:
+            self._say()
+        self._shaken.set()
+        self._closing = True
+
+    def pause_reading(self) -> None:
+        self._holds = True
+
+    def resume_reading(self) -> None:
+        self._holds = False
+        self._loop.call_soon(self._go_on)  # who reads expects nothing before it waits
+
+    def _go_on(self) -> None:
+        if not self._over:
+            self._read()
+
+    def is_reading(self) -> bool:
+        return not self._holds
+
+    # --- what goes ------------------------------------------------------------------------------
+
+    def write(self, data: Any) -> None:
+        with lock:
+            self.put(data)
+
+    def put(self, data: Any) -> None:
+        """Writes, for who has the lock."""
+        if self._over or self._closing or not data:
+            return
+        self._tls.write(data)
+        self._say()
+
+    def put_rest(self) -> None:
+        """What a thread has not got rid of; for who has the lock."""
+
+    def was_put(self) -> None:
+        """Who has put something has given the lock back."""
+
+    def _is_full(self, full: bool) -> None:
+        self.full = full
+        if not self._told:
+            return
+        if full:
+            self._protocol.pause_writing()
+            return
+        self._protocol.resume_writing()
+        if self.room_again is not None:
+            self.room_again()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def can_write_eof(self) -> bool:
+        return False
+
+
+class _OverTcp(Tls, asyncio.BufferedProtocol):
+    """Over a socket, which is a transport of asyncio's; whose protocol this is."""
+
+    def __init__(self, tls: ssl.SSLContext, came: Came | None, limit: int, patience: float) -> None:
+        self._raw: asyncio.Transport | None = None
+        self._feed: Any = None  # for which threads send
+        super().__init__(tls, came is not None, came, limit)
+        self._gives_up = self._loop.call_later(patience, self._impatient)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._raw = transport
+        transport.set_write_buffer_limits(high=0)  # one piece waits here, and no more
+        self._shake()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        found = super().get_extra_info(name)
+        if found is None and self._raw is not None:
+            found = self._raw.get_extra_info(name)
+        return default if found is None else found
+
+    def _impatient(self) -> None:
+        if self._shakes:
+            self._error = self._error or TimeoutError("there was no hand-shake")
+            self.abort()
+
+    def get_buffer(self, _: int) -> memoryview:
+        return rooms.raw
+
+    def buffer_updated(self, n: int) -> None:
+        if not self._closing:
+            self._heard(rooms.raw[:n])
+
+    def eof_received(self) -> bool:
+        self._end_of_file()
+        return False  # the connection closes, once what was written has gone
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.direct(None)  # its socket is closed next
+        self._over = self._closing = True
+        self._gives_up.cancel()
+        self._raw = None
+        if self._error is None and self._shakes:
+            self._error = ConnectionResetError("the connection was lost during its hand-shake")
+        elif self._error is None and isinstance(error, OSError):
+            self._error = error
+        self._shaken.set()
+        if self._told:
+            self._protocol.connection_lost(self._error)
+
+    def _shake(self) -> bool:
+        done = super()._shake()
+        if done:
+            self._gives_up.cancel()
+        return done
+
+    def _fail(self, error: OSError) -> None:
+        super()._fail(error)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        """What was said goes, and nothing more; then the connection stays until the other side has
+        hung up too: to close with bytes unread would reset it, and that may take with it what we
+        have sent last."""
+        raw = self._raw
+        if raw is None:
+            return
+        self._gives_up.cancel()
+        self._gives_up = self._loop.call_later(LINGER, self.abort)
+        try:
+            raw.write_eof()
+        except OSError:  # it has been lost
+            raw.abort()
+        raw.resume_reading()
+
+    def _say(self) -> None:
+        self.put_rest()
+        data = self._goes_out.read()
+        if data and self._raw is not None:
+            self._raw.write(data)
+
+    def put_rest(self) -> None:
+        feed, raw = self._feed, self._raw
+        if feed is not None and (rest := feed.rest()) is not None and raw is not None:
+            raw.write(rest)
+            feed.may(not self.full)
+
+    def direct(self, feed: Any) -> None:
+        with lock:
+            if feed is None:
+                if self._feed is not None:
+                    self._say()
+                    self._feed.direct()
+                    self._feed = None
+                return
+            own = self.get_extra_info("socket")
+            within = getattr(self._tls, "_sslobj", None)  # whose functions are C's
+            if own is None or within is None or self._closing:
+                return
+            take, give = lock.acquire, lock.release
+            feed.direct(own.fileno(), take, give, within.write, self._goes_out.read)
+            feed.may(not self.full)
+            self._feed = feed
+
+    def pause_writing(self) -> None:  # by the transport's write(): who writes has the lock
+        if self._feed is not None:
+            self._feed.may(False)
+        self._is_full(True)
+
+    def resume_writing(self) -> None:
+        if self._feed is not None:
+            self._feed.may(True)
+        self._is_full(False)
+
+    def pause_reading(self) -> None:
+        super().pause_reading()
+        if self._raw is not None:
+            self._raw.pause_reading()
+
+    def _go_on(self) -> None:
+        super()._go_on()
+        if self._raw is not None and not self._holds and not self._closing:
+            self._raw.resume_reading()
+
+    def close(self) -> None:
+        if self._closing or self._raw is None:
+            return
+        self._closing = True
+        if self._shakes:
+            self.abort()
+            return
+        self.direct(None)
+        with lock:
+            with contextlib.suppress(ssl.SSLError):  # it waits for the same from the other side
+                self._tls.unwrap()
+            self._say()
+        self._hang_up()
+
+    def abort(self) -> None:
+        self.direct(None)
+        self._closing = True
+        if self._raw is not None:
+            self._raw.abort()
+
+    def get_write_buffer_size(self) -> int:
+        return 0 if self._raw is None else self._raw.get_write_buffer_size()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It is none."""
+
+
+async def listen(
+    tls: ssl.SSLContext, came: Came, host: str, port: int, limit: int, patience: float
+) -> asyncio.Server:
+    """As asyncio.start_server; patience: seconds for a hand-shake."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: _OverTcp(tls, came, limit, patience), host, port)
+
+
+async def connect(
+    tls: ssl.SSLContext, host: str, port: int, limit: int, patience: float
+) -> Streams:
+    """As asyncio.open_connection; patience: seconds for a hand-shake."""
+    loop = asyncio.get_running_loop()
+    _, way = await loop.create_connection(lambda: _OverTcp(tls, None, limit, patience), host, port)
+    try:
+        return await way.streams(patience)
+    except BaseException:
+        way.abort()
+        raise

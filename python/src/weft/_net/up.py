@@ -1,0 +1,259 @@
+"""The agents of `weft up`: one on each node, started through `ssh`, and ended with it.
+
+    Agents.start() ──► an `ssh` for each ──its first line of JSON──► joined
+                                         ──it ends before──► why(): its status, and what it said
+    Agents.close() ──► its input is closed ──► it has ended │ it does not answer: killed
+
+Invariants
+- The standard input of an `ssh` is a pipe, with a line every BEAT seconds. `weft host --attached`
+  at its other end stops when that ends, or says nothing for LEASE seconds: so no agent outlives
+  this program for long, however this one ends and whatever becomes of the connection.
+- A node's fields are its own thread's until `joined` or `over` is set, which `_changed` tells.
+- Ctrl-C at the terminal reaches no `ssh`: this program ends them.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft._net.nodes import Node
+from weft._readable import readable
+from weft.errors import BadUse
+
+__all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
+
+BEAT = 5.0
+LEASE = 30.0
+GRACE = 15.0  # seconds for an agent to end what it runs; it takes some itself
+LINES = 20  # of what an agent said last are kept
+SSH = (
+    "ssh",
+    *("-o", "BatchMode=yes"),  # it asks for no password: nobody would see the question
+    *("-o", "ConnectTimeout=10"),
+    *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+)
+
+
+class Started:
+    """An agent that was started on a node.
+
+    Attributes:
+        node: which.
+        joined: what the agent said of itself when it had joined; None: not yet.
+        over: its `ssh` has ended, with this status; None: not yet.
+        said: the last lines on its standard error, and what was no agent's on its output.
+    """
+
+    def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
+        """
+        Raises:
+            OSError: there is no `ssh`.
+        """
+        self.node = node
+        self.joined: dict[str, Any] | None = None
+        self.over: int | None = None
+        self.said = collections.deque[str](maxlen=LINES)
+        self._changed = changed
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        self._thread = threading.Thread(
+            target=self._read, name=f"weft up: {node.name}", daemon=True
+        )
+        self._errors.start()
+        self._thread.start()
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line.rstrip())
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said = _json(line)
+            if self.joined is None and isinstance(said, dict) and said.get("host"):
+                self.joined = said
+                self._changed()
+            else:
+                self.said.append(line.rstrip())  # a shell over there has something to say
+        self._errors.join()
+        self.over = self.process.wait()
+        self._changed()
+
+    def beat(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it has ended, or is being ended
+            assert self.process.stdin is not None
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+
+    def why(self) -> str:
+        """What it came to, for people."""
+        said = "; ".join(line for line in self.said if line) or "it said nothing"
+        by = "ssh" if self.over == 255 else "the agent"  # ssh's own status for its own failures
+        return f"{self.node.target}: {by} ended with status {self.over}: {said}"
+
+    def leave(self) -> None:
+        """Closes its standard input, at which an agent ends."""
+        with contextlib.suppress(OSError, ValueError):
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+
+    def end(self, until: float) -> bool:
+        """Waits until then, and kills what is left: whether it ended by itself."""
+        self._thread.join(max(0.0, until - time.monotonic()))
+        well = not self._thread.is_alive()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._thread.is_alive():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, number)
+                self._thread.join(2.0)
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            if not self._thread.is_alive():
+                pipe.close()
+        return well
+
+
+def _json(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+class Agents:
+    """Starts an agent on each node; leaving its block ends them all.
+
+    Args:
+        command_of: the command that starts the agent of a node.
+        tell: gets a line for people when something happens.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        command_of: Callable[[Node], Sequence[str]],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._nodes, self._command_of, self._tell = nodes, command_of, tell
+        self._changed = threading.Condition()
+        self.all: list[Started] = []
+        self._told: set[Node] = set()
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """
+        Raises:
+            OSError: there is no `ssh`.
+        """
+        for node in self._nodes:
+            self.all.append(Started(node, self._command_of(node), self._wake))
+        threading.Thread(target=self._beat, name="weft up", daemon=True).start()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT):
+            for one in self.all:
+                one.beat()
+
+    def wait(self, patience: float) -> list[dict[str, Any]]:
+        """Waits until all have joined: what each said of itself.
+
+        Raises:
+            BadUse: one has ended instead, or has not joined within so many seconds.
+        """
+        until = time.monotonic() + patience
+        with self._changed:
+            while True:
+                for one in self.all:
+                    if one.joined is not None and one.node not in self._told:
+                        self._told.add(one.node)
+                        processes = len(one.joined.get("pids", ()))
+                        number = f"{len(self._told)} of {len(self.all)}"
+                        address = one.joined.get("address") or "by the relay"
+                        self._tell(
+                            f"{one.node.name} has joined: "
+                            f"{processes} OS processes, {address} ({number})"
+                        )
+                if failed := [one.why() for one in self.all if one.over is not None]:
+                    raise BadUse("\n".join(failed))
+                missing = [one for one in self.all if one.joined is None]
+                if not missing:
+                    return [one.joined for one in self.all if one.joined is not None]
+                left = until - time.monotonic()
+                if left <= 0:
+                    said = [f"{m.node.target} ({'; '.join(m.said) or 'silent'})" for m in missing]
+                    raise BadUse(
+                        f"not joined within {patience:g} s: {', '.join(said)}; "
+                        "can it reach the server? --patience waits longer"
+                    )
+                self._changed.wait(left)
+
+    def watch(self, goes_on: Callable[[], bool]) -> bool:
+        """Tells of each agent that ends, until goes_on() is false or none is left: is there one?"""
+        told: set[Node] = set()
+        while goes_on():
+            with self._changed:
+                ended = [o for o in self.all if o.over is not None and o.node not in told]
+                if not ended and len(told) < len(self.all):
+                    self._changed.wait(0.5)
+            for one in ended:
+                told.add(one.node)
+                self._tell(one.why())
+            if len(told) == len(self.all):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Ends all agents, at once, and waits for them."""
+        self._over.set()
+        for one in self.all:
+            one.leave()
+        until = time.monotonic() + GRACE
+        for one in self.all:
+            if not one.end(until):
+                self._tell(
+                    f"{one.node.target} does not answer: "
+                    f"its agent ends by itself within {LEASE:g} s"
+                )
+
+    def __enter__(self) -> Agents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
+    """In an agent: sends this OS process SIGTERM once standard input ends, or has said nothing for
+    that many seconds. From then on it has the same time to end by itself."""
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while readable([descriptor], lease) and os.read(descriptor, 4096):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(lease)
+        os._exit(143)  # what it waits for does not answer; its OS processes end with it
+
+    threading.Thread(target=watch, name="weft: is it left?", daemon=True).start()

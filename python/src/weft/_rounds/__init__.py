@@ -1,0 +1,1 @@
+"""Deadlock over several OS processes and programs."""

@@ -1,0 +1,216 @@
+"""The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2).
+See _rounds/rounds.py.
+
+A channel has one name in all spaces: its home, and its place there. A process that waits for a call
+in a host gets no line of its own: the processes of that call are listed instead, under its path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft._rounds import rounds as _rounds
+from weft._rounds.spread import Spaces
+from weft._watching.deadlocks import Place, Waiter, line
+
+__all__ = ["Row", "report", "tell"]
+
+LINES = 40  #: the most processes that a report lists
+
+_SIDES = (False, "reader"), (True, "writer")
+
+_Node = tuple[int, int]  # a space's incarnation, and a process there
+_Key = tuple[int, int]  # a channel's home, and its place there
+
+
+class Row(NamedTuple):
+    """A process that waits."""
+
+    node: _Node
+    path: str
+    operation: str
+    at: str
+    pid: int
+    hidden: bool  #: it waits for others as their parent
+    places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, does it write
+    names: tuple[str, ...]  #: of these, and of channels that have ended
+
+    def line(self) -> str:
+        where = "" if self.pid == os.getpid() else f" in OS process {self.pid}"
+        return line(self.path, self.operation, self.names, self.at) + where
+
+    def blocked(self) -> tuple[str, str, tuple[str, ...], str]:
+        return self.path, self.operation, tuple(name for name, _, _ in self.places), self.at
+
+
+class _Network(Spaces):
+    """The states of all spaces, put together."""
+
+    def __init__(self, spaces: list[Any]) -> None:
+        super().__init__(spaces)
+        self.rows: dict[_Node, Row] = {}
+        self.edges: dict[_Node, set[_Node]] = {}
+        for caller, callee in self.callees.items():
+            if callee is not None:
+                self.edges.setdefault(caller, set()).add(callee)
+        self.unknown: list[str] = []  # channels of which a thread may hold an end
+        for one in self.facts:
+            self._add(*one)
+        self.missing: dict[_Key, str] = {}  # channels of which one side never had an end: which
+        for s in spaces:
+            self._look_for_missing(s)
+        waited = {
+            key: name for r in self.rows.values() if not r.hidden for name, key, _ in r.places
+        }
+        for s in spaces:
+            if s.strangers:
+                self._look_for_unknown(s, waited)
+
+    def _add(self, s: Any, w: Waiter, places: dict[int, Place]) -> None:
+        node = (s.incarnation, w.id)
+        self.rows[node] = Row(
+            node,
+            self.path(node),
+            w.operation,
+            w.at,
+            s.pid,
+            w.state != "places" or node in self.callees,
+            tuple((places[k].name, self.key(s, k), writes) for k, writes in w.places),
+            w.names(places),
+        )
+        if (s.incarnation, w.parent) in self.waiters:
+            self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
+
+    def _look_for_missing(self, s: Any) -> None:
+        """Looks for channels of this space all of whose open ends are on one side: on the other
+        there was none so far, for else the channel would have ended.
+        """
+        given = Counter((place, writes) for _, _, place, writes, _ in s.lent)
+        given += Counter((place, w) for place, w, _ in {(p, w, end) for _, p, w, end in s.held})
+        lent = {place: count for _, _, place, _, count in s.lent}
+        far = {place for place, _, _, _ in s.far}
+        for place, count in lent.items():
+            for writes, side in _SIDES:
+                if count and count == given[place, not writes]:
+                    self.missing[s.incarnation, place] = side
+        for _, raw_places in s.facts:
+            for key, raw in raw_places.items():
+                place = Place(*raw)
+                if key in lent or key in far or not place.is_channel:
+                    continue
+                if not place.readers and not place.unknown_readers:
+                    self.missing[s.incarnation, key] = "reader"
+                if not place.writers and not place.unknown_writers:
+                    self.missing[s.incarnation, key] = "writer"
+
+    def lacks(self, row: Row) -> dict[str, str]:
+        """The channels at which it waits for a side that never had an end: their names, that
+        side."""
+        sides = dict(_SIDES)
+        return {
+            name: sides[not writes]
+            for name, key, writes in row.places
+            if self.missing.get(key) == sides[not writes]
+        }
+
+    def _look_for_unknown(self, s: Any, waited: dict[_Key, str]) -> None:
+        """Looks for open ends in this space that no known process holds, of channels at which a
+        process waits.
+        """
+        free: dict[_Key, int] = {}  # channels, and how many such ends
+        for _, raw_places in s.facts:
+            for key, raw in raw_places.items():
+                place = Place(*raw)
+                unknown = place.unknown_readers + place.unknown_writers if place.is_channel else 1
+                free[s.incarnation, key] = unknown
+        held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
+        away = Counter(place for _, _, place, _, _ in s.lent)
+        for _, _, place, _, count in s.lent:  # 0: a barrier, of which a thread may be a party
+            here = count - held[place] - away[place] if count else 1
+            free[s.incarnation, place] = here
+        for place, home, name, count in s.far:
+            free.pop((s.incarnation, place), None)
+            key = self.far_key(s, home, name)
+            free[key] = free.get(key, 0) + count - held[place]
+        self.unknown += [waited[key] for key, n in free.items() if n > 0 and key in waited]
+
+    def waits_for(self, row: Row) -> set[_Node]:
+        if row.hidden:
+            return {n for n in self.edges.get(row.node, ()) if n in self.rows}
+        found: set[_Node] = set()
+        for _, key, writes in row.places:
+            found |= self.holders.get((key, not writes), set()) & self.rows.keys()
+        return found
+
+
+def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
+    """The smallest set of nodes that no edge leaves, in order (cpp/include/weft/runtime/knot.hpp)."""
+    nodes = sorted(to)
+    number = {node: i for i, node in enumerate(nodes)}
+    return [nodes[i] for i in _native._smallest_knot([[number[n] for n in to[v]] for v in nodes])]
+
+
+def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
+    """The text, the paths of the knot, the processes that wait, and the channels of which a thread
+    may hold an end."""
+    network = _Network(spaces)
+    to = {row.node: network.waits_for(row) for row in network.rows.values()}
+    shown = sorted(
+        (r for r in network.rows.values() if not r.hidden), key=lambda r: (r.path, r.node)
+    )
+    n = len(shown)
+    over = len({r.pid for r in network.rows.values()})
+    lines = [
+        f"deadlock: {n} process{' is' if n == 1 else 'es are'} blocked and nothing outside can wake any; "
+        f"they are in {over} OS process{'' if over == 1 else 'es'}"
+    ]
+    lines += [f"  {row.line()}" for row in shown[:LINES]]
+    if n > LINES:
+        lines.append(f"  … and {n - LINES} more")
+    knot = [network.rows[node] for node in smallest_knot(to)]
+    lines.append("knot:")
+    for row in sorted(knot, key=lambda r: r.path)[:LINES]:
+        others = sorted({network.rows[node].path for node in to[row.node]})
+        between = " and " if row.hidden else " or "
+        whom = between.join(others[:8]) + (
+            f"{between}{len(others) - 8} more" if len(others) > 8 else ""
+        )
+        if not others:
+            names = ", ".join(name for name, _, _ in row.places)
+            known = " and ".join(
+                f"{name} never had a {side} end" for name, side in network.lacks(row).items()
+            )
+            whom = (
+                f"whoever is on the other side of {names} ({known or 'nobody that is known'})"
+                if names
+                else "nobody"
+            )
+        lines.append(f"  {row.path} waits for {whom}")
+    return "\n".join(lines), sorted(r.path for r in knot), shown, network.unknown
+
+
+_told: set[str] = set()
+
+
+def tell(spaces: list[Any]) -> None:
+    """At the root: nothing in the network will move by itself. Reports a deadlock, or a standstill
+    if a thread may hold an end (rule 10.6).
+    """
+    text, knot, shown, unknown = report(spaces)
+    if not shown:
+        return
+    if not unknown:
+        _rounds.declare(text, knot, [row.blocked() for row in shown])
+    elif text not in _told:
+        _told.add(text)
+        import logging
+
+        logging.getLogger("weft").warning(
+            "standstill: nothing runs in any of these OS processes, and no timer or socket is due\n%s\n"
+            "what may still wake them: a thread that is no process, if it has an end of %s",
+            "\n".join(text.splitlines()[1:]),
+            ", ".join(sorted(set(unknown))),
+        )

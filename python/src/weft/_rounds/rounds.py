@@ -1,0 +1,700 @@
+"""Deadlock over several OS processes (rule 10.1, WIRE.md 10).
+
+    a run of some space stands still ──standing()──► its parent, and so on up to the root
+    the root ──a round: all are asked──► one can go on: again later
+        │ all wait ──a second round: none has moved──► it declares the deadlock, its runs raise it
+
+A space is one OS process; the root is the one that is not a host of another. Questions go by a
+socket of their own, beside the wire, so that they change none of its counters. By that socket hosts
+are also asked where their processes are, and told what to observe (_hosts/seen.py). A root that shares
+channels with other programs, C++ ones too, answers for all its hosts, and asks, by frames of the
+wire (answer_programs(), WIRE.md 10.8). Whether all stand still is found in C++ in both cases.
+
+Invariants
+- The second round begins after the first is over. If no space has sent or taken a frame in between,
+  there was a moment at which all stood still; and if each has taken all that its peers sent, no
+  frame was under way. Then no process will ever be woken.
+- A space whose calls or threads may yet do something says that it does not wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from weft import _own_threads
+from weft._backends import shared as _shared
+from weft._extension import native as _native
+from weft._readable import readable
+from weft._rounds import programs as _programs
+from weft._rounds.members import (
+    ASKED,
+    FOLLOW,
+    MOMENT,
+    STUCK,
+    TELL,
+    WHERE,
+    WITH_MORE,
+    Asking,
+    Member,
+    Space,
+)
+from weft._watching import deadlocks as _deadlocks
+
+if TYPE_CHECKING:
+    from weft._hosts.executor import _State
+
+__all__ = [
+    "answer",
+    "answer_programs",
+    "ask",
+    "asks_for_calls",
+    "at_work",
+    "call_of",
+    "called",
+    "calls_go_on",
+    "declare",
+    "given_up_by",
+    "join",
+    "leave",
+    "members",
+    "name_for_parent",
+    "name_here",
+    "named",
+    "running",
+    "serves",
+]
+
+#: seconds before each round of one look, while a space does not wait yet
+AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+PATIENCE = 1.0  #: seconds to wait for the answers to all but STATE
+SLICE = 0.1  #: seconds for which answers to STATE keep others from asking
+
+
+class _Gone(Exception):
+    """A host has gone while it was asked."""
+
+
+_lock = threading.Lock()  # guards what follows, except _asking
+_members: set[Member] = set()
+_given_up: set[Callable[[], object]] = set()  # by a second Ctrl-C
+_calls: dict[int, str] = {}
+_running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
+_working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
+_jobs: Any = None  # in a host: the reader at which it asks for calls
+_server: int | None = None  # in a host of an Executor: the process that asks for its calls
+_callers: set[_State] = set()  # of Executors here, those that have calls
+_waiting: set[_State] = set()  # of these, who had some when this space last said that it waits
+_broken: list[Callable[[], None]] = []  # in a host: what ends the calls of Executors that are told
+_asked = False  # has a round come by since the last calls of one were over?
+_up: socket.socket | None = None  # to the parent
+_answers = False  # are other programs told of this one?
+_bell: int | None = None  # a descriptor that wakes the watcher, for as long as the program lives
+_asking = Asking()  # of the thread that reads the members' sockets
+
+
+_shared.linked = lambda: bool(_members) or _up is not None
+
+
+def at_work(change: int) -> None:
+    """Changes the number of calls of this host that are at work outside any run."""
+    global _working
+    with _lock:
+        _working += change
+
+
+def calls_go_on(caller: _State, so: bool) -> None:
+    """Calls have come, or all are over. When they are those ask again who were told that this space
+    does not wait.
+    """
+    global _asked
+    if so:
+        with _lock:
+            _callers.add(caller)
+        _native._outside(True)
+        return
+    _native._outside(False)
+    with _lock:
+        _callers.discard(caller)
+        asked, _asked = _asked, False
+    if asked:
+        standing()
+
+
+def declare(
+    text: str, knot: list[str], rows: list[Any], callers: list[_State] | None = None
+) -> None:
+    """Tells a deadlock here: in all runs that wait, and to `callers`, who had calls when this space
+    last said that it waits; and to all such in hosts. Their calls are ended last: a run that waits
+    for one gets Deadlock.
+    """
+    broken = [caller.stuck(text) for caller in (list(_waiting) if callers is None else callers)]
+    ask(members(), TELL, text, PATIENCE)
+    _native._declare_deadlock(text, knot, rows)
+    ask(members(), TELL, None, PATIENCE)
+    for end in broken:
+        end()
+
+
+def _told(text: str | None) -> bool:
+    """In a host: its parent tells a deadlock, and then (None) that the runs have been told. Runs
+    here are ended by the calls that they are part of; Executors are told as there.
+    """
+    global _waiting
+    if text is not None:
+        _broken.extend(caller.stuck(text) for caller in list(_waiting))
+        _waiting = set()
+    ask(members(), TELL, text, PATIENCE / 2)
+    if text is None:
+        while _broken:
+            _broken.pop()()
+    return True
+
+
+def serves(process: int | None) -> None:
+    """In a host of an Executor: this process asks for calls, and until it has one no report speaks
+    of it (rule 10.3).
+    """
+    global _server
+    _server = process
+
+
+def asks_for_calls(jobs: Any) -> None:
+    """A host's own loop reads its calls here from now on. While it waits there, and its parent
+    knows that, it does not count as working: whatever gives it a call is seen as working first.
+    """
+    global _jobs
+    _jobs = jobs
+
+
+def called(process: int, call: str | None) -> None:
+    """Notes that this process runs that call of the parent; None: it has ended."""
+    with _lock:
+        if call is None:
+            _calls.pop(process, None)
+        else:
+            _calls[process] = call
+
+
+@contextlib.contextmanager
+def running(process: Any, call: str) -> Iterator[None]:
+    """This process, which is to be run in the block, is that call of the parent."""
+    _running[id(process)] = call, process
+    try:
+        yield
+    finally:
+        del _running[id(process)]
+
+
+def call_of(process: Any) -> tuple[str, str] | None:
+    """The call of the parent within which this process runs, and its path within that; None: it is
+    no part of one.
+    """
+    if not _running or process is None:
+        return None
+    around = _native._ancestors(process)
+    for call, first in list(_running.values()):
+        if first.id in around:
+            return call, process.path[len(first.path) :]
+    return None
+
+
+Named = dict[str, Any]  #: a process, or what one did, for the parent: "p", "call", "within"
+
+
+def name_for_parent(path: str, call: tuple[str, str] | None) -> Named:
+    """A process by its path here and, if it is part of a call of the parent's, by that and its path
+    within.
+    """
+    return {"p": path} if call is None else {"p": path, "call": call[0], "within": call[1]}
+
+
+def name_here(member: Member, named: Named) -> None:
+    """What a host has named so is named by its path here: the caller's takes the place of the
+    call's.
+    """
+    call, within = named.pop("call", None), named.pop("within", "")
+    if (caller := member.away.get(call)) is not None:
+        named["p"] = caller.path + within
+        if (up := call_of(caller)) is not None:
+            named["call"], named["within"] = up[0], up[1] + within
+
+
+def named(waiters: _deadlocks.Waiters, number: int) -> Named:
+    """The same for one of these."""
+    firsts = {first.id: (call, first.path) for call, first in list(_running.values())}
+    path, at = waiters[number].path, number
+    while at in waiters:
+        if (found := firsts.get(at)) is not None:
+            return name_for_parent(path, (found[0], path[len(found[1]) :]))
+        at = waiters[at].parent
+    return name_for_parent(path, None)
+
+
+def members() -> list[Member]:
+    """The hosts of this space."""
+    with _lock:
+        return list(_members)
+
+
+# _hosts/seen.py sets both: does what a host is told by FOLLOW; and notes that one has gone.
+follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
+has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
+
+
+def join(member: Member) -> None:
+    """A host begins: it is asked from now on, until leave(), also if this raises."""
+    from weft._rounds import spread as _spread  # noqa: F401  # where there are hosts, who watches needs it
+
+    _begin()
+    with _lock:
+        _members.add(member)
+    _ring(b".")
+
+
+def answer_programs() -> None:
+    """Before it makes its links: they say that this program answers the questions of others about
+    itself and its hosts, and it asks them (WIRE.md 10.8). In a host, which is no root, nothing: its
+    sessions with other programs say that nobody answers there. A second time nothing.
+    """
+    global _answers
+    if _up is not None or _answers:
+        return
+    assert _begin() is not None
+    _answers = True
+    _native._rounds_answer(_bell, "python")
+
+
+def _begin() -> int | None:
+    """Starts the thread that asks and answers, if it does not run yet: its bell."""
+    global _bell
+    with _lock:
+        if _bell is None:
+            bell, ring = socket.socketpair()
+            bell.setblocking(False)
+            _native._ask_links(standing)
+            _native._ask_elsewhere(_elsewhere, _end_elsewhere)
+            watches = threading.Thread(
+                target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
+            )
+            try:
+                watches.start()
+            except BaseException:
+                bell.close()  # if it has begun all the same, this ends it
+                if watches.ident is None:
+                    ring.close()
+                raise
+            _bell = bell.detach()
+        return _bell
+
+
+def leave(member: Member) -> None:
+    """A host has ended, or is let go of: it is asked no more. Who asks it at this moment stops
+    waiting for it: a process that it has forked may keep its socket open."""
+    member.hang_up()
+    with _asking, _lock:
+        _members.discard(member)
+        member.close()
+
+
+def answer(by: socket.socket) -> None:
+    """On a thread of a host: answers its parent, until the parent is gone."""
+    global _up
+    _own_threads.ours()
+    _up = by
+    _native._ask_links(standing)
+    with contextlib.suppress(OSError):
+        while question := by.recv(ASKED, socket.MSG_WAITALL):
+            if question[:1] in WITH_MORE:
+                (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
+                does = follow if question[:1] == FOLLOW else _told
+                said = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
+            elif question[:1] == STUCK:
+                said = pickle.dumps(_stuck())
+            elif question[:1] == MOMENT:
+                from weft._rounds import spread as _spread
+
+                said = pickle.dumps(_spread.moments(PATIENCE / 2))
+            elif question[:1] == WHERE:
+                said = pickle.dumps(_native._where() + where_elsewhere(PATIENCE / 2))
+            else:
+                try:
+                    said = pickle.dumps(_all_spaces())
+                except _Gone:
+                    said = pickle.dumps([])  # nothing is concluded
+            with _lock:
+                by.sendall(question + struct.pack("!I", len(said)) + said)
+
+
+def where_elsewhere(patience: float) -> list[str]:
+    """Where the processes of all hosts are (rule 6.7). It may be called by a signal's handler, in
+    the middle of anything.
+    """
+    said: list[str] = []
+    answers, silent = ask(list(_members), WHERE, None, patience)
+    for member, lines in answers:
+        said += [
+            line if " in OS process " in line else f"{line} in OS process {member.pid}"
+            for line in lines
+        ]
+    return said + [f"OS process {member.pid} does not say where it is" for member in silent]
+
+
+def ask(
+    whom: list[Member], what: bytes, more: Any, patience: float
+) -> tuple[list[tuple[Member, Any]], list[Member]]:
+    """Asks these hosts. Gives the answers, and those that have not answered within `patience`
+    seconds and are still there.
+    """
+    answers: list[tuple[Member, Any]] = []
+    if not whom:
+        return answers, []
+    asked = list(whom)
+    if not _asking.acquire(timeout=patience):
+        return answers, asked
+    try:
+        until = time.monotonic() + patience
+        for member in whom:
+            member.ask(what, more)
+        while asked and (rest := until - time.monotonic()) > 0:
+            for member in readable(asked, rest):
+                said = member.take()
+                if said is not None:
+                    answers.append((member, said))
+                if member.gone or said is not None:
+                    asked.remove(member)
+    except (OSError, ValueError, RuntimeError):  # the members changed at this moment
+        pass
+    finally:
+        _asking.release()
+    return answers, asked
+
+
+def _stuck() -> tuple[list[Named], list[int]]:
+    """Who is stuck here and in our hosts, for the parent; and those that do not answer."""
+    rows, silent = _stuck_in_hosts(PATIENCE / 2)
+    here = [_deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(named)[0]]
+    return here + rows, silent
+
+
+def _stuck_in_hosts(patience: float) -> tuple[list[Named], list[int]]:
+    rows: list[Named] = []
+    answers, unheard = ask(members(), STUCK, None, patience)
+    silent = [member.pid for member in unheard]
+    for member, (found, no_answer) in answers:
+        for row in found:
+            for one in (row, *row["others"]):
+                name_here(member, one)
+        rows += found
+        silent += no_answer
+    return rows, silent
+
+
+def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
+    rows, silent = _stuck_in_hosts(PATIENCE)
+    stuck = [_deadlocks.told(row) for row in rows]
+    if members() and not silent:
+        from weft._rounds import spread as _spread
+
+        stuck += _spread.found()
+    return stuck, silent
+
+
+_deadlocks.stuck_elsewhere = _stuck_elsewhere
+
+
+def _elsewhere() -> list[str]:
+    return where_elsewhere(PATIENCE)
+
+
+@contextlib.contextmanager
+def given_up_by(give_up: Callable[[], object]) -> Iterator[None]:
+    """Meanwhile a second Ctrl-C calls that: somebody waits here for another machine's process."""
+    _given_up.add(give_up)
+    try:
+        yield
+    finally:
+        _given_up.discard(give_up)
+
+
+def _end_elsewhere() -> None:
+    """Kills the OS processes of this program, and gives up those of others that run for it (rule
+    6.7). On a thread of its own: a signal's handler may have interrupted who holds a lock that this
+    needs."""
+
+    def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
+        for member in those:
+            if member.kill is not None:
+                member.kill()
+        for give_up in calls:
+            give_up()
+
+    # copies, as in where_elsewhere()
+    all_of_them = list(_members), list(_given_up)
+    threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
+
+
+def standing() -> None:
+    """A run of this space waits for others. Called by the extension, on any thread."""
+    if _up is not None:
+        with _lock, contextlib.suppress(OSError):
+            _up.sendall(b"!")
+    else:
+        _ring(b"!")
+
+
+def _ring(how: bytes) -> None:
+    if _bell is not None:
+        with contextlib.suppress(OSError):  # it is full: it rings
+            os.write(_bell, how)
+
+
+def _watch(ring: socket.socket) -> None:
+    _own_threads.helps()  # it outlives the hosts
+    with ring, contextlib.suppress(EOFError):  # who started it did not come to keep its bell
+        while True:
+            _attend(ring)
+
+
+def _attend(ring: socket.socket) -> None:
+    with _lock:
+        members = list(_members)
+    try:
+        ready = readable([ring, *members])
+    except (OSError, ValueError):  # one was closed meanwhile
+        return
+    stands = ring in ready and _heard(ring)
+    with _asking:
+        for member in _here(ready):
+            member.take()
+            stands = stands or member.stands or member.gone
+            member.stands = False
+            if member.gone:
+                if not member.away:  # else the call tells, once it has heard it out
+                    has_gone(member)
+                    member.end()
+                with _lock:
+                    _members.discard(member)
+    if stands and _up is not None:
+        standing()
+    elif stands:
+        _look(ring)
+
+
+def _here(ready: list[Any]) -> list[Member]:
+    """Those of `ready` that are still members and still have something to say."""
+    with _lock:
+        those = [m for m in _members if m in ready]
+    return readable(those, 0)
+
+
+def _all_spaces() -> list[Space]:
+    """Asks one round: the states of this space, and of its hosts and theirs.
+
+    Raises:
+        _Gone: one of them has ended, or could not tell.
+    """
+    with _asking:
+        while True:  # again if others have asked meanwhile: one that is stopped does not answer
+            with _lock:
+                asked = list(_members)
+            for member in asked:
+                member.ask()
+            found = [_mine(asked)]
+            if _heard_all(asked, found):
+                return found
+            _asking.give_way()
+
+
+def _heard_all(asked: list[Member], found: list[Space]) -> bool:
+    """False: others want to ask."""
+    while asked:
+        if not (ready := readable(asked, SLICE)) and _asking.is_wanted():
+            return False
+        for member in ready:
+            said = member.take()
+            if member.gone or said == []:
+                raise _Gone
+            if said:
+                found += said
+                asked.remove(member)
+    return True
+
+
+def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple[int, str], int]]:
+    """Which process here runs which call of the parent; and which waits for which call of a host,
+    by the host's pid.
+    """
+    with _lock:
+        away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items()) if p}
+        return dict(_calls), away
+
+
+def _mine(members: list[Member]) -> Space:
+    global _asked, _waiting
+    with _lock:  # before the look: calls that it still finds will be over after it
+        _asked, callers = True, set(_callers)
+    incarnation, waits, sessions, lent, far, held = _native._network(len(callers))
+    waits = waits and all(caller.waits_for_hosts() for caller in callers)
+    alien = _own_threads.strangers()
+    with _lock:
+        idle = _jobs is not None and _native._waits_at(_jobs)
+        waits = waits and _working == (1 if idle else 0) and callers == _callers
+        _waiting = callers if waits else set()
+    calls, away = calls_and_callers(members)
+    facts = _native._facts(True) if waits else []
+    if _server is not None:
+        facts = [([w for w in rows if w[0] != _server], places) for rows, places in facts]
+    return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
+
+
+def _look(ring: socket.socket) -> None:
+    """At the root: asks rounds, until it is clear whether the network stands still."""
+    again = False
+    for seconds in AGAIN:
+        until = time.monotonic() + seconds
+        while (rest := until - time.monotonic()) > 0:
+            if readable([ring], rest):
+                again = _heard(ring) or again
+        with contextlib.suppress(_Gone):
+            first = _all_spaces()
+            if _still(first):
+                second = _all_spaces()
+                if _still(second) and not _moved(first, second):
+                    from weft._rounds import knots as _knots
+
+                    _knots.tell(second)
+                    break
+            elif _answers and all(s.waits for s in first) and _look_beyond(ring):
+                break
+    if again:
+        _ring(b"!")
+
+
+def _still(spaces: list[Space]) -> bool:
+    return _programs.still(_programs.said(spaces))
+
+
+def _moved(first: list[Space], second: list[Space]) -> bool:
+    return _programs.moved(_programs.said(first), _programs.said(second))
+
+
+# --- with other programs --------------------------------------------------------------------------
+
+
+def _say(asker: int, number: int) -> None:
+    """Answers for this space and its hosts. A thread that is no process may do anything, and here
+    nobody looks whether it has an end.
+    """
+    whole = True
+    try:
+        spaces = [s._replace(waits=s.waits and not s.strangers) for s in _all_spaces()]
+    except _Gone:
+        spaces, whole = [], False
+    waits = whole and all(s.waits for s in spaces)
+    _native._rounds_say(asker, number, _programs.said(spaces), waits, whole)
+
+
+def _heard(ring: socket.socket) -> bool:
+    """Takes what the bell has rung for, and answers other programs. Does a run stand still?
+
+    Raises:
+        EOFError: the bell is gone.
+    """
+    rung = ring.recv(4096)
+    if not rung:
+        raise EOFError
+    if b"?" in rung:
+        _hear_programs()
+    return b"!" in rung
+
+
+def _hear_programs() -> tuple[int, bytes, bool] | None:
+    """Answers what other programs have asked, and believes what they have told: our own round, if
+    it is over.
+    """
+    asked, found, told = _native._rounds_news()
+    for asker, number in asked:
+        _say(asker, number)
+    for what, who in told:
+        said = _native._rounds_told(what)
+        if said is not None:
+            _declare(*said, who=who)
+    return found
+
+
+def _look_beyond(ring: socket.socket) -> bool:
+    """Asks all programs, twice, and tells a deadlock. False: it is none, or not yet."""
+    first, whole = _ask_programs(ring)
+    if not _programs.still(first, whole):
+        return False
+    second, whole = _ask_programs(ring)
+    if not _programs.still(second, whole) or _programs.moved(first, second):
+        return False
+    knot, told = _native._rounds_knot(second)
+    _declare(*knot, told)
+    return True
+
+
+def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
+    """A round: the answers, and whether all have answered."""
+    me, number = _native._rounds_ask()
+    _say(me, number)
+    until = time.monotonic() + PATIENCE
+    stands = False
+    found = _hear_programs()
+    while (found is None or found[0] != number) and (rest := until - time.monotonic()) > 0:
+        if readable([ring], rest):
+            stands = b"!" in ring.recv(4096) or stands
+            found = _hear_programs()
+    if stands:
+        _ring(b"!")
+    return found[1:] if found is not None and found[0] == number else (b"", False)
+
+
+def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | None = None) -> None:
+    """In each run here that waits for others: Deadlock. `tell`: what the other programs are told;
+    none: they have told it, and `who` waited in the runs here that are condemned already.
+    """
+    from weft._rounds import knots as _knots
+
+    rows, callers = [], list(_waiting)  # a run that was condemned makes this space one that runs
+    try:
+        mine, *others = _all_spaces()
+        if who:
+            mine = mine._replace(facts=who)
+        rows = [row.blocked() for row in _knots.report([mine, *others])[2]]
+    except _Gone:
+        if tell:
+            return
+    if tell:
+        _native._rounds_tell(tell)
+    declare(text, knot, rows, callers)
+
+
+def _forget() -> None:
+    """In the child of a fork: the hosts, and the link to a parent, belong to the original."""
+    global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
+    _lock, _asking = threading.Lock(), Asking()
+    _members.clear()
+    _given_up.clear()
+    _calls.clear()
+    _callers.clear()
+    _waiting.clear()
+    _broken.clear()
+    _running.clear()
+    if _bell is not None:
+        os.close(_bell)
+    _working, _jobs, _server, _asked = 0, None, None, False
+    _up, _bell, _answers = None, None, False
+
+
+os.register_at_fork(after_in_child=_forget)

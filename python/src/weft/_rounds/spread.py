@@ -1,0 +1,415 @@
+"""Partial deadlock over several OS processes: a knot whose processes are in different ones, beside
+others that run (rules 14.3, 14.7, WIRE.md 10.9).
+
+    deadlocks() ─► found() ─► three rounds, by _rounds/rounds.py: MOMENT ─► Round: who is stuck
+        ─► in all three, and nothing moved ─► named
+    watching: an executor falls idle, here or there ─► fell_idle() ─► the thread of _Looks
+        ─► the same ─► the check is told
+
+Invariants
+- A Moment is one moment of its OS process (python/native/network.cpp, _moment()). Those of a round
+  are of different ones, and each is later than all those of the round before.
+- Who waits has been woken by nobody, and by nothing under way, if it waits at the same places in
+  all three rounds, the figures of these are the same, and each side of the session with the home of
+  such a place has, by each round, what the other had sent by the one before.
+- An end that nobody is known to hold, and one of an OS process that has not answered, may be
+  anybody's: who waits at its channel may go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from weft import _own_threads
+from weft._extension import native as _native
+from weft._rounds import members as _members
+from weft._rounds import rounds as _rounds
+from weft._watching import deadlocks as _deadlocks
+from weft._watching.deadlocks import Place, Stuck, Waiter
+
+__all__ = ["Moment", "Round", "Spaces", "found", "moments"]
+
+ROUNDS = 3
+
+_Node = tuple[int, int]  # a space's incarnation, and a process there
+_Key = tuple[int, int]  # a channel's home, and its place there; below 0: not known there
+
+
+class Moment(NamedTuple):
+    """What an OS process says of one moment."""
+
+    pid: int
+    incarnation: int
+    sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
+    #: ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, does it write, open ends of
+    #: that channel
+    lent: list[tuple[int, int, int, bool, int]]
+    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, name, open ends here
+    held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
+    facts: list[tuple[Any, Any]]  #: of each run: see _watching/deadlocks.py
+    figures: dict[int, tuple[int, int, int]]  #: of places: values passed, dropped, in the buffer
+    shared: list[int]  #: places of far channels whose end is in a value, or under way, too
+    calls: dict[int, str]  #: in a host: process → the call that it runs
+    away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
+
+
+def moments(patience: float) -> tuple[list[Moment], list[int]]:
+    """Of this OS process and of its hosts, and the numbers of those that do not answer."""
+    members = _rounds.members()
+    answers, unheard = _rounds.ask(members, _members.MOMENT, None, patience)
+    silent = [member.pid for member in unheard]
+    calls, away = _rounds.calls_and_callers(members)
+    network, facts, figures, shared = _native._moment()
+    incarnation, _, sessions, lent, far, held = network
+    for _, places in facts:
+        figures.update({key: raw[6] for key, raw in places.items() if raw[6] is not None})
+    mine = Moment(
+        os.getpid(),
+        incarnation,
+        sessions,
+        lent,
+        far,
+        held,
+        facts,
+        figures,
+        shared,
+        calls,
+        away,
+    )
+    all_of_them = [mine]
+    for _, (theirs, no_answer) in answers:
+        all_of_them += theirs
+        silent += no_answer
+    return all_of_them, silent
+
+
+class _Waits(NamedTuple):
+    """A process that waits, in a round."""
+
+    waiter: Waiter
+    state: str  #: as a Waiter's; or "call": it waits for one, elsewhere
+    places: frozenset[tuple[_Key, bool]]  #: and whether it writes
+    names: tuple[str, ...]
+    seen: tuple[Any, ...]  #: the same in each round, if nobody has woken it
+    sessions: frozenset[tuple[int, int]]  #: with the homes of its places: here, there
+
+
+class Spaces:
+    """What OS processes have said, put together: a channel has one name in all of them, its home
+    and its place there; a process in a call has its caller's path.
+    """
+
+    def __init__(
+        self, spaces: Sequence[Any], doubled: Collection[tuple[int, int]] = frozenset()
+    ) -> None:
+        self.holders: dict[tuple[_Key, bool], set[_Node]] = {}
+        self.waiters: dict[_Node, Waiter] = {}
+        self.facts: list[tuple[Any, Waiter, dict[int, Place]]] = []
+        #: ends that peers hold; `doubled`: spaces that have two sessions, whose ends nobody can tell
+        self.lent = {
+            (s.incarnation, peer, name): (s.incarnation, place)
+            for s in spaces
+            for peer, name, place, _, _ in s.lent
+            if (s.incarnation, peer) not in doubled
+        }
+        self._far = {
+            (s.incarnation, place): self.far_key(s, home, name)
+            for s in spaces
+            for place, home, name, _ in s.far
+        }
+        calls = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
+        #: who waits for a call → the process that runs it; None: that has ended
+        self.callees = {
+            (s.incarnation, process): calls.get(call)
+            for s in spaces
+            for call, process in s.away.items()
+        }
+        self._callers = {node: caller for caller, node in self.callees.items() if node is not None}
+        for s in spaces:
+            for process, place, writes, _ in s.held:
+                self._hold(s, process, place, writes)
+            for facts in s.facts:
+                waiters, places = _deadlocks.parsed(facts)
+                for place, at in places.items():  # whose end is waited for is no holder of an end
+                    for process in at.writers:
+                        self._hold(s, process, place, True)
+                self.waiters.update(((s.incarnation, w.id), w) for w in waiters)
+                self.facts += [(s, w, places) for w in waiters]
+
+    def _hold(self, s: Any, process: int, place: int, writes: bool) -> None:
+        of = self.holders.setdefault((self.key(s, place), writes), set())
+        of.add((s.incarnation, process))
+
+    def far_key(self, s: Any, home: int, name: int) -> _Key:
+        return self.lent.get((home, s.incarnation, name), (home, -name - 1))
+
+    def key(self, s: Any, place: int) -> _Key:
+        return self._far.get((s.incarnation, place), (s.incarnation, place))
+
+    def path(self, node: _Node) -> str:
+        space, at = node
+        while (space, at) in self.waiters:
+            caller = self._callers.get((space, at))
+            if caller in self.waiters:
+                within = self.waiters[node].path[len(self.waiters[space, at].path) :]
+                return self.path(caller) + within
+            at = self.waiters[space, at].parent
+        return self.waiters[node].path
+
+
+class Round(Spaces):
+    """What all OS processes have said in a round, and who may go on."""
+
+    def __init__(self, spaces: list[Moment]) -> None:
+        self.spaces = {s.incarnation: s for s in spaces}
+        self.waits: dict[_Node, _Waits] = {}
+        self._barriers: set[_Key] = set()
+        self.counters: dict[tuple[int, int], tuple[int, int]] = {}
+        super().__init__(spaces, self._sessions())
+        self._open = self._unknown()
+        for one in self.facts:
+            self._add(*one)
+
+    def _sessions(self) -> set[tuple[int, int]]:
+        """Notes the counters of each; gives those of which two spaces have two."""
+        seen: Counter[tuple[int, int]] = Counter()
+        for s in self.spaces.values():
+            for peer, sent, received in s.sessions:
+                seen[s.incarnation, peer] += 1
+                self.counters[s.incarnation, peer] = sent, received
+        doubled = {(a, b) for (a, b), n in seen.items() if n > 1 or seen[b, a] > 1}
+        for pair in doubled:
+            del self.counters[pair]
+        return doubled | {(b, a) for a, b in doubled}
+
+    def _unknown(self) -> set[_Key]:
+        """The channels of which some end is held by nobody that is known."""
+        free: Counter[_Key] = Counter()
+        known = set()  # names of ends that their holder knows of
+        for s in self.spaces.values():
+            held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
+            counted = {place: count for _, _, place, _, count in s.lent}
+            gone = Counter(place for _, _, place, _, _ in s.lent)
+            for place, count in counted.items():
+                free[s.incarnation, place] += count - held[place] - gone[place]
+            for _, places in s.facts:
+                for key, raw in places.items():
+                    at = Place(*raw)
+                    if at.is_channel and key not in counted:
+                        free[s.incarnation, key] += at.unknown_readers + at.unknown_writers
+            for place, home, name, count in s.far:
+                known.add((home, s.incarnation, name))
+                free[self.key(s, place)] += count - held[place] + (place in s.shared)
+        for end, key in self.lent.items():
+            if end not in known:
+                free[key] += 1
+        for s in self.spaces.values():  # an end of a session of two, and of nobody that was asked
+            for peer, name, place, _, _ in s.lent:
+                if (s.incarnation, peer, name) not in self.lent:
+                    free[s.incarnation, place] += 1
+        return {key for key, n in free.items() if n > 0 or key[1] < 0}
+
+    def _add(self, s: Moment, w: Waiter, places: dict[int, Place]) -> None:
+        node = (s.incarnation, w.id)
+        state = "call" if node in self.callees and w.state == "places" else w.state
+        keys = {key: self.key(s, key) for key, _ in w.places}
+        homes = {home for home, _ in keys.values()} - {s.incarnation}
+        here = {key: self.figures(key) if places[k].is_channel else None for k, key in keys.items()}
+        self.waits[node] = _Waits(
+            w,
+            state,
+            frozenset((keys[key], writes) for key, writes in w.places),
+            w.names(places),
+            (state, w.operation, sorted((keys[k], writes) for k, writes in w.places), here)
+            if state == "places"
+            else (state,),
+            frozenset((s.incarnation, home) for home in homes),
+        )
+        self._barriers |= {keys[k] for k in keys if not places[k].is_channel}
+
+    def figures(self, key: _Key) -> tuple[int, int, int] | None:
+        home = self.spaces.get(key[0])
+        return None if home is None else home.figures.get(key[1])
+
+    # --- who may go on (rule 14.3) ----------------------------------------------------------------
+
+    def stuck(self, able: Iterable[_Node] = ()) -> set[_Node]:
+        """Who may not go on. `able`: who is known to. By the rules of runtime/going_on.hpp: to wait
+        for a call is to wait at a channel of which the call holds an end.
+        """
+        number: defaultdict[Hashable, int] = defaultdict(itertools.count(1).__next__)
+        facts = [("able", number[node], 0) for node in able]
+        for node, w in self.waits.items():
+            me = number[node]
+            facts.append(("process", me, number[node[0], w.waiter.parent]))
+            callee = self.callees.get(node)
+            if w.state == "able" or (w.state == "call" and callee not in self.waits):
+                facts.append(("able", me, 0))
+            elif w.state == "children":
+                facts.append(("waits_for", me, me))
+            elif w.state == "call":
+                call = number["call", callee]
+                facts += [("waits_at", me, call), ("holds", number[callee], call)]
+            else:
+                facts += [(self._waits_how(*place), me, number[place[0]]) for place in w.places]
+        for (key, _), nodes in self.holders.items():
+            facts += [("holds", number[node], number[key]) for node in nodes]
+        going_on = set(_native._going_on(facts))
+        return {node for node in self.waits if number[node] not in going_on}
+
+    def _waits_how(self, key: _Key, writes: bool) -> str:
+        if key in self._barriers:
+            return "waits_at_barrier"
+        unknown = key in self._open or not self.holders.get((key, not writes))
+        return "able" if unknown else "waits_at"
+
+    # --- in words ---------------------------------------------------------------------------------
+
+    def row(self, node: _Node) -> Stuck:
+        w = self.waits[node]
+        others: set[_Node] = set()
+        for key, writes in w.places:
+            others |= self.holders.get((key, not writes), set())
+        pid = self.spaces[node[0]].pid
+        return Stuck(
+            self.path(node),
+            w.waiter.operation,
+            w.names,
+            w.waiter.at,
+            tuple(sorted({self.path(other) for other in others if other in self.waits})),
+            None if pid == os.getpid() else pid,
+        )
+
+
+def _came(before: int, now: int) -> bool:
+    """Of counters of 32 bits: was all that had been sent before received by now?"""
+    return (now - before) % (1 << 32) < 1 << 31
+
+
+def _settled(before: Round, now: Round, pair: tuple[int, int]) -> bool:
+    here, there = pair
+    try:
+        sent_here, _ = before.counters[here, there]
+        sent_there, _ = before.counters[there, here]
+        _, received_here = now.counters[here, there]
+        _, received_there = now.counters[there, here]
+    except KeyError:
+        return False
+    return _came(sent_there, received_here) and _came(sent_here, received_there)
+
+
+def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:
+    """The last round, and who is stuck: found so in each, and untouched between them."""
+    last = rounds[-1]
+    stuck = set.intersection(*(r.stuck() for r in rounds))
+    able = last.waits.keys() - stuck
+    for node in stuck:
+        each = [r.waits[node] for r in rounds]
+        same = all(w.seen == each[-1].seen and w.sessions == each[-1].sessions for w in each)
+        if not same or not all(
+            _settled(before, now, pair)
+            for before, now in itertools.pairwise(rounds)
+            for pair in each[-1].sessions
+        ):
+            able.add(node)
+    return last, last.stuck(able)
+
+
+def _look(patience: float) -> tuple[Round, set[_Node]] | None:
+    rounds = []
+    for _ in range(ROUNDS):
+        said, silent = moments(patience)
+        if silent:
+            return None
+        rounds.append(Round(said))
+    return judge(rounds)
+
+
+def _shown(last: Round, stuck: set[_Node]) -> list[_Node]:
+    """Without those that only wait for others, and those that their own OS process finds alone."""
+    each = ((node, last.waits[node]) for node in stuck)
+    return [node for node, w in each if w.state == "places" and w.waiter.may_go_on]
+
+
+def found() -> list[Stuck]:
+    """Who is stuck in this OS process and its hosts, as only all of them together can tell."""
+    looked = _look(_rounds.PATIENCE)
+    if looked is None:
+        return []
+    last, stuck = looked
+    return [last.row(node) for node in _shown(last, stuck)]
+
+
+# --- for who watches ------------------------------------------------------------------------------
+
+
+class _Looks:
+    """A thread that looks some times after an executor has fallen idle, here or in a host. It is
+    not a thread that may wake a run (rule 10.3).
+    """
+
+    def __init__(self) -> None:
+        self._idle = threading.Event()
+        threading.Thread(target=self._watch, name="weft: looks for knots", daemon=True).start()
+
+    def ring(self) -> None:
+        self._idle.set()
+
+    def _watch(self) -> None:
+        _own_threads.helps()
+        while True:
+            self._idle.wait()
+            self._idle.clear()
+            for seconds in _rounds.AGAIN:
+                time.sleep(seconds)  # what is under way arrives: until then nobody is found stuck
+                if not _deadlocks.begun_here() or not _rounds.members():
+                    break
+                since = time.monotonic()
+                self._look_and_tell()
+                time.sleep(20 * (time.monotonic() - since))  # so it takes little of the time
+
+    def _look_and_tell(self) -> None:
+        looked = _look(_rounds.PATIENCE)
+        if looked is None:
+            return
+        last, stuck = looked
+        shown = _shown(last, stuck)
+        mine = _native._moment()[0][0]
+        for check in _deadlocks.begun_here():
+            if set(shown) <= check.told_beyond:
+                continue
+            check.told_beyond |= set(shown)
+            try:
+                check._found([last.row(node) for node in shown], frozenset())
+            except Exception as error:  # a Deadlock, or a warning that is to be an error
+                _native._end_runs({process for space, process in stuck if space == mine}, error)
+
+
+_looks: _Looks | None = None
+
+
+def fell_idle() -> None:
+    global _looks
+    if not _rounds.members():
+        return
+    if _looks is None:
+        with contextlib.suppress(RuntimeError):  # the interpreter ends
+            _looks = _Looks()
+    if _looks is not None:
+        _looks.ring()
+
+
+def _forget() -> None:
+    global _looks
+    _looks = None
+
+
+_deadlocks.fell_idle = fell_idle
+os.register_at_fork(after_in_child=_forget)

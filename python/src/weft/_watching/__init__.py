@@ -1,0 +1,1 @@
+"""What observes a run, and what is told of it."""

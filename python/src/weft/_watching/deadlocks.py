@@ -1,0 +1,314 @@
+"""Partial deadlock: processes that will never be woken by anything that can still run (rules 10.5,
+14.3).
+
+From the facts of one moment (python/native/partial.cpp) the processes that may go on are found, as
+a least fixed point (cpp/include/weft/runtime/going_on.hpp):
+
+- a process that runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go
+  on;
+- a process that waits at a channel may go on if a process that may go on holds an end of it, if one
+  of its ends is held by no known process (but by a local variable, a value under way, another
+  thread), or if its other side never had an end; a guard that is silent, since its channel has
+  retired, does not count;
+- a process that waits at a barrier may go on if any process elsewhere may;
+- a process that waits for its children may go on if all of them may.
+
+The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
+
+Each OS process of the program finds its own. An end that it has lent, or has from elsewhere, is
+held by no process that it knows, so who waits there may go on; _rounds/spread.py asks all of them
+together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from weft._extension import native as _native
+from weft._watching import observers as _observers
+from weft.errors import BadUse, BlockedProcess, Deadlock, WeftWarning
+
+Action = Literal["warn", "raise"]
+
+
+class Place(NamedTuple):
+    """A channel or barrier at which a process waits. Holders are the numbers of processes."""
+
+    name: str
+    is_channel: bool
+    readers: tuple[int, ...]
+    writers: tuple[int, ...]
+    unknown_readers: int  #: open ends that no process is known to hold
+    unknown_writers: int
+    #: of a channel: values passed, dropped, in its buffer
+    figures: tuple[int, int, int] | None = None
+
+
+class Waiter(NamedTuple):
+    """A process at one moment."""
+
+    id: int
+    path: str
+    operation: str
+    at: str
+    parent: int
+    state: str  #: "able", "places" or "children"
+    places: list[tuple[int, bool]]  #: key of the place, and whether it writes
+    #: channels that have ended for its select: no partner will come there (rule 5.6)
+    silent: Sequence[str] = ()
+    may_go_on: bool = True
+
+    def names(self, places: dict[int, Place]) -> tuple[str, ...]:
+        """Of where it waits, as reports have them."""
+        ended = (f"{name} (ended)" for name in self.silent)
+        return (*(places[key].name for key, _ in self.places), *ended)
+
+
+def line(path: str, operation: str, names: Iterable[str], at: str) -> str:
+    """Of a process that waits, in a report."""
+    return f"{path}: {operation} {', '.join(names)}".rstrip() + f" at {at}"
+
+
+def parsed(facts: tuple[Any, Any]) -> tuple[list[Waiter], dict[int, Place]]:
+    """The facts of a run, as partial.cpp has them."""
+    waiters, places = facts
+    return [Waiter(*raw) for raw in waiters], {key: Place(*raw) for key, raw in places.items()}
+
+
+class Stuck(NamedTuple):
+    """One process that is stuck."""
+
+    path: str
+    operation: str
+    places: tuple[str, ...]  #: channels and barriers
+    at: str  #: file:line
+    waits_for: tuple[str, ...]  #: paths of the processes that hold ends there; all are stuck
+    pid: int | None = None  #: its OS process, if it is not the one that asked
+
+    def line(self) -> str:
+        where = "" if self.pid is None else f" in OS process {self.pid}"
+        held = ""
+        if self.places:  # else it is a time that never comes
+            held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
+        return line(self.path, self.operation, self.places, self.at) + where + held
+
+
+class PartialDeadlock:
+    """What :func:`deadlocks` has found; false if nothing.
+
+    Attributes:
+        processes: the stuck processes, by path, without those that only wait for stuck children.
+        silent: the numbers of OS processes of the program that did not answer within a second.
+    """
+
+    def __init__(
+        self, processes: list[Stuck], ids: frozenset[int], silent: Sequence[int] = ()
+    ) -> None:
+        self.processes = processes
+        self.silent = sorted(silent)
+        self._ids = ids
+
+    def __bool__(self) -> bool:
+        return bool(self.processes)
+
+    def __str__(self) -> str:
+        n = len(self.processes)
+        lines = ["no process is stuck"]
+        if n:
+            are = "process is" if n == 1 else "processes are"
+            lines = [f"{n} {are} stuck: nothing that can run holds an end there"]
+        lines += [f"  {p.line()}" for p in self.processes]
+        lines += [f"  OS process {pid} does not answer" for pid in self.silent]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+Waiters = dict[int, Waiter]  #: of one run, by their numbers
+
+
+def _path(waiters: Waiters, number: int) -> Any:
+    return waiters[number].path
+
+
+def _found(
+    waiters: Waiters, places: dict[int, Place], named: Callable[[Waiters, int], Any]
+) -> tuple[list[Stuck], set[int]]:
+    stuck = [w for w in waiters.values() if not w.may_go_on and w.state == "places"]
+    rows = []
+    for w in sorted(stuck, key=lambda w: w.path):
+        holders: set[int] = set()
+        for key, writing in w.places:
+            place = places[key]
+            if place.is_channel:
+                holders.update(place.readers if writing else place.writers)
+        rows.append(
+            Stuck(
+                named(waiters, w.id),
+                w.operation,
+                w.names(places),
+                w.at,
+                tuple(
+                    named(waiters, i)
+                    for i in sorted(holders & waiters.keys(), key=lambda i: waiters[i].path)
+                ),
+            )
+        )
+    return rows, {w.id for w in stuck}
+
+
+def stuck_here(
+    named: Callable[[Waiters, int], Any] = _path,
+) -> tuple[list[Stuck], frozenset[int]]:
+    """Who is stuck in this OS process, in the words of `named`, and their numbers."""
+    rows: list[Stuck] = []
+    ids: set[int] = set()
+    for facts in _native._facts():
+        waiters, places = parsed(facts)
+        found, stuck = _found({w.id: w for w in waiters}, places, named)
+        rows += found
+        ids |= stuck
+    return rows, frozenset(ids)
+
+
+def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
+    """One whose processes are named for the parent (_rounds.named()), as a record for it."""
+    named: Any = row.path
+    rest = {"operation": row.operation, "places": row.places, "at": row.at}
+    return {**named, **rest, "others": list(row.waits_for), "pid": pid}
+
+
+def told(record: dict[str, Any]) -> Stuck:
+    """What such a record tells, once its processes have the names that they have here."""
+    where = record["operation"], record["places"], record["at"]
+    others = tuple(sorted(other["p"] for other in record["others"]))
+    return Stuck(record["p"], *where, others, record["pid"])
+
+
+def _nobody() -> tuple[list[Stuck], list[int]]:
+    """There are no other OS processes."""
+    return [], []
+
+
+# Who is stuck in other OS processes, and which of them do not answer: _rounds/rounds.py, which is imported
+# with the first of them, replaces it.
+stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
+
+
+def _nothing() -> None:
+    """There are no other OS processes."""
+
+
+# An executor has fallen idle, here or in a host: _rounds/spread.py, which is imported with the first of
+# them, replaces it.
+fell_idle: Callable[[], None] = _nothing
+
+
+def deadlocks() -> PartialDeadlock:
+    """The processes of all runs of this program that are stuck at this moment, also those in the OS
+    processes that it has started. May be called from any thread or process.
+
+    It knows the ends that processes hold by their arguments; docs/observing.md says what it cannot
+    see.
+    """
+    rows, ids = stuck_here()
+    there, silent = stuck_elsewhere()
+    return PartialDeadlock(_in_order([*rows, *there]), ids, silent)
+
+
+def _in_order(rows: list[Stuck]) -> list[Stuck]:
+    return sorted(rows, key=lambda row: row[:5])
+
+
+class _IdleCheck:
+    """Looks whenever a scheduler or a thread process becomes idle, and reports processes that were
+    not reported before. Other OS processes look for themselves, and a warning of theirs is shown
+    here (rule 14.7).
+    """
+
+    kind = "partial"
+    for_another = False  #: it reports to the OS process that watches
+    _named: Callable[[Waiters, int], Any] = staticmethod(_path)
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+        self._told: set[int] = set()
+        self.told_beyond: set[Any] = set()  #: those that only all OS processes together could find
+
+    def begin(self) -> None:
+        _checks.append(self)
+        _native._set_idle(self)
+
+    def end(self) -> None:
+        _checks.remove(self)
+        _native._set_idle(_checks[-1] if _checks else None)
+
+    def __call__(self) -> None:
+        self._fell_idle()
+        rows, ids = stuck_here(self._named)
+        if ids <= self._told:
+            return
+        self._told |= ids
+        self._found(rows, ids)
+
+    def _fell_idle(self) -> None:
+        fell_idle()
+
+    def _found(self, rows: list[Stuck], ids: frozenset[int]) -> None:
+        found = PartialDeadlock(_in_order(rows), ids)
+        if self._action == "warn":
+            warnings.warn(f"partial deadlock: {found}", WeftWarning, stacklevel=3)
+        else:
+            raise Deadlock(
+                f"partial deadlock: {found}",
+                [p.path for p in found.processes],
+                [BlockedProcess(*p[:4]) for p in found.processes],
+            )
+
+    # --- in other OS processes ------------------------------------------------------------------
+
+    def _for_others(self) -> Action:
+        return self._action
+
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        rows = [told(r) for r in records if "idle" not in r]
+        if rows:
+            self._found(rows, frozenset())
+        if len(rows) < len(records):
+            fell_idle()
+
+    def _gone(self, pid: int) -> None:
+        """Nobody is stuck there any more."""
+
+
+_checks: list[_IdleCheck] = []
+
+
+def begun_here() -> list[_IdleCheck]:
+    """Those who watch in this OS process."""
+    return [check for check in _checks if not check.for_another]
+
+
+@contextlib.contextmanager
+def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
+    """While the block runs, looks for partial deadlocks whenever an executor becomes idle.
+
+    Args:
+        action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and
+            raises Deadlock.
+    Raises:
+        BadUse: there is no such action.
+    """
+    if action not in ("warn", "raise"):
+        raise BadUse(f"a partial deadlock can be reported by 'warn' or 'raise', not {action!r}")
+    check = _IdleCheck(action)
+    check.begin()
+    try:
+        _observers.begin_everywhere(check)
+        yield
+    finally:
+        check.end()
+        _observers.end_everywhere(check)

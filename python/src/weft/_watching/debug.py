@@ -1,0 +1,430 @@
+"""Debug mode: it detects objects that were changed after they were sent (rules 9.2, 14.5).
+
+From the moment a write begins its object belongs to the receiver. The process that has an object
+may change it, so a change alone proves nothing. Reported are changes at a time when no process may
+change the object, and changes that only the sender can have made:
+
+    begin of the write ──── under way ────► the reader goes on: from here on it may change the object
+           │                                     compared here (1)
+           └─ the sender goes on ─ runs ─► its next operation, or its end
+                                                 compared here: while under way (2); and, where every process runs on
+                                                 this one thread, also later (3), for only the sender ran in between
+
+A fingerprint is a hash of the object's pickle (buffers, such as those of numpy arrays, are hashed
+in place). What cannot be pickled, or gives two pickles in a row that differ, is not watched.
+
+Invariants
+- The last `_KEPT` objects that each process sent are watched for (3), and are kept alive for that.
+  When a process receives anything mutable, or its children end, its list is cleared, since an
+  object may have come back.
+- Under way by reference are at most `_MOST` objects: the eldest are watched no longer, so values
+  that a buffer has dropped are not kept for ever. What goes by copy (to another OS process, or a
+  component) is never under way here: no receiver will tell that it has it.
+- Processes, channels, ends, functions, classes and modules inside an object are compared by
+  identity.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import types
+import warnings
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft._watching import leaving as _leaving
+from weft._watching import observers as _observers
+from weft.errors import WeftWarning
+
+_KEPT = 16
+_MOST = 4096  # objects under way that are watched at a time
+
+_ATOMS = (
+    int,
+    float,
+    complex,
+    bool,
+    str,
+    bytes,
+    type(None),
+    range,
+    type,
+    types.FunctionType,
+    types.ModuleType,
+)
+_BY_IDENTITY = (
+    _native.Channel,
+    _native.Reader,
+    _native.Writer,
+    _native.Process,
+    _native.ProcessFunction,
+    _native.Barrier,
+    _native.Timer,
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.ModuleType,
+)
+
+
+class Changed(NamedTuple):
+    """An object that was changed after it was sent."""
+
+    sender: str  #: path of the process that wrote it
+    kind: str  #: its type's name
+    channel: str
+    file: str
+    line: int  #: the line of the write
+    noticed: str  #: when the change was noticed, in words
+    pid: int | None = None  #: its OS process, if it is not the one that asked
+
+    def __str__(self) -> str:
+        where = "" if self.pid is None else f" in OS process {self.pid}"
+        return (
+            f"process {self.sender}{where} wrote a {self.kind} to channel {self.channel} at {self.file}:{self.line}, and it was "
+            f"changed {self.noticed}: after a write the object is the receiver's; send a copy, or make a new one each time"
+        )
+
+
+@functools.cache
+def _hasher() -> Callable[[Any], bytes]:
+    """The function that hashes a value's pickle. Made when needed, so that a program that does not
+    debug imports nothing for it.
+    """
+    import hashlib
+    import pickle
+
+    class Hasher:
+        def __init__(self) -> None:
+            self.hash = hashlib.blake2b(digest_size=16)
+
+        def write(self, data: Any) -> int:
+            self.hash.update(data)
+            return len(data)
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, o: Any) -> Any:
+            return id(o) if isinstance(o, _BY_IDENTITY) else None
+
+    def pickle_hash(value: Any) -> bytes:
+        out = Hasher()
+
+        def buffer(b: pickle.PickleBuffer) -> None:
+            with b.raw() as raw:
+                out.hash.update(raw)
+
+        Pickler(out, protocol=5, buffer_callback=buffer).dump(value)
+        return out.hash.digest()
+
+    return pickle_hash
+
+
+def is_atom(value: Any) -> bool:
+    """Is it immutable?"""
+    if isinstance(value, tuple | frozenset):
+        return all(map(is_atom, value))
+    return isinstance(value, _ATOMS + _BY_IDENTITY) and type(value).__module__ in (
+        "builtins",
+        "weft",
+        "types",
+    )
+
+
+def fingerprint(value: Any) -> bytes | None:
+    """A hash that changes when the object does; None: it cannot be watched."""
+    pickle_hash = _hasher()
+    try:
+        first = pickle_hash(value)
+        return first if first == pickle_hash(value) else None
+    except Exception:  # whatever a program's __reduce__ raises
+        return None
+
+
+class _Sent:
+    """One write of one object."""
+
+    def __init__(self, value: Any, digest: bytes, path: Any, channel: Any) -> None:
+        self.value = value
+        self.digest = digest
+        self.path = path  # as Debug._sender() gives it
+        self.channel = channel
+        self.file, self.line = _leaving.caller()
+        self.thread = threading.get_ident()  # the sender's
+        self.under_way = True
+        self.stale = False  # a process of another thread, which may have changed it, has ended
+        self.told = False
+
+
+class Debug:
+    """What :func:`debug` gives.
+
+    Attributes:
+        unwatched: names of types of objects that were sent and could not be watched.
+    """
+
+    kind = "debug"
+
+    def __init__(self, report: Callable[[Changed], object] | None) -> None:
+        self.unwatched: set[str] = set()
+        self._report = report
+        self._writing: dict[
+            int, list[_Sent | None]
+        ] = {}  # by process: of the operation that has begun
+        self._under_way: dict[tuple[int, int], deque[_Sent]] = {}  # by channel and object
+        self._kept: dict[int, deque[_Sent]] = {}  # by process: what it sent
+        self._lock = threading.RLock()
+
+    def _event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        key = _observers.key_of(process)
+        with self._lock:
+            if what == "begin":
+                self._compare(key, f"before its next {operation}")
+                self._begin(key, process, operation, target, detail)
+            elif what == "commit":
+                self._commit(key, operation, target, detail)
+            elif what == "raise":
+                for sent in self._writing.pop(key, ()):
+                    self._not_sent(sent)
+                self._refresh(key)
+            elif what in ("end", "left"):
+                self._compare(key, "before the end of its process")
+                self._kept.pop(key, None)
+                here = threading.get_ident()
+                for kept in self._kept.values():
+                    for sent in kept:
+                        sent.stale = sent.stale or sent.thread != here
+            elif what == "lent":
+                self._lent_out(target)
+
+    # --- the sender -------------------------------------------------------------------------------
+
+    def _begin(
+        self, key: int, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        writes = []
+        if operation == "write":
+            writes = [(target.channel, detail)]
+        elif operation == "select" and target:
+            writes = [
+                (end.channel, value) if kind == "output" and on else (None, None)
+                for kind, end, value, on, _ in target
+            ]
+        made: list[_Sent | None] = []
+        for channel, value in writes:
+            if channel is not None and _native._is_native(channel):
+                made.append(None)  # converted: copied, or lent, which the extension watches
+                continue
+            digest = None if channel is None or is_atom(value) else fingerprint(value)
+            if digest is None and channel is not None and not is_atom(value):
+                self._is_unwatched(type(value).__name__)
+            if digest is None:
+                made.append(None)
+                continue
+            sent = _Sent(value, digest, self._sender(process), channel)
+            if not _native._by_copy(channel):
+                self._goes(sent)
+            made.append(sent)
+        if operation == "select":
+            self._writing[key] = made
+        elif made and made[0] is not None:
+            self._writing[key] = [made[0]]
+
+    def _goes(self, sent: _Sent) -> None:
+        while len(self._under_way) >= _MOST:
+            del self._under_way[next(iter(self._under_way))]
+        where = id(sent.channel), id(sent.value)
+        self._under_way.setdefault(where, deque(maxlen=_KEPT)).append(sent)
+
+    def _lent_out(self, channel: Any) -> None:
+        """Its values go by copy from now on, those that are under way too."""
+        for where in [w for w in self._under_way if w[0] == id(channel)]:
+            del self._under_way[where]
+
+    def _not_sent(self, sent: _Sent | None) -> None:
+        if sent is None:
+            return
+        where = (id(sent.channel), id(sent.value))
+        queue = self._under_way.get(where)
+        if queue and sent in queue:
+            queue.remove(sent)
+            if not queue:
+                del self._under_way[where]
+        sent.under_way = False
+
+    def _commit(self, key: int, operation: str | None, target: Any, detail: Any) -> None:
+        written = self._writing.pop(key, [])
+        received = detail
+        if operation == "select":
+            guard, received = detail
+            kind, end, *_ = target[guard]
+            for i, sent in enumerate(written):
+                if i != guard:
+                    self._not_sent(sent)
+            written = written[guard : guard + 1]
+            if kind == "input":
+                self._taken(end.channel, received)
+        elif operation in ("read", "extended read"):
+            self._taken(target.channel, received)
+        kept = self._kept.get(key)
+        if kept and operation != "write" and not is_atom(received):
+            kept.clear()
+        for sent in written:
+            if sent is not None:
+                self._kept.setdefault(key, deque(maxlen=_KEPT)).append(sent)
+        self._refresh(key)
+
+    def _refresh(self, key: int) -> None:
+        """The process goes on. Takes new fingerprints: what receivers changed meanwhile they were
+        allowed to change."""
+        for sent in self._kept.get(key, ()):
+            if not sent.under_way:
+                digest = fingerprint(sent.value)
+                sent.digest = digest if digest is not None else sent.digest
+
+    def _compare(self, key: int, when: str) -> None:
+        alone = len(sys._current_frames()) == _native._helpers() + 1  # thread processes too
+        for sent in self._kept.get(key, ()):
+            if sent.stale and not sent.under_way:
+                sent.stale = False
+                sent.digest = fingerprint(sent.value) or sent.digest
+            elif sent.under_way or alone:
+                self._check(
+                    sent,
+                    f"by the sender, {when}"
+                    if alone
+                    else f"while it was under way, noticed by the sender {when}",
+                )
+
+    # --- the receiver -----------------------------------------------------------------------------
+
+    def _taken(self, channel: Any, value: Any) -> None:
+        queue = self._under_way.get((id(channel), id(value)))
+        if not queue:
+            return
+        sent = queue.popleft()
+        if not queue:
+            del self._under_way[id(channel), id(value)]
+        self._check(sent, "before its receiver had it")
+        sent.under_way = False
+
+    def _check(self, sent: _Sent, noticed: str) -> None:
+        digest = fingerprint(sent.value)
+        if digest is None or digest == sent.digest:
+            return
+        sent.digest = digest
+        if sent.told:
+            return
+        sent.told = True
+        self._say(
+            Changed(
+                sent.path,
+                type(sent.value).__name__,
+                sent.channel.name,
+                sent.file,
+                sent.line,
+                noticed,
+            )
+        )
+
+    def _sender(self, process: Any) -> Any:
+        return process.path if process is not None else threading.current_thread().name
+
+    def _is_unwatched(self, kind: str) -> None:
+        self.unwatched.add(kind)
+
+    def _say(self, changed: Changed) -> None:
+        if self._report is not None:
+            self._report(changed)
+        else:
+            warnings.warn_explicit(str(changed), WeftWarning, changed.file, changed.line)
+
+    # --- arrays that are lent to native components (rule 16.6) ------------------------------------
+
+    def _lent(self, value: Any, channel: Any) -> Changed:
+        sender = self._sender(_native.current_process())
+        name = "(an argument)" if channel is None else channel.name
+        return Changed(sender, type(value).__name__, name, *_leaving.caller(), "")
+
+    def _touched(self, note: Changed, noticed: str) -> None:
+        self._say(note._replace(noticed=noticed))
+
+    # --- in other OS processes (rule 14.7) ------------------------------------------------------------
+
+    def _for_others(self) -> None:
+        """Nothing that another OS process needs."""
+
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        for r in records:
+            if "unwatched" in r:
+                self.unwatched.add(r["unwatched"])
+            else:
+                what = r["kind"], r["channel"], r["file"], r["line"], r["noticed"]
+                self._say(Changed(r["p"], *what, source[0]))
+
+    def _gone(self, pid: int) -> None:
+        """What it had found, and had not yet sent, is not told."""
+
+
+_present: Debug | None = None
+
+
+def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug | None:
+    """Turns the debug mode on or off: it detects objects that were changed after they were sent
+    (rule 9.2), and names each process that the end of a channel left, with its line, in a warning
+    to the logger `weft` (rule 3.5).
+
+    Of an array that is lent to a native component (rule 16.6) a checksum is made when it is lent,
+    and again when the component takes it, passes it on and, if it only reads it, gives it back.
+
+    The debug mode pickles every mutable object that is sent, twice, and again when it is taken and
+    around every operation of its sender. `WEFT_DEBUG=1` in the environment turns it on at the
+    start.
+
+    Args:
+        report: called with a :class:`Changed`, of another OS process on a thread of Weft's; None: a
+            WeftWarning at the line of the write.
+    Returns:
+        The debug mode that has begun, or the one that has ended; None if there was none.
+    """
+    global _present
+    before = _present
+    if before is not None:
+        _present = None
+        _observers.remove(before._event)
+        _native._watch_loans(None, None)
+        _observers.end_everywhere(before)
+        _naming.end()
+    if not on:
+        return before
+    _present = _begun(Debug(report))
+    _observers.begin_everywhere(_present)
+    _naming.begin()
+    return _present
+
+
+def _begun(one: Debug) -> Debug:
+    _observers.add(one._event)
+    _native._watch_loans(one._lent, one._touched)
+    return one
+
+
+def _log(text: str) -> None:
+    import logging
+
+    logging.getLogger("weft").warning(text)
+
+
+_naming = _leaving.Naming(_log, guards=False)
+
+
+def _from_environment() -> None:
+    """At the start, if WEFT_DEBUG asks for it (_backends/shared.py)."""
+    global _present
+    _present = _begun(Debug(None))
+    _observers.add(_naming.event)

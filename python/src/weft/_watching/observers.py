@@ -1,0 +1,198 @@
+"""The observers of a run. The extension module calls one function here, which calls all of them.
+
+Invariants
+- Without observers the extension module has no function to call, and operations cost nothing more.
+- Observers are called in the order in which they were added, with (what, process, operation,
+  target, detail); python/native/observe.hpp says what these are. `process` is None for a thread
+  that is not a process. One `what` more comes from here: "away", when a process begins to run
+  elsewhere; `detail` is the number of the OS process, or the name of a host of a network.
+- Operations by which Weft itself hands work to another OS process, and channels for these, are not
+  shown: hide().
+- A child of a fork observes nothing.
+
+An observation that is to see the other OS processes of the program too (rule 14.7) says so by
+begin_everywhere(). _hosts/seen.py, which is imported with the first of them, does the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Protocol
+
+from weft._extension import native as _native
+
+_PACKAGE = __file__.rsplit(os.sep, 2)[0]
+
+Observer = Callable[[str, Any, "str | None", Any, Any], None]
+
+_observers: list[Observer] = []
+_in_child: list[Callable[[], None]] = []
+_hidden: dict[int, int] = {}  # key of a process or thread → how often its operations are hidden
+_own: dict[int, Any] = {}  # channels that are hidden, by id()
+
+
+def _call(what: str, process: Any, operation: str | None, target: Any, detail: Any) -> None:
+    if what == "lent":
+        if id(target) in _own:
+            return
+    elif what in ("begin", "park", "commit", "raise") and _hidden and key_of(process) in _hidden:
+        return
+    for observer in tuple(_observers):
+        observer(what, process, operation, target, detail)
+
+
+def _install() -> None:
+    _native._set_observer(_call if _observers else None)
+
+
+def add(observer: Observer) -> None:
+    """Calls `observer` from now on."""
+    _observers.append(observer)
+    _install()
+
+
+def remove(observer: Observer) -> None:
+    """Does not call `observer` any more. No effect if it was not added."""
+    if observer in _observers:
+        _observers.remove(observer)
+        _install()
+
+
+def own(channel: Any) -> None:
+    """This channel is Weft's own, and is not shown."""
+    _own[id(channel)] = channel
+
+
+def own_no_more(channel: Any) -> None:
+    _own.pop(id(channel), None)
+
+
+def is_own(channel: Any) -> bool:
+    return id(channel) in _own
+
+
+def hide() -> Callable[[], None]:
+    """The operations of the calling process, or thread, are Weft's own from now on, until what is
+    returned is called.
+    """
+    key = key_of(_native.current_process())
+    _hidden[key] = _hidden.get(key, 0) + 1
+
+    def show() -> None:
+        _hidden[key] -= 1
+        if not _hidden[key]:
+            del _hidden[key]
+
+    return show
+
+
+def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
+    """The calling process runs elsewhere from now on, in this OS process or on this host, until
+    what is returned is called: what it does here is Weft's own, and so are these channels.
+    """
+    if _observers and (process := _native.current_process()) is not None:
+        _call("away", process, None, None, where)
+    show = hide()
+    for channel in channels:
+        own(channel)
+
+    def show_all() -> None:
+        show()
+        for channel in channels:
+            own_no_more(channel)
+
+    return show_all
+
+
+# --- in other OS processes too (rule 14.7) ------------------------------------------------------
+
+Key = tuple[int, int]  # of an observation: the OS process that began it, and a number of it
+
+
+class Everywhere(Protocol):
+    """An observation that sees other OS processes too."""
+
+    kind: str  #: what is to run there: see _there.KINDS
+
+    def _for_others(self) -> Any:
+        """What that needs to know."""
+
+    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        """What was recorded in an OS process, in order: its number, and one that tells it from an
+        earlier one of that number.
+        """
+
+    def _gone(self, pid: int) -> None:
+        """An OS process has died, or does not answer; what it had not yet sent is lost."""
+
+
+wanted: dict[Key, Everywhere] = {}  # those that go on
+known: dict[Key, Everywhere] = {}  # and those that end, and take what still comes
+_numbers = itertools.count(1)
+
+
+def _nobody() -> None:
+    """There are no other OS processes."""
+
+
+tell_others: Callable[[], None] = _nobody  # they learn of `wanted`; returns when they have
+
+
+def begin_everywhere(observation: Everywhere) -> None:
+    key = os.getpid(), next(_numbers)
+    known[key] = wanted[key] = observation
+    tell_others()
+
+
+def end_everywhere(observation: Everywhere) -> None:
+    """When it returns all that was recorded has come. No effect if it has not begun."""
+    keys = [key for key, one in wanted.items() if one is observation]
+    for key in keys:
+        del wanted[key]
+    if keys:
+        try:
+            tell_others()
+        finally:
+            for key in keys:
+                known.pop(key, None)
+
+
+def in_child_of_fork(forget: Callable[[], None]) -> None:
+    """`forget` is called in the child of a fork."""
+    _in_child.append(forget)
+
+
+def _after_fork() -> None:
+    for one in (_observers, _hidden, _own, wanted, known):
+        one.clear()
+    _install()
+    for forget in _in_child:
+        forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def key_of(process: Any) -> int:
+    """A number for each process, and one (below 0) for each thread that is not a process."""
+    return process.id if process is not None else -threading.get_ident()
+
+
+def channel_of(end: Any) -> Any:
+    """The channel of a reader or writer; None for anything else."""
+    return getattr(end, "channel", None)
+
+
+def is_reader(end: Any) -> bool:
+    return type(end) is _native.Reader
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Does it run code of this package itself? (Not of the plug-and-play processes and their like.)"""
+    folder = frame.f_code.co_filename.rpartition(os.sep)[0]
+    return folder == _PACKAGE or folder.startswith(f"{_PACKAGE}{os.sep}_")

@@ -1,0 +1,112 @@
+"""A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven.
+
+It is reported once in a run for the same places, as a warning of the logger ``weft``. The report is
+made from the facts of one moment (python/native/partial.cpp); cpp/include/weft/runtime/run.hpp says
+how a standstill is noticed. For ordinary code that waits outside any run (python/native/caller.cpp)
+it is reported once for each line.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from weft._watching import deadlocks as _deadlocks
+from weft._watching.deadlocks import Place, Waiter
+from weft._watching.leaving import caller
+
+_LINES = 40  #: the most processes that a report lists
+
+_logger = logging.getLogger("weft")
+
+
+def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], seconds: float) -> str:
+    """The report: which processes wait where, and what might still wake them. `others`: threads
+    that are not processes.
+    """
+    paths = {w.id: w.path for w in waiters}
+    waiting = sorted(
+        (w for w in waiters if w.state == "places"), key=lambda w: (w.path, w.operation, w.id)
+    )
+    n = len(waiting)
+    lines = [
+        f"standstill: nothing has run for {seconds:g} s, and no timer, io call or socket is due; "
+        f"{n} process{' waits' if n == 1 else 'es wait'}"
+    ]
+    for w in waiting[:_LINES]:
+        holders: set[int] = set()
+        unknown = []
+        for key, writing in w.places:
+            place = places[key]
+            holders.update(place.readers if writing else place.writers)
+            if (place.unknown_readers if writing else place.unknown_writers) or (
+                place.is_channel and not (place.readers if writing else place.writers)
+            ):
+                unknown.append(place.name)
+        line = "  " + _deadlocks.line(w.path, w.operation, w.names(places), w.at)
+        if holders:
+            line += (
+                f"; held by {' and '.join(sorted(paths.get(i, 'another run') for i in holders))}"
+            )
+        if unknown:
+            line += f"; an end of {', '.join(unknown)} is held by no process"
+        lines.append(line)
+    if n > _LINES:
+        lines.append(f"  … and {n - _LINES} more")
+    threads = f" ({', '.join(others)})" if others else ""
+    lines.append(
+        f"what may still wake them: a thread that is no process of this run{threads}, if it has an end that no process holds"
+    )
+    return "\n".join(lines)
+
+
+def _names(idents: Iterable[int]) -> list[str]:
+    names = {t.ident: t.name for t in threading.enumerate()}
+    return sorted({names.get(i, f"thread {i}") for i in idents})
+
+
+def tell(facts: tuple[Any, Any], idents: Iterable[int], seconds: float) -> None:
+    _logger.warning("%s", text(*_deadlocks.parsed(facts), _names(idents), seconds))
+
+
+_alone: set[tuple[str, str, int]] = set()  #: operations and lines that were reported
+
+
+def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
+    """Ordinary code waits outside any run, on the thread that calls. True: ask again, for it is too
+    early to say anything, or what may still wake it may end.
+
+    Args:
+        places: the names of what it waits at, each with a space before it.
+        handlers: does the program handle a signal on this thread?
+    """
+    if threading.current_thread().name.startswith("weft: "):
+        return False  # one of Weft's own, which waits for what others do
+    loops = getattr(sys.modules.get("weft._backends.asyncio"), "running_loops", None)
+    if loops is not None and loops():
+        return True  # a loop that waits for its sockets is not a standstill
+    file, line = caller()
+    if (verb, file, line) in _alone:
+        return True
+    _alone.add((verb, file, line))
+    others = _names(idents)
+    may = [f"another thread ({', '.join(others)})"] if others else []
+    if handlers:
+        may.append("a signal's handler")
+    _logger.warning(
+        "standstill: ordinary code outside any run has waited for %g s, and no run goes on that could wake it\n"
+        "  %s: %s%s at %s:%d\n"
+        "what may still wake it: %s. If it is to meet a process: do it in a process that run(...) starts; a coroutine "
+        "process awaits it (`await`)",
+        seconds,
+        threading.current_thread().name,
+        verb,
+        places,
+        file,
+        line,
+        " or ".join(may) if may else "nothing that is known",
+    )
+    return True
