@@ -1,12 +1,12 @@
 // The extension module weft._native.
-#include "asyncio.hpp"
-#include "cells.hpp"
-#include "component.hpp"
-#include "interrupt.hpp"
-#include "observe.hpp"
-#include "rounds.hpp"
+#include "components/cells.hpp"
+#include "components/component.hpp"
+#include "interpreter/interrupt.hpp"
+#include "processes/asyncio.hpp"
+#include "watching/observe.hpp"
+#include "watching/rounds.hpp"
 #include "weft/version.hpp"
-#include "wire.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 namespace {

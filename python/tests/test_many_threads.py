@@ -1,5 +1,5 @@
 """Thousands of thread processes: they do not all ask for the interpreter lock at once
-(python/native/door.hpp).
+(python/native/interpreter/door.hpp).
 
 Counted are the times that a thread gave up its CPU of its own accord. Without the door each waiter
 for the lock does so every 5 ms: some 500 times a thread in these programs, and more the slower the

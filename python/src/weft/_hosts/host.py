@@ -69,7 +69,7 @@ class Setting(NamedTuple):
 
 
 class Attempt:
-    """One attempt at a call that is supervised (_hosts/supervisor.py). SupervisedPort in native/far.hpp
+    """One attempt at a call that is supervised (_hosts/supervisor.py). SupervisedPort in native/wire/far.hpp
     says what it means for the ends.
     """
 

@@ -6,7 +6,7 @@
 
 Invariants
 - The supervisor holds the call's ends during all attempts except the last, so that they survive the
-  death of an attempt: see SupervisedPort in native/far.hpp. The last attempt has the ends to
+  death of an attempt: see SupervisedPort in native/wire/far.hpp. The last attempt has the ends to
   itself, as a call without a supervisor.
 - Before the death of an attempt is known here, any value that it had in hand has gone back or is in
   the attempt's list.

@@ -2,7 +2,7 @@
 before the session begins (WIRE.md 17.1, 17.2).
 
     the native link ──its bell──► _Out.pump() ──► TLS (_net/tls.py) ──► the other machine
-                    ──who waits sends (native/feed.hpp)──► TLS ───────►
+                    ──who waits sends (native/wire/feed.hpp)──► TLS ───────►
                     ◄─────────────carry() ◄────── TLS ◄─────────────────
 
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over

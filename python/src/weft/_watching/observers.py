@@ -3,7 +3,7 @@
 Invariants
 - Without observers the extension module has no function to call, and operations cost nothing more.
 - Observers are called in the order in which they were added, with (what, process, operation,
-  target, detail); python/native/observe.hpp says what these are. `process` is None for a thread
+  target, detail); python/native/watching/observe.hpp says what these are. `process` is None for a thread
   that is not a process. One `what` more comes from here: "away", when a process begins to run
   elsewhere; `detail` is the number of the OS process, or the name of a host of a network.
 - Operations by which Weft itself hands work to another OS process, and channels for these, are not

@@ -1,0 +1,71 @@
+// `process * n` and `channel * n`: what they are made of is told to weft/_backends/arrays.py, which makes
+// them.
+#include "components/cells.hpp"
+#include "watching/observe.hpp"
+
+namespace weft::py {
+
+namespace {
+
+PyObject* make_clones = nullptr;
+PyObject* make_channels = nullptr;
+
+PyObject* f_set_arrays(PyObject*, PyObject* args) {
+  PyObject *clones, *channels;
+  if (!PyArg_ParseTuple(args, "OO", &clones, &channels)) return nullptr;
+  Py_XSETREF(make_clones, Py_NewRef(clones));
+  Py_XSETREF(make_channels, Py_NewRef(channels));
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_set_arrays", gated<f_set_arrays>, METH_VARARGS, nullptr}, {}};
+
+// The operand that is a number goes to `n`; the other is returned. Null: NotImplemented.
+PyObject* times(PyObject* a, PyObject* b, PyTypeObject* type, Py_ssize_t& n) {
+  PyObject* it = Py_IS_TYPE(a, type) ? a : b;
+  PyObject* number = it == a ? b : a;
+  if (!PyIndex_Check(number)) return nullptr;
+  n = PyNumber_AsSsize_t(number, PyExc_OverflowError);
+  return it;
+}
+
+}  // namespace
+
+PyObject* process_times(PyObject* a, PyObject* b) {
+  Py_ssize_t n = 0;
+  PyObject* o = times(a, b, &ProcessType, n);
+  if (!o) Py_RETURN_NOTIMPLEMENTED;
+  if (n == -1 && PyErr_Occurred()) return nullptr;
+  auto* p = reinterpret_cast<ProcessObject*>(o);
+  if (p->started || !p->body)
+    return bad_use("process %s * %zd: it was started already; multiply it before",
+                   p->base.function ? p->base.function : "?", n);
+  PyObject* r =
+      PyObject_CallFunction(make_clones, "OOOn", o, p->outcome ? p->outcome : Py_None, p->body, n);
+  if (r && n == 0) p->given_up = 1;  // that it is never started is what was asked for
+  return r;
+}
+
+PyObject* channel_times(PyObject* a, PyObject* b) {
+  Py_ssize_t n = 0;
+  PyObject* o = times(a, b, &ChannelType, n);
+  if (!o) Py_RETURN_NOTIMPLEMENTED;
+  if (n == -1 && PyErr_Occurred()) return nullptr;
+  Engine& c = reinterpret_cast<ChannelObject*>(o)->core;
+  static const char* const overflows[] = {"block", "drop_oldest", "drop_newest", "unbounded"};
+  const char* overflow = overflows[c.ring ? static_cast<int>(c.ring->overflow) : 0];
+  PyObject* name = PyObject_GetAttrString(o, "name");
+  if (!name) return nullptr;
+  PyObject* all =
+      PyObject_CallFunction(make_channels, "Nnnsi", name, n,
+                            c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
+                            overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
+  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i)
+    if (type_like(reinterpret_cast<ChannelObject*>(o),
+                  reinterpret_cast<ChannelObject*>(PyList_GET_ITEM(all, i))) < 0)
+      Py_CLEAR(all);
+  return all;
+}
+
+int init_arrays(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,213 @@
+// The life of an operation that is awaited. What it does is its own (begin, go_on); this is the
+// rest, the same for all of them: who may step it, and what becomes of it when it is left.
+//
+//   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
+//     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
+//     │                           ├──throw_in()──► done: withdrawn, or it was left
+//     │                           │         └──► waiting yet: a task's, committed; it completes, and
+//     │                           │              the cancellation comes next (rule 6.3)
+//     │                           └──close_it(), collected, forsaken: leave_it()──► done
+//     └──collected: RuntimeWarning, it was never awaited
+//
+//   deciding: code of the user runs within begin() or go_on(). Nobody else may step it.
+//
+// Invariants
+//  1 While it waits or is held, one of `process` and `task_waiter` is set (of a yield in a task,
+//    neither). Otherwise `task_waiter` is null, unless a partner holds it after it was left: then
+//    until the wake-up.
+//  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
+//    known. While a partner holds it, it stays for the wake-up: of a process (keep_until_woken), or
+//    as `kept` of the task waiter. If it is being collected, its heir() stays in its place.
+//
+// An object D has `state`, `process`, `task_waiter`, and
+//   const char* verb()              what it does
+//   PySendResult begin(W&), go_on(W&)   W: a way of waiting (ways.hpp)
+//   bool is_mine()                  of one that waits in a task: is it the running task's?
+//   bool with_partner(ProcessBase&) it was decided: does a partner still hold it?
+//   void over(ProcessBase&, Status) it was left, and has this outcome
+//   Late leave_to_partner()         it was left while a partner holds it: what to do at the wake-up
+//   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
+//   bool left_yield(ProcessObject*) was it only in the run queue? Then that is all.
+#pragma once
+#include "channels/ways.hpp"
+
+namespace weft::py {
+
+enum class OpState : std::uint8_t { fresh, waiting, held, deciding, done };
+
+inline bool is_parked(OpState s) noexcept { return s == OpState::waiting || s == OpState::held; }
+
+template <class D>
+PyObject* object_of_op(D* o) noexcept {
+  return reinterpret_cast<PyObject*>(o);
+}
+
+template <class D>
+void drop_task_waiter(D* o) noexcept {
+  if (!is_parked(o->state) && o->task_waiter && !o->task_waiter->kept)
+    delete std::exchange(o->task_waiter, nullptr);
+}
+
+template <class D>
+void leave_task(D* o) noexcept {
+  TaskWaiter* const p = o->task_waiter;
+  if (!p) {  // a yield
+    o->state = OpState::done;
+    return;
+  }
+  const Section section(p->link);
+  let_waiting_task_go_on(p);
+  if (p->woken || p->op->withdraw(*p) || p->woken) {
+    o->over(*p, p->woken ? p->status : Status::cancelled);
+    return drop_task_waiter(o);
+  }
+  p->late = o->leave_to_partner();
+  o->state = OpState::done;
+  if (Py_REFCNT(o) > 0) {
+    p->kept = Py_NewRef(object_of_op(o));
+  } else {  // collected, and never closed
+    o->task_waiter = nullptr;
+    D* const heir = o->heir(*p);
+    heir->task_waiter = p;
+    p->kept = object_of_op(heir);
+  }
+}
+
+// Nobody awaits it any longer.
+template <class D>
+void leave_it(D* o) noexcept {
+  if (!is_parked(o->state)) return;
+  ProcessObject* const me = std::exchange(o->process, nullptr);
+  if (!me) return leave_task(o);
+  if (o->left_yield(me)) return;
+  ProcessBase& p = me->base;
+  const Left how = leave(me, object_of_op(o), [](ProcessBase& b) { return b.op->withdraw(b); });
+  if (how == Left::withdrawn) return o->over(p, Status::cancelled);
+  if (how == Left::resumed || !o->with_partner(p)) return o->over(p, p.status);
+  const Late late = o->leave_to_partner();
+  o->state = OpState::done;
+  PyObject* const stays = Py_REFCNT(o) > 0 ? Py_NewRef(object_of_op(o)) : object_of_op(o->heir(p));
+  keep_until_woken(me, stays, late);
+}
+
+// A process has ended, and left it.
+template <class D>
+void drop_awaited_it(PyObject* self) noexcept {
+  D* o = reinterpret_cast<D*>(self);
+  Py_INCREF(self);
+  leave_it(o);
+  o->state = OpState::done;
+  Py_DECREF(self);
+}
+
+template <class D>
+[[gnu::noinline]] PySendResult begin_in_task(D* o, PyObject** r) {
+  o->state = OpState::done;
+  std::unique_ptr<TaskWaiter> p = begin_task_waiter(o->verb());
+  if (!p) return PYGEN_ERROR;
+  const Section section(p->link);
+  run_deferred();
+  o->task_waiter = p.release();
+  InTask<D> way(o, r);
+  const PySendResult how = o->begin(way);
+  drop_task_waiter(o);
+  return how;
+}
+
+// The task's future is done: it is told to look, or the operation is decided.
+template <class D>
+[[gnu::noinline]] PySendResult go_on_in_task(D* o, PyObject** r) {
+  if (!o->is_mine()) {
+    being_awaited(o->verb(), nullptr);
+    return PYGEN_ERROR;
+  }
+  const Section section(o->task_waiter ? o->task_waiter->link : nullptr);
+  InTask<D> way(o, r);
+  const PySendResult how = o->go_on(way);
+  drop_task_waiter(o);
+  return how;
+}
+
+template <class D>
+[[gnu::always_inline]] inline PySendResult send(PyObject* self, PyObject*, PyObject** r) {
+  D* o = reinterpret_cast<D*>(self);
+  *r = nullptr;
+  switch (o->state) {
+    case OpState::waiting:
+    case OpState::held: {
+      ProcessObject* const me = o->process;
+      if (!me) [[unlikely]]
+        return go_on_in_task(o, r);
+      if (!resumed(me, self) || me->yielded) [[unlikely]] {
+        being_awaited(o->verb(), me);
+        return PYGEN_ERROR;
+      }
+      me->waits = nullptr;
+      o->process = nullptr;
+      InProcess<D> way(o, me, r);
+      return o->go_on(way);
+    }
+    case OpState::deciding: being_awaited(o->verb(), nullptr); return PYGEN_ERROR;
+    case OpState::done:
+      bad_use("%s was awaited already: make another operation", o->verb());
+      return PYGEN_ERROR;
+    default: break;
+  }
+  ProcessObject* const me = current_coroutine();
+  if (!me) [[unlikely]]
+    return begin_in_task(o, r);
+  InProcess<D> way(o, me, r);
+  if (woken_first(me)) [[unlikely]]
+    return way.suspended();
+  o->state = OpState::done;
+  run_deferred();
+  if (me->base.op) [[unlikely]] {
+    bad_use(
+        "%s while another operation of this process waits: a process does one thing at a time; "
+        "use select or Parallel",
+        o->verb());
+    return PYGEN_ERROR;
+  }
+  return o->begin(way);
+}
+
+template <class D>
+PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  D* o = reinterpret_cast<D*>(self);
+  if (o->state == OpState::deciding) return being_awaited(o->verb(), nullptr);
+  if (is_parked(o->state)) {
+    if (o->process ? !driven_by(o->process) : !o->is_mine())
+      return being_awaited(o->verb(), o->process);
+    if (TaskWaiter* const p = o->task_waiter; p && is_cancellation(args, n)) {
+      const Section section(p->link);
+      if (p->woken || !p->op->withdraw(*p)) {  // committed
+        p->owed = true;
+        if (p->woken) return send_by(&send<D>, self);
+        PyObject* r;
+        return p->await(&r) == PYGEN_NEXT ? r : nullptr;
+      }
+      o->over(*p, Status::cancelled);  // withdrawn: leave_it() would withdraw it again
+      drop_task_waiter(o);
+      return raise_thrown(args, n);
+    }
+  }
+  leave_it(o);
+  o->state = OpState::done;
+  return raise_thrown(args, n);
+}
+
+template <class D>
+PyObject* close_it(PyObject* self, PyObject*) {
+  D* o = reinterpret_cast<D*>(self);
+  if (o->state == OpState::deciding) return being_awaited(o->verb(), nullptr);
+  if (is_parked(o->state)) {
+    if (o->process && !driven_by(o->process)) return being_awaited(o->verb(), o->process);
+    if (o->task_waiter && !o->task_waiter->is_mine() && task_lives(o->task_waiter))
+      return being_awaited(o->verb(), nullptr);
+  }
+  leave_it(o);
+  o->state = OpState::done;
+  Py_RETURN_NONE;
+}
+
+}  // namespace weft::py

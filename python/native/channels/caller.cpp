@@ -1,0 +1,236 @@
+// Who calls an operation that blocks, and how it waits. Threads and greenlets differ here only.
+//
+//   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
+//                 │    ordinary code that nobody could wake, or can any more: BadUse in its place
+//                 │    (rule 11.2); that waits for long: told (10.6)
+//                 └──► a greenlet: parked (op says on what) ──woken──► run again
+//                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
+#include <sched.h>
+
+#include "interpreter/door.hpp"
+#include "interpreter/interrupt.hpp"
+#include "processes/asyncio.hpp"
+#include "watching/observe.hpp"
+#include "weft/runtime/limit.hpp"
+#include "weft/runtime/scheduler.hpp"
+#include "wire/feed.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+namespace {
+
+bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
+
+// Ordinary code outside any run, at an operation that has begun: is there nobody in the program who
+// could ever wake it?
+bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
+  if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() ||
+      runtime::Limit::any_armed(t, *t.run))
+    return false;
+  t.op = &kind;
+  // else it has a timer, or was decided just now
+  const bool blocked = facing(t) == Facing::blocked;
+  t.op = nullptr;
+  return blocked && !program_handles_signals();
+}
+// The names of the places at which it waits, each with what is to stand before it.
+std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
+  struct Names final : runtime::WaitVisitor {
+    std::string all;
+    std::size_t n = 0;
+    void add(const core::SyncObject& p, const char* kind) {
+      if (++n <= 8) all.append(n > 1 ? ", " : kind).append(runtime::name_of(p));
+    }
+    void channel(const core::SyncObject& p, bool) override { add(p, " on channel "); }
+    void barrier(const core::SyncObject& p) override { add(p, " "); }
+    void end(const core::SyncObject&) override {}
+    void ended(const core::SyncObject& p, std::uint32_t) override { add(p, " on channel "); }
+  } at;
+  if (kind.visit) kind.visit(t, at);
+  return at.all;
+}
+PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
+  PyObject* where = to_str(names_of(t, kind));
+  if (where)
+    bad_use(
+        "%s%U in ordinary code would wait for ever: nothing runs that could meet it. Do it in a "
+        "process that run(...) starts; a coroutine "
+        "process awaits it (`await`)",
+        kind.verb, where);
+  Py_XDECREF(where);
+  return take_exception();
+}
+
+// It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule
+// 10.6); bad use, where nobody is left who might (11.2). True: look again.
+bool stands_alone(runtime::ThreadProcess& t) noexcept {
+  if (is_helper(PyThreadState_Get())) return false;  // it waits for what others do
+  if (any_board()) return true;
+  if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
+  if (nobody_else() && !program_handles_signals()) {  // who might have woken it has ended
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation raises it
+    PyErr_Restore(type, value, trace);
+    t.nudge();
+    return false;
+  }
+  for (PyRun* run : every_run())
+    if (!run->run.stands_still()) return true;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* others = foreign_idents(nullptr);
+  PyObject* where = others ? to_str(names_of(t, *t.op)) : nullptr;
+  const bool handlers = on_main_thread() && program_handles_signals();
+  PyObject* r = nullptr;
+  if (where) {
+    const OutsideGate beyond;
+    PyObject* m =
+        PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
+    if (m)
+      r = PyObject_CallMethod(
+          m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,
+          static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+    Py_XDECREF(m);
+  }
+  const bool again = r == Py_True;
+  if (!r) {  // of a handler of the logger, or of a signal's: the operation raises it
+    keep_interrupt_for(nullptr, take_exception());
+    t.nudge();
+  }
+  Py_XDECREF(r);
+  Py_XDECREF(where);
+  Py_XDECREF(others);
+  PyErr_Restore(type, value, trace);
+  return again;
+}
+
+}  // namespace
+
+// This thread sends what it has said to another program; `kind`: of the operation that it waits for
+// then.
+static void send_said(const runtime::OpKind* kind) noexcept {
+  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+  t.waits_in(kind);  // handlers of signals find it in an operation
+  if (Feed::send_owed()) t.nudge();
+  t.waits_in(nullptr);
+}
+
+void init_caller() noexcept { runtime::ThreadProcess::stands_alone = &stands_alone; }
+
+Caller::Caller(const char* verb) noexcept {
+  ProcessBase* const p = this_process();
+  if (ProcessObject* g = greenlet_of(p)) [[likely]] {
+    if (p->op || g->done || deferred_runs_here()) {
+      bad_use("%s in a finaliser that ran in a greenlet process: do it elsewhere", verb);
+      return;
+    }
+    process_ = p;
+    greenlet_ = g;
+    slot_ = &greenlet_slot(g);
+    return;
+  }
+  if (coroutine_of(p)) {
+    bad_use("%s blocks: in a coroutine process it is awaited", verb);
+    return;
+  }
+  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+  if (!runtime::ThreadProcess::current_or_null()) t.interrupted = &guest_interrupted;  // a guest
+  if (in_asyncio()) {
+    bad_use(
+        "%s would block the running asyncio loop: await it, or do it in a thread "
+        "(asyncio.to_thread)",
+        verb);
+    return;
+  }
+  if (t.op) {
+    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere",
+            verb);
+    return;
+  }
+  process_ = thread_ = &t;
+  // Greenlets that were started from less deep lie over this part of the stack while they run
+  // (greenlet.cpp, invariant 3). From the beginning: who needs no lock of the interpreter may meet
+  // this thread as soon as it is enrolled. One for the thread: it is in one operation at a time.
+  static thread_local Value away;
+  if (home_here(t)) slot_ = &away;
+}
+
+Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
+  if (s != Status::pending) return s;
+  if (Feed::owes()) [[unlikely]]
+    send_said(&kind);
+  if (observing()) [[unlikely]]
+    observe_park(*process_, kind);
+  if (thread_) {
+    if (home_here(*thread_)) {
+      wait_home(*thread_, kind);
+    } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
+      PyObject* e = told_so(*thread_, kind);
+      if (kind.withdraw(*thread_))
+        thrown_ = e;
+      else  // cannot be: nobody else is there
+        Py_XDECREF(e);
+    } else {
+      thread_->block(kind);
+    }
+    settle();
+    return thread_->status;
+  }
+  process_->op = &kind;
+  while (!greenlet_park(greenlet_)) {
+    PyObject* e = take_exception();
+    Py_XSETREF(thrown_, e);
+    // else it has been committed, and the wake-up is on its way
+    if (kind.withdraw(*process_)) break;
+  }
+  process_->op = nullptr;
+  return process_->status;
+}
+
+bool Caller::sleeps_here() const noexcept { return thread_ && !home_here(*thread_); }
+void Caller::settle() noexcept {
+  if (Feed::owes()) [[unlikely]]
+    send_said(nullptr);
+  if (!wire::Lazily::owes()) [[likely]]
+    return;
+  PyThreadState* const state =
+      give_up_lock();  // the attendant's locks are taken before the interpreter's
+  wire::Lazily::not_so();
+  take_lock(state);
+}
+
+void Caller::yield() noexcept {
+  if (greenlet_) {
+    runtime::Scheduler::current()->push(process_);
+    while (!greenlet_park(greenlet_)) {
+      PyObject* e = take_exception();
+      Py_XSETREF(thrown_, e);
+    }
+    return;
+  }
+  PyThreadState* const state = give_up_lock();
+  sched_yield();
+  take_lock(state);
+  if (home_here(*thread_)) yield_home(*thread_);
+}
+
+PyObject* Caller::withdrawn(PyObject* value) {
+  PyObject*& instead = thread_ && guest_interrupt ? guest_interrupt : thrown_;
+  if (!instead) return raise_cancelled(*process_, value);
+  if (thread_) process_->take_cancel();
+  restore_exception(std::exchange(instead, nullptr));
+  return nullptr;
+}
+
+PyObject* Caller::give(PyObject* owned) noexcept {
+  if (!thrown_) [[likely]]
+    return owned;
+  Py_XDECREF(owned);
+  PyErr_Clear();
+  restore_exception(std::exchange(thrown_, nullptr));
+  return nullptr;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,136 @@
+// The ends that processes hold until they end (rule 2.3): those that they were given, which the
+// object lists, and those that they received as values (rule 2.4), of which this file knows.
+//
+//   channel ──carry_ends(): an end is about to be written to it──► its reads look at what they take
+//   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
+//                                                             │        process or returned
+//                                                             └──collected──► retired, as any (rule 2.2)
+//
+// Only reads of a channel that carries ends look at what they take: each asks the channel when it
+// has its value (taken_from).
+//
+// Invariants
+//  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
+//    `receives` is: from its first receipt on.
+//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first
+//    takes it away.
+//  3 What an end inside another object is to its receiver is not known here: it goes when that
+//    object goes.
+#include <algorithm>
+#include <unordered_map>
+
+#include "processes/asyncio.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct Receipt {
+  EndObject* end;
+  ProcessObject* by;
+  Receipt* next;  // of the same process, in the order of their coming
+  Receipt* before;
+};
+struct Line {
+  Receipt* front = nullptr;
+  Receipt* back = nullptr;
+};
+std::unordered_map<EndObject*, Receipt> receipts;
+std::unordered_map<ProcessObject*, Line> first;
+
+void drop(EndObject* e) noexcept {
+  const auto at = receipts.find(e);
+  const Receipt& r = at->second;
+  const auto line = first.find(r.by);
+  (r.before ? r.before->next : line->second.front) = r.next;
+  (r.next ? r.next->before : line->second.back) = r.before;
+  e->received = false;
+  receipts.erase(at);
+}
+
+// It is the process's own yet.
+bool is_held(const EndObject* e) noexcept {
+  return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
+}
+
+void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
+  for (const Receipt* r = first.find(p)->second.front; r; r = r->next)
+    if (is_held(r->end)) r->end->channel->core.poison(strength);
+}
+
+// `result`: what it returned, or null.
+void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
+  Ends returned;
+  if (result) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    // what an iterator of the program's raises there is not this process's
+    collect_ends(result, returned);
+    PyErr_Restore(t, v, tb);
+  }
+  const Line& line = first.find(p)->second;
+  while (line.front) {
+    EndObject* e = line.front->end;
+    Py_INCREF(reinterpret_cast<PyObject*>(e));
+    drop(e);
+    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end())
+      close_end(e, EndState::let_go);
+    Py_DECREF(reinterpret_cast<PyObject*>(e));
+  }
+  p->receives = 0;
+  first.erase(p);
+  drop_ends(returned);
+}
+
+}  // namespace
+
+void carry_ends(ChannelObject* c) noexcept { c->generation |= kCarries; }
+
+static void note_received(PyObject* value) noexcept {
+  if (!is_end(value)) return;
+  ProcessObject* const p = process_object(this_process());
+  auto* e = reinterpret_cast<EndObject*>(value);
+  if (!p || p->done || e->received || !is_held(e)) return;
+  Line& line = first[p];
+  Receipt& r = receipts[e];
+  r = {e, p, nullptr, line.back};
+  (line.back ? line.back->next : line.front) = &r;
+  line.back = &r;
+  e->received = true;
+  p->receives = 1;
+}
+
+PyObject* received(const ChannelObject* c, PyObject* value) {
+  if (packs(c)) value = unpack(c, value);
+  if (value) note_received(value);
+  return value;
+}
+
+void forget_received(EndObject* e) noexcept { drop(e); }
+
+void let_go(ProcessObject* p) noexcept {
+  const Py_ssize_t n = Py_SIZE(p);
+  Py_SET_SIZE(p, 0);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    EndObject* e = p->held[i];
+    if (--e->holders == 0) close_end(e, EndState::let_go);
+    Py_DECREF(reinterpret_cast<PyObject*>(e));
+  }
+  if (p->receives) [[unlikely]]
+    let_go_of_received(p, p->how == Ending::returned ? p->outcome : nullptr);
+}
+
+void poison_held(ProcessObject* p, PyObject* poisoned) noexcept {
+  PyObject* s = PyObject_GetAttrString(poisoned, "strength");
+  const long given = s ? PyLong_AsLong(s) : 1;
+  PyErr_Clear();
+  Py_XDECREF(s);
+  const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
+  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
+    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel))
+      p->held[i]->channel->core.poison(strength);
+  if (p->receives) poison_received(p, strength);
+}
+
+}  // namespace weft::py

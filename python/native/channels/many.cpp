@@ -1,0 +1,327 @@
+// Several values at a time: reader.read_many(most), reader.blocks(most), writer.write_many(values).
+//
+//   read_many:  a read ──► its value, then what is in the buffer, without waiting: gather()
+//   write_many: what goes into the buffer without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
+//
+// One operation in a block is a read or a write as any other (operation.cpp): it waits, is
+// cancelled, meets the channel's end, lets others run. The rest is moved in one loop under the GIL,
+// where it meets nobody who waits: ChannelEngine::pass().
+//
+// Invariants
+//  1 Whoever observes sees operations, so then each value is one. So it is at a rendezvous and at
+//    channels to other OS processes.
+//  2 What has been taken from the buffer is in the list that is returned, or an exception that is
+//    no fault of the channel leaves.
+#include "processes/asyncio.hpp"
+#include "watching/observe.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+namespace {
+
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+
+bool one_by_one(const ChannelObject* c) noexcept {
+  return observing() || !c->core.ring || is_wired(c) || is_far(c);
+}
+
+constexpr Py_ssize_t kAtOnce = 4096;  // then an operation: others run, and a cancellation is met
+
+// Appends what is in the buffer. -1 with an exception.
+int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
+  ChannelObject* const c = end_of(reader)->channel;
+  if (one_by_one(c)) return 0;
+  most = std::min(most, kAtOnce);
+  while (PyList_GET_SIZE(list) < most && end_of(reader)->state == EndState::open) {
+    Value slot;
+    if (!c->core.pass<Side::in>(&slot)) break;
+    PyObject* const v = taken_from(c, slot.take());
+    const int r = v ? PyList_Append(list, v) : -1;
+    Py_XDECREF(v);
+    if (r < 0) return -1;
+  }
+  run_deferred();
+  return 0;
+}
+PyObject* block_of(PyObject* reader, PyObject* first, Py_ssize_t most) {
+  PyObject* list = PyList_New(1);
+  if (!list) {
+    Py_DECREF(first);
+    return nullptr;
+  }
+  PyList_SET_ITEM(list, 0, first);
+  if (gather(reader, list, most) < 0) Py_CLEAR(list);
+  return list;
+}
+
+// From `done` on, what goes into the buffer; `done` is then the first that did not. -1 with an
+// exception.
+int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
+  ChannelObject* const c = end_of(writer)->channel;
+  const Py_ssize_t n = std::min(PyTuple_GET_SIZE(values), done + kAtOnce);
+  if (one_by_one(c)) return 0;
+  for (; done < n && end_of(writer)->state == EndState::open; ++done) {
+    PyObject* v = PyTuple_GET_ITEM(values, done);
+    if (is_end(v)) break;
+    Py_INCREF(v);
+    if (packs(c) && !(v = pack(c, v))) return -1;
+    Value slot(v);
+    if (c->core.pass<Side::out>(&slot)) continue;
+    PyObject* const back = slot.take();  // it is converted once more, by the write
+    if (packs(c))
+      Py_XDECREF(unsent(back));
+    else
+      Py_DECREF(back);
+    break;
+  }
+  if (done > 0 && this_process()) c->core.last_writer = this_process()->id;
+  return 0;
+}
+
+// --- where operations are awaited ----------------------------------------------------------------
+
+struct ManyObject {
+  PyObject_HEAD PyObject* end;
+  PyObject* op;       // that waits, or is to be awaited; null: none yet
+  PyObject* values;   // of write_many, a tuple; else null
+  Py_ssize_t number;  // of read_many: the most; of write_many: how many are written
+  bool begun, over;
+};
+ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
+PyTypeObject ManyType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* new_many(PyObject* end, PyObject* op, PyObject* values, Py_ssize_t number) {
+  // takes op and values over
+  ManyObject* const m = PyObject_New(ManyObject, &ManyType);
+  if (!m) {
+    Py_XDECREF(op);
+    Py_XDECREF(values);
+    return nullptr;
+  }
+  m->end = Py_NewRef(end);
+  m->op = op;
+  m->values = values;
+  m->number = number;
+  m->begun = m->over = false;
+  return reinterpret_cast<PyObject*>(m);
+}
+const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_many" : "read_many"; }
+
+void many_dealloc(PyObject* o) {
+  ManyObject* const m = many(o);
+  if (!m->begun && m->values) {  // of a read the operation says so
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "write_many on channel %s was never awaited: write `await` before it",
+                         channel_name(end_of(m->end)->channel).c_str()) < 0)
+      PyErr_WriteUnraisable(Py_None);
+    PyErr_Restore(t, v, tb);
+  }
+  Py_XDECREF(m->op);
+  Py_XDECREF(m->values);
+  Py_DECREF(m->end);
+  PyObject_Free(o);
+}
+
+// On from the operation that waits: `step` says what that comes to. A write goes on to the next.
+template <class Step>
+PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
+  *r = nullptr;
+  for (PySendResult s = step(); s != PYGEN_ERROR;) {
+    if (s == PYGEN_NEXT) return s;
+    if (m->op) {  // it has given what is in *r
+      Py_CLEAR(m->op);
+      if (!m->values) {
+        m->over = true;
+        *r = block_of(m->end, *r, m->number);
+        return *r ? PYGEN_RETURN : PYGEN_ERROR;
+      }
+      Py_CLEAR(*r);
+      ++m->number;
+    }
+    if (pass_on(m->end, m->values, m->number) < 0) break;
+    if (m->number == PyTuple_GET_SIZE(m->values)) {
+      m->over = true;
+      *r = Py_NewRef(Py_None);
+      return PYGEN_RETURN;
+    }
+    if (!(m->op = operation_write(m->end, PyTuple_GET_ITEM(m->values, m->number)))) break;
+    s = PyIter_Send(m->op, Py_None, r);
+  }
+  m->over = true;
+  Py_CLEAR(m->op);
+  return PYGEN_ERROR;
+}
+
+PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
+  ManyObject* const m = many(o);
+  *r = nullptr;
+  if (m->over) {
+    bad_use("%s was awaited already: make another operation", verb_of(m));
+    return PYGEN_ERROR;
+  }
+  m->begun = true;
+  return go_on(m, r, [&] { return m->op ? PyIter_Send(m->op, arg, r) : PYGEN_RETURN; });
+}
+PyObject* many_iternext(PyObject* o) { return iternext_by(gated<many_send>, o); }
+PyObject* many_pysend(PyObject* o, PyObject*) { return send_by(gated<many_send>, o); }
+// Into the operation that waits. In a task it may have committed, and then it completes (rule 6.3):
+// the cancellation comes at the next write, or after the block that was read.
+PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  ManyObject* const m = many(o);
+  m->begun = true;
+  if (!m->op) {
+    m->over = true;
+    return raise_thrown(args, n);
+  }
+  const auto thrown = [&](PyObject** r) {
+    PyObject* const throws = PyObject_GetAttrString(m->op, "throw");
+    *r = throws ? PyObject_Vectorcall(throws, args, static_cast<std::size_t>(n), nullptr) : nullptr;
+    Py_XDECREF(throws);
+    if (*r) return PYGEN_NEXT;
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
+    PyObject* const stop = take_exception();
+    *r = PyObject_GetAttrString(stop, "value");
+    Py_DECREF(stop);
+    return *r ? PYGEN_RETURN : PYGEN_ERROR;
+  };
+  PyObject* r;
+  const PySendResult s = go_on(m, &r, [&] { return thrown(&r); });
+  if (s != PYGEN_RETURN) return r;
+  PyObject* const stop = PyObject_CallOneArg(PyExc_StopIteration, r);
+  Py_DECREF(r);
+  if (stop) restore_exception(stop);
+  return nullptr;
+}
+PyObject* many_close(PyObject* o, PyObject*) {
+  ManyObject* const m = many(o);
+  m->begun = m->over = true;
+  PyObject* const op = std::exchange(m->op, nullptr);
+  PyObject* const r = op ? PyObject_CallMethod(op, "close", nullptr) : Py_NewRef(Py_None);
+  Py_XDECREF(op);
+  return r;
+}
+PyMethodDef many_methods[] = {{"send", gated<many_pysend>, METH_O, nullptr},
+                              {"throw", method(gated<many_throw>), METH_FASTCALL, nullptr},
+                              {"close", gated<many_close>, METH_NOARGS, nullptr},
+                              {}};
+
+bool awaits() noexcept { return current_coroutine() || in_task(); }
+
+Py_ssize_t most_of(PyObject* number, const char* verb) {
+  if (!PyIndex_Check(number)) {
+    PyErr_Format(PyExc_TypeError, "%s: how many at most is an int, not %R", verb, number);
+    return -1;
+  }
+  const Py_ssize_t n = PyNumber_AsSsize_t(number, nullptr);
+  if (n < 1 && !PyErr_Occurred()) bad_use("%s: ask for at least one value, not %zd", verb, n);
+  return PyErr_Occurred() ? -1 : n;
+}
+
+// `next`: null without an exception at the channel's end.
+PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
+  const bool waits = awaits();
+  PyObject* const r = operation_read(reader, next);
+  if (!r) return nullptr;
+  return waits ? new_many(reader, r, nullptr, most) : block_of(reader, r, most);
+}
+
+PyObject* write_all(PyObject* writer, PyObject* values) {  // takes them over
+  Py_ssize_t done = 0;
+  PyObject* r = nullptr;
+  while (pass_on(writer, values, done) == 0) {
+    if (done == PyTuple_GET_SIZE(values)) {
+      r = Py_NewRef(Py_None);
+      break;
+    }
+    PyObject* const one = operation_write(writer, PyTuple_GET_ITEM(values, done));
+    if (!one) break;
+    Py_DECREF(one);
+    ++done;
+  }
+  Py_DECREF(values);
+  return r;
+}
+
+// --- blocks --------------------------------------------------------------------------------------
+
+struct BlocksObject {
+  PyObject_HEAD PyObject* reader;
+  Py_ssize_t most;
+};
+BlocksObject* blocks(PyObject* o) noexcept { return reinterpret_cast<BlocksObject*>(o); }
+PyTypeObject BlocksType{PyVarObject_HEAD_INIT(nullptr, 0)};
+void blocks_dealloc(PyObject* o) {
+  Py_DECREF(blocks(o)->reader);
+  PyObject_Free(o);
+}
+PyObject* blocks_next(PyObject* o) {
+  if (awaits())
+    return bad_use(
+        "for over blocks of a reader blocks: in a coroutine process or an asyncio task use `async "
+        "for`");
+  return read_block(blocks(o)->reader, blocks(o)->most, true);
+}
+PyObject* blocks_anext(PyObject* o) {
+  if (!awaits())
+    return bad_use(
+        "async for over blocks of a reader is for coroutine processes and asyncio tasks: use for");
+  return read_block(blocks(o)->reader, blocks(o)->most, true);
+}
+
+}  // namespace
+
+PyObject* reader_read_many(PyObject* o, PyObject* number) {
+  const Py_ssize_t most = most_of(number, "read_many");
+  return most < 0 ? nullptr : read_block(o, most, false);
+}
+PyObject* reader_blocks(PyObject* o, PyObject* number) {
+  const Py_ssize_t most = most_of(number, "blocks");
+  if (most < 0 || check_end(end_of(o), "read") < 0) return nullptr;
+  BlocksObject* const b = PyObject_New(BlocksObject, &BlocksType);
+  if (!b) return nullptr;
+  b->reader = Py_NewRef(o);
+  b->most = most;
+  return reinterpret_cast<PyObject*>(b);
+}
+PyObject* writer_write_many(PyObject* o, PyObject* values) {
+  run_deferred();
+  if (check_end(end_of(o), "write") < 0) return nullptr;
+  if (PyUnicode_Check(values) || PyDict_Check(values)) {
+    PyErr_Format(PyExc_TypeError,
+                 "write_many takes the values to write, as a list of them, not a %.100s",
+                 Py_TYPE(values)->tp_name);
+    return nullptr;
+  }
+  PyObject* const all = PySequence_Tuple(values);
+  if (!all) return nullptr;
+  return awaits() ? new_many(o, nullptr, all, 0) : write_all(o, all);
+}
+
+int init_many(PyObject*) {
+  static PyAsyncMethods many_async{}, blocks_async{};
+  many_async.am_await = PyObject_SelfIter;
+  many_async.am_send = gated<many_send>;
+  ManyType.tp_name = "weft.Operations";
+  ManyType.tp_basicsize = sizeof(ManyObject);
+  ManyType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  ManyType.tp_dealloc = gated<many_dealloc>;
+  ManyType.tp_iter = PyObject_SelfIter;
+  ManyType.tp_iternext = gated<many_iternext>;
+  ManyType.tp_methods = many_methods;
+  ManyType.tp_as_async = &many_async;
+  blocks_async.am_aiter = PyObject_SelfIter;
+  blocks_async.am_anext = gated<blocks_anext>;
+  BlocksType.tp_name = "weft.Blocks";
+  BlocksType.tp_basicsize = sizeof(BlocksObject);
+  BlocksType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  BlocksType.tp_dealloc = gated<blocks_dealloc>;
+  BlocksType.tp_iter = PyObject_SelfIter;
+  BlocksType.tp_iternext = gated<blocks_next>;
+  BlocksType.tp_as_async = &blocks_async;
+  return PyType_Ready(&ManyType) < 0 || PyType_Ready(&BlocksType) < 0 ? -1 : 0;
+}
+
+}  // namespace weft::py

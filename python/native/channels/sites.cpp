@@ -1,0 +1,109 @@
+// Numbers of lines: see sites.hpp.
+//
+// An end is made at the cost of few instructions, and its place is a part of that: of CPython 3.11
+// we look into the frame that runs, whose layout its minor version fixes. Elsewhere the public
+// calls tell, which take more.
+#include "channels/sites.hpp"
+
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && !defined(PYPY_VERSION)
+#define WEFT_FRAMES 1
+#define Py_BUILD_CORE 1
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#endif
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::py {
+
+namespace {
+
+std::vector<Site> sites(1);  // by number
+std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> numbers;
+
+std::uint32_t number_of(PyCodeObject* code, int line) {
+  const char* const file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file || line < 0 || sites.size() == kSites) {
+    PyErr_Clear();
+    return 0;
+  }
+  const auto [at, is_new] = numbers.try_emplace({file, static_cast<std::uint32_t>(line)},
+                                                static_cast<std::uint32_t>(sites.size()));
+  if (is_new) sites.push_back({Py_NewRef(code->co_filename), static_cast<std::uint32_t>(line)});
+  return at->second;
+}
+
+// The interpreter walks the table of all lines of a code to find one: the instructions that were
+// asked for last are kept, with their codes, so that none is another at the same address.
+struct Place {
+  PyCodeObject* code;  // owned
+  const void* instruction;
+  std::uint32_t number;
+};
+Place places[64];
+
+#ifndef WEFT_FRAMES
+#define WEFT_FRAMES 0
+// The instruction at which `f` stands; not to be read.
+const void* instruction_of(PyFrameObject* f, PyCodeObject* code) {
+#if PY_VERSION_HEX < 0x030B0000
+  return nullptr;
+#else
+  return reinterpret_cast<const char*>(code) + PyFrame_GetLasti(f);
+#endif
+}
+#endif
+
+Place& place_of(const void* instruction) noexcept {
+  return places[reinterpret_cast<std::uintptr_t>(instruction) / 2 % std::size(places)];
+}
+
+[[gnu::noinline]] std::uint32_t look_up(const void* instruction) noexcept {
+  PyFrameObject* const f = PyEval_GetFrame();
+  if (!f) return 0;
+  PyCodeObject* const code = PyFrame_GetCode(f);
+  std::uint32_t number = 0;
+#if WEFT_FRAMES
+  // that frame is still being entered: its caller stands for it
+  if (f->f_frame->prev_instr != instruction) instruction = nullptr;
+#else
+  instruction = instruction_of(f, code);
+  if (instruction && place_of(instruction).instruction == instruction) {
+    Py_DECREF(code);
+    return place_of(instruction).number;
+  }
+#endif
+  try {
+    number = number_of(code, PyFrame_GetLineNumber(f));
+  } catch (...) {  // no memory: it has no number
+  }
+  if (!instruction || number == 0) {
+    Py_DECREF(code);
+    return number;
+  }
+  PyCodeObject* const before =
+      std::exchange(place_of(instruction), {code, instruction, number}).code;
+  Py_XDECREF(reinterpret_cast<PyObject*>(before));
+  return number;
+}
+
+}  // namespace
+
+std::uint32_t site_here() noexcept {
+  const void* instruction = nullptr;
+#if WEFT_FRAMES
+  const _PyInterpreterFrame* const f = PyThreadState_Get()->cframe->current_frame;
+  if (!f) return 0;
+  instruction = f->prev_instr;
+  if (const Place& at = place_of(instruction); at.instruction == instruction) [[likely]]
+    return at.number;
+#endif
+  return look_up(instruction);
+}
+
+Site site_of(std::uint32_t number) noexcept { return sites[number]; }
+
+}  // namespace weft::py

@@ -1,0 +1,208 @@
+// How an operation waits, is woken and is cancelled: one struct for each kind of caller. An
+// operation is written once, over any of the three (operation.cpp, select.cpp). `Caller` is
+// native.hpp's and caller.cpp's.
+//
+//                InProcess (coroutine)     InTask (of asyncio)       InCaller (thread, greenlet)
+//   wait()       await_in(): parked        TaskWaiter::await(): future    Caller::wait(): blocks
+//   woken by     coroutine_run()           deliver(), then the loop  its partner; wait() returns
+//   cancelled    its cancel word           throw() by asyncio        its cancel word, a signal,
+//                                                                    a throw into the greenlet
+//   status()     of its node               the same, or it takes     of its node
+//                                          what is there
+//
+// Invariants
+//  1 wait() returns false if control goes back to whoever awaits the operation: then the operation
+//    returns suspended(), and continues when send() is called again (awaited.hpp). It returns true
+//    if the operation is to look at once.
+//  2 Where wait() suspends, the operation's object refers to whoever waits: `process` or
+//    `task_waiter`.
+//  3 give() is the last thing that is done with a result: a greenlet may have an exception instead.
+#pragma once
+#include "processes/asyncio.hpp"
+#include "processes/awaiting.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+class Choice;
+
+template <class D>  // the operation's object
+class InProcess {
+ public:
+  static constexpr bool is_task = false;
+
+  InProcess(D* o, ProcessObject* me, PyObject** r) noexcept : o_(o), me_(me), r_(r) {}
+
+  ProcessBase& process() const noexcept { return me_->base; }
+  ProcessObject* object() const noexcept { return me_; }
+  runtime::Run* run() const noexcept { return &me_->base.group->run; }
+  Value& slot() const noexcept { return o_->value; }
+  bool cancelled() const noexcept {
+    return me_->base.cancel().load(std::memory_order_relaxed) != 0;
+  }
+  template <Side S>
+  Status begin(ChannelObject* c) const noexcept {
+    return c->core.template begin<S>(me_->base);
+  }
+
+  bool wait(const runtime::OpKind& kind) const noexcept {
+    await_in(me_, reinterpret_cast<PyObject*>(o_), &kind);
+    o_->process = me_;
+    return false;
+  }
+  bool yield() const noexcept {
+    me_->yielded = 1;
+    me_->waits = reinterpret_cast<PyObject*>(o_);
+    o_->process = me_;
+    runtime::Scheduler::current()->push(&me_->base);
+    return false;
+  }
+  PySendResult suspended() const noexcept {
+    *r_ = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  Status status(Engine*) const noexcept { return me_->base.status; }
+  int look(Choice& c) const noexcept;  // at a choice that was parked
+
+  // While code of the user decides, the process does nothing else.
+  void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
+  void release() const noexcept { me_->base.op = nullptr; }
+
+  void decided(Status) const noexcept {}
+  void withdrawn(PyObject* value) const { raise_cancelled(me_->base, value); }
+  void end_of_iteration() const { PyErr_SetNone(PyExc_StopAsyncIteration); }
+  PySendResult give(PyObject* owned) const noexcept {
+    *r_ = owned;
+    return owned ? PYGEN_RETURN : PYGEN_ERROR;
+  }
+
+ private:
+  D* o_;
+  ProcessObject* me_;
+  PyObject** r_;
+};
+
+template <class D>
+class InTask {
+ public:
+  static constexpr bool is_task = true;
+
+  InTask(D* o, PyObject** r) noexcept : o_(o), r_(r) {}
+
+  ProcessBase& process() const noexcept { return *o_->task_waiter; }
+  ProcessObject* object() const noexcept { return nullptr; }
+  runtime::Run* run() const noexcept { return nullptr; }
+  Value& slot() const noexcept { return o_->value; }
+  bool cancelled() const noexcept { return false; }  // asyncio cancels by a throw
+  template <Side S>
+  Status begin(ChannelObject* c) const noexcept {
+    if constexpr (S == Side::in) return c->core.begin_foreign(*o_->task_waiter);
+    return c->core.template begin<S>(*o_->task_waiter);
+  }
+
+  bool wait(const runtime::OpKind& kind) noexcept {
+    o_->task_waiter->op = &kind;
+    if (o_->task_waiter->woken) return true;
+    result_ = o_->task_waiter->await(r_);
+    return false;
+  }
+  bool yield() noexcept {
+    // asyncio's own: the other callbacks run
+    o_->value.o = PyLong_FromVoidPtr(const_cast<void*>(o_->task_waiter->task));  // whose it is
+    delete std::exchange(o_->task_waiter, nullptr);
+    *r_ = Py_NewRef(Py_None);
+    result_ = PYGEN_NEXT;
+    return false;
+  }
+  PySendResult suspended() const noexcept { return result_; }
+  // `c`: where it reads; null: it does not.
+  Status status(Engine* c) const noexcept {
+    TaskWaiter& p = *o_->task_waiter;
+    if (p.woken) return p.status;
+    if (!c || !p.is(core::NodeFlags::foreign)) return Status::pending;
+    switch (c->take(p, core::FreeParty{})) {
+      case core::Attempt::committed: return Status::ok;
+      case core::Attempt::ended: return p.status;
+      default: return Status::pending;
+    }
+  }
+  int look(Choice& c) const noexcept;
+
+  void hold(const runtime::OpKind&) const noexcept {
+    o_->task_waiter->woken = false;  // from here on a wake-up ends a hold
+  }
+  void release() const noexcept {}
+
+  void decided(Status s) const noexcept {
+    if (o_->task_waiter->owed && s != Status::cancelled) owe_cancellation();
+  }
+  void withdrawn(PyObject* value) const {
+    if (o_->task_waiter->owed)  // at a far end only the answer tells
+      raise_cancellation();
+    else
+      raise_cancelled(*o_->task_waiter, value);
+  }
+  void end_of_iteration() const { PyErr_SetNone(PyExc_StopAsyncIteration); }
+  PySendResult give(PyObject* owned) const noexcept {
+    *r_ = owned;
+    return owned ? PYGEN_RETURN : PYGEN_ERROR;
+  }
+
+ private:
+  D* o_;
+  PyObject** r_;
+  PySendResult result_ = PYGEN_ERROR;
+};
+
+class InCaller {
+ public:
+  static constexpr bool is_task = false;
+
+  InCaller(Caller& caller, PyObject** r) noexcept : caller_(caller), r_(r) {}
+
+  ProcessBase& process() const noexcept { return caller_.process(); }
+  ProcessObject* object() const noexcept { return process_object(this_process()); }
+  runtime::Run* run() const noexcept { return caller_.run(); }
+  Value& slot() const noexcept { return caller_.slot(); }
+  bool cancelled() const noexcept { return caller_.cancelled(); }
+  template <Side S>
+  Status begin(ChannelObject* c) const noexcept {
+    const auto begins = [&] { return c->core.template begin<S>(caller_.process()); };
+    return is_far(c) ? caller_.begin_lazily(begins) : begins();
+  }
+
+  // The same of a choice; `parked`: it is waited for next.
+  template <class F>
+  int begin_far(F&& begins, int parked) const {
+    return caller_.begin_saying(begins, parked);
+  }
+
+  bool wait(const runtime::OpKind& kind) const noexcept {
+    caller_.wait(Status::pending, kind);
+    return true;
+  }
+  bool yield() const noexcept {
+    caller_.yield();
+    return true;
+  }
+  PySendResult suspended() const noexcept { return PYGEN_ERROR; }  // never asked
+  Status status(Engine*) const noexcept { return caller_.process().status; }
+  int look(Choice& c) const noexcept;
+
+  void hold(const runtime::OpKind&) const noexcept {}
+  void release() const noexcept {}
+
+  void decided(Status) const noexcept {}
+  void withdrawn(PyObject* value) const { caller_.withdrawn(value); }
+  void end_of_iteration() const {}  // null without an exception
+  PySendResult give(PyObject* owned) const noexcept {
+    *r_ = caller_.give(owned);
+    return *r_ ? PYGEN_RETURN : PYGEN_ERROR;
+  }
+
+ private:
+  Caller& caller_;
+  PyObject** r_;
+};
+
+}  // namespace weft::py

@@ -1,0 +1,446 @@
+// select and sleep, Timer.tick and the wait for a process's end, which are choices with one guard:
+// one state machine over three ways of waiting (ways.hpp).
+//
+//   begin() ─► advance() ──parked: wait()──► waiting ──go_on(): way.look()──► advance()
+//                  ├──chosen: Choice::conclude_guard()──► done
+//                  │                              └──► held ──go_on(): finish_held()──► done
+//                  └──withdrawn──► done: Cancelled
+//
+// In a coroutine process or a task it is an awaitable, whose life awaited.hpp describes; elsewhere
+// a call that blocks: block_in_select().
+#include "choice/select.hpp"
+
+#include <algorithm>
+
+#include "channels/awaited.hpp"
+#include "watching/observe.hpp"
+
+namespace weft::py {
+
+template <class D>
+int InProcess<D>::look(Choice& c) const noexcept {
+  return c.woken();
+}
+template <class D>
+int InTask<D>::look(Choice& c) const noexcept {
+  TaskWaiter& p = *o_->task_waiter;
+  const int i = p.woken ? c.woken() : c.look_again();
+  if (i == Choice::parked) p.woken = false;
+  return i;
+}
+int InCaller::look(Choice& c) const noexcept { return c.woken(); }
+
+struct SelectOpObject {
+  PyObject_HEAD Choice* choice;    // owned, unless of an alternative
+  AlternativeObject* alternative;  // owned reference, or null
+  ProcessObject* process;          // while it waits in a coroutine process
+  TaskWaiter* task_waiter;         // while it waits in an asyncio task; owned
+  PyObject* alarm;                 // the loop's timer for it
+  Purpose purpose;
+  OpState state;
+  bool occupies;  // its alternative
+
+  const char* verb() const noexcept;
+  template <class W>
+  PySendResult begin(W& way);
+  template <class W>
+  PySendResult go_on(W& way);
+  bool is_mine() const noexcept { return task_waiter->is_mine(); }
+  bool with_partner(ProcessBase&) const noexcept { return choice->with_partner(); }
+  void over(ProcessBase&, Status) noexcept;
+  Late leave_to_partner() noexcept;
+  SelectOpObject* heir(ProcessBase&) noexcept;
+  bool left_yield(ProcessObject*) const noexcept { return false; }
+};
+
+namespace {
+
+SelectOpObject* sel(PyObject* o) noexcept { return reinterpret_cast<SelectOpObject*>(o); }
+
+// --- kinds of waiting ---------------------------------------------------------------------------
+
+bool withdraw_select(ProcessBase& p) noexcept { return static_cast<Choice*>(p.place)->withdraw(); }
+void visit_select(ProcessBase& p, runtime::WaitVisitor& v) {
+  static_cast<Choice*>(p.place)->visit(v);
+}
+bool withdraw_never(ProcessBase&) noexcept { return false; }
+constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
+constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
+constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_select};
+constexpr runtime::OpKind end_op{"wait for", &withdraw_select, &visit_select};
+constexpr runtime::OpKind held_op{"select", &withdraw_never, &visit_select};
+
+const runtime::OpKind& kind_of(Purpose p) noexcept {
+  constexpr const runtime::OpKind* kinds[] = {&select_op, &sleep_op, &tick_op, &end_op};
+  return *kinds[static_cast<int>(p)];
+}
+const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
+
+// --- the state machine --------------------------------------------------------------------------
+
+// `value`: owned; null: an exception is set.
+PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
+  if (!value) return nullptr;
+  if (purpose == Purpose::select) {
+    PyObject* i = PyLong_FromLong(index);
+    PyObject* r = i ? PyTuple_New(2) : nullptr;
+    if (!r) {
+      Py_XDECREF(i);
+      Py_DECREF(value);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(r, 0, i);
+    PyTuple_SET_ITEM(r, 1, value);
+    return r;
+  }
+  if (purpose == Purpose::sleep || purpose == Purpose::end) return value;
+  Py_DECREF(value);
+  return PyLong_FromLongLong(c.ticks);
+}
+
+SelectMemory* memory_of(ProcessObject* p) {
+  if (!p) {
+    static thread_local SelectMemory plain;  // of a thread that is no process
+    return &plain;
+  }
+  if (!p->rare) p->rare = new Rare;
+  return &p->rare->selects;
+}
+
+template <class W>
+int begin_choice(Choice& c, W& way, bool remember) {
+  SelectMemory* const memory = remember ? memory_of(way.object()) : nullptr;
+  const auto begins = [&] { return c.begin(way.process(), way.run(), memory, W::is_task); };
+  if constexpr (std::is_same_v<W, InCaller>)
+    if (c.any_far()) return way.begin_far(begins, static_cast<int>(Choice::parked));
+  return begins();
+}
+
+template <class W>
+bool park(Choice& c, W& way, const runtime::OpKind& kind) {
+  way.process().place = &c;
+  return way.wait(kind);
+}
+
+// What was chosen has been given to its reader, or held back until now.
+template <class W, class Over>
+PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
+  way.decided(Status::ok);
+  over();
+  return way.give(value ? outcome(c, purpose, index, value) : nullptr);
+}
+
+// On from what begin_choice() or look() found. `state`: where it waits; `over`: called before it
+// gives its result.
+template <class W, class Over>
+PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, Over over) {
+  while (i == Choice::parked) {
+    state = OpState::waiting;
+    if (!park(c, way, kind_of(purpose))) return way.suspended();
+    i = way.look(c);
+  }
+  if (i < 0) {
+    over();
+    way.withdrawn(nullptr);
+    return way.give(nullptr);
+  }
+  // A computed output runs code of the user: the choice is this operation's until it is over.
+  state = OpState::deciding;
+  PyObject* value = nullptr;
+  way.process().place = &c;
+  way.hold(held_op);
+  const int settled = c.conclude_guard(i, way.process(), &value);
+  way.release();
+  if (settled == 0) {  // an extended reader holds us
+    state = OpState::held;
+    if (!park(c, way, held_op)) return way.suspended();
+    value = c.finish_held(way.process());
+  }
+  return deliver(c, purpose, way, i, value, over);
+}
+
+void silence(SelectOpObject* o) noexcept {
+  PyObject* h = std::exchange(o->alarm, nullptr);
+  if (!h) return;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethod(h, "cancel", nullptr); });
+  Py_XDECREF(r);
+  Py_DECREF(h);
+  PyErr_Restore(t, v, tb);
+}
+
+void finish(SelectOpObject* o) noexcept {
+  o->state = OpState::done;
+  silence(o);
+  if (std::exchange(o->occupies, false)) o->alternative->busy = false;
+}
+
+// 0: may begin; -1: bad use.
+int prepare(SelectOpObject* o) {
+  if (o->alternative) {
+    if (!o->alternative->choice) {
+      bad_use("select on an Alternative that is closed");
+      return -1;
+    }
+    if (o->alternative->busy) {
+      bad_use("select on an Alternative on which another process waits: make one for each process");
+      return -1;
+    }
+    o->choice = o->alternative->choice;
+  }
+  if (o->choice->check(verb_of(o->purpose)) < 0) return -1;
+  if (o->alternative) o->occupies = o->alternative->busy = true;
+  return 0;
+}
+
+// --- the timer of one that waits in a task ------------------------------------------------------
+
+PyObject* alarm_rings(PyObject* self, PyObject*);
+PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
+
+// The loop's timer for the earliest deadline. A loop whose clock is coarse may be early, and is
+// then asked again for 1 ms or more.
+int set_alarm(SelectOpObject* o, std::int64_t least) {
+  const std::int64_t at = o->choice->deadline();
+  if (at == prim::forever) return 0;
+  PyObject* loop = loop_of(o->task_waiter->link);
+  PyObject* f = loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr;
+  const double seconds = static_cast<double>(std::max(at - now_ns(), least)) * 1e-9;
+  if (f) Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", seconds, f));
+  Py_XDECREF(f);
+  Py_XDECREF(loop);
+  return o->alarm ? 0 : -1;
+}
+PyObject* alarm_rings(PyObject* self, PyObject*) {
+  SelectOpObject* o = sel(self);
+  Py_CLEAR(o->alarm);
+  if (o->state != OpState::waiting || !o->task_waiter || o->task_waiter->woken) Py_RETURN_NONE;
+  if (o->choice->deadline() > now_ns()) {
+    if (set_alarm(o, 1'000'000) < 0) return nullptr;
+    Py_RETURN_NONE;
+  }
+  const Section s(o->task_waiter->link);
+  if (o->choice->expire()) o->task_waiter->ops->wake(o->task_waiter);
+  Py_RETURN_NONE;
+}
+
+}  // namespace
+
+// --- the awaitable ------------------------------------------------------------------------------
+
+const char* SelectOpObject::verb() const noexcept { return verb_of(purpose); }
+
+template <class W>
+inline PySendResult SelectOpObject::begin(W& way) {
+  if (way.cancelled()) {
+    way.withdrawn(nullptr);
+    return PYGEN_ERROR;
+  }
+  if (prepare(this) < 0) return PYGEN_ERROR;
+  const int i = begin_choice(*choice, way, !alternative);
+  if constexpr (W::is_task) {
+    if (i == Choice::parked && set_alarm(this, 0) < 0) {
+      state = OpState::waiting;
+      task_waiter->op = &kind_of(purpose);
+      task_waiter->place = choice;
+      leave_it(this);
+      return PYGEN_ERROR;
+    }
+  }
+  return advance(*choice, purpose, way, i, state, [this] { finish(this); });
+}
+
+template <class W>
+inline PySendResult SelectOpObject::go_on(W& way) {
+  const auto over = [this] { finish(this); };
+  if (state == OpState::waiting)
+    return advance(*choice, purpose, way, way.look(*choice), state, over);
+  if constexpr (W::is_task) {
+    if (!task_waiter->woken && !way.wait(held_op)) return way.suspended();
+  }
+  PyObject* const value = choice->finish_held(way.process());
+  return deliver(*choice, purpose, way, choice->chosen(), value, over);
+}
+
+void SelectOpObject::over(ProcessBase&, Status) noexcept {
+  if (state == OpState::waiting) choice->give_up();
+  finish(this);
+}
+
+// What it had chosen is over at the wake-up; its value may have been made, and delivered.
+Late SelectOpObject::leave_to_partner() noexcept {
+  if (task_waiter) silence(this);
+  if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };
+  return [](PyObject* o, ProcessBase&) noexcept {
+    sel(o)->choice->give_up();
+    finish(sel(o));
+  };
+}
+
+SelectOpObject* SelectOpObject::heir(ProcessBase&) noexcept {
+  SelectOpObject* const h = sel(new_select(std::exchange(choice, nullptr), alternative, purpose));
+  if (!h) prim::fatal("no memory for a select that was left");
+  h->state = OpState::done;
+  h->occupies = std::exchange(occupies, false);
+  return h;
+}
+
+namespace {
+
+void select_dealloc(PyObject* self) {
+  SelectOpObject* o = sel(self);
+  leave_it(o);
+  if (o->task_waiter) delete std::exchange(o->task_waiter, nullptr);
+  if (o->state == OpState::fresh) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it",
+                         o->verb()) < 0)
+      PyErr_WriteUnraisable(Py_None);
+    PyErr_Restore(t, v, tb);
+  } else if (o->choice) {
+    finish(o);
+  }
+  if (!o->alternative) delete o->choice;
+  Py_XDECREF(reinterpret_cast<PyObject*>(o->alternative));
+  PyObject_Free(o);
+}
+// Takes the place of send<SelectOpObject> while somebody observes.
+PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  SelectOpObject* o = sel(self);
+  if (o->state == OpState::done) return send<SelectOpObject>(self, arg, r);
+  Choice* c = o->alternative ? o->alternative->choice : o->choice;
+  PyObject* guards = c ? c->describe() : nullptr;
+  if (o->state == OpState::fresh) observe("begin", o->verb(), guards, nullptr);
+  const PySendResult s = send<SelectOpObject>(self, arg, r);
+  observe_sent(s, o->verb(), guards, *r);
+  Py_XDECREF(guards);
+  return s;
+}
+
+PyAsyncMethods select_async{};
+PyObject* select_next(PyObject* self) { return iternext_by(select_async.am_send, self); }
+PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_async.am_send, self); }
+PyMethodDef select_methods[] = {
+    {"send", gated<select_pysend>, METH_O, nullptr},
+    {"throw", method(gated<throw_in<SelectOpObject>>), METH_FASTCALL, nullptr},
+    {"close", gated<close_it<SelectOpObject>>, METH_NOARGS, nullptr},
+    {}};
+
+// In a thread or a greenlet.
+PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
+  Caller self(verb_of(purpose));
+  if (!self) return nullptr;
+  PyObject* r = nullptr;
+  InCaller way(self, &r);
+  if (way.cancelled()) {
+    way.withdrawn(nullptr);
+    return nullptr;
+  }
+  if (c.check(verb_of(purpose)) < 0) return nullptr;
+  OpState state = OpState::fresh;
+  advance(c, purpose, way, begin_choice(c, way, remember), state, [] {});
+  return r;
+}
+
+}  // namespace
+
+// --- what the other files call ------------------------------------------------------------------
+
+PyTypeObject SelectOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* new_select(Choice* choice, AlternativeObject* alternative, Purpose purpose) {
+  SelectOpObject* o = PyObject_New(SelectOpObject, &SelectOpType);
+  if (!o) {
+    delete choice;
+    return nullptr;
+  }
+  o->choice = choice;
+  o->alternative = alternative;
+  Py_XINCREF(reinterpret_cast<PyObject*>(alternative));
+  o->process = nullptr;
+  o->task_waiter = nullptr;
+  o->alarm = nullptr;
+  o->purpose = purpose;
+  o->state = OpState::fresh;
+  o->occupies = false;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
+  if (!observing()) [[likely]]
+    return block_in_select(c, purpose, remember);
+  PyObject* guards = c.describe();
+  observe("begin", verb_of(purpose), guards, nullptr);
+  PyObject* r = block_in_select(c, purpose, remember);
+  PyObject* e = r ? nullptr : take_exception();
+  Py_XSETREF(guards, c.describe());  // some may have fallen silent meanwhile
+  if (!r) restore_exception(e);
+  observe_returned(verb_of(purpose), guards, r);
+  Py_XDECREF(guards);
+  return r;
+}
+
+PyObject* select_here(Choice* owned, Purpose purpose) {
+  if (current_coroutine() || in_task()) return new_select(owned, nullptr, purpose);
+  const std::unique_ptr<Choice> c(owned);
+  return blocking_select(*c, purpose, true);
+}
+
+void drop_awaited_select(PyObject* o) noexcept { drop_awaited_it<SelectOpObject>(o); }
+
+PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
+  auto c = std::make_unique<Choice>();
+  c->fill_timer(kind, ns, timer);
+  return select_here(c.release(), timer ? Purpose::tick : Purpose::sleep);
+}
+
+PyObject* end_operation(PyObject* guard) {
+  auto c = std::make_unique<Choice>();
+  if (c->fill(&guard, 1, Mode::priority, "wait for") < 0 || c->check("wait for") < 0)
+    return nullptr;
+  return select_here(c.release(), Purpose::end);
+}
+
+void observe_selects(bool on) noexcept {
+  select_async.am_send = on ? gated<select_send_observed> : gated<send<SelectOpObject>>;
+}
+
+Facing facing(ProcessBase& p) noexcept {
+  // once: a component's thread clears it without the GIL
+  const runtime::OpKind* const op = p.operation();
+  if (!op || op == &held_op) return Facing::able;
+  if (op->undecided) {
+    struct Any final : runtime::WaitVisitor {
+      void channel(const core::SyncObject&, bool) override { found = true; }
+      void barrier(const core::SyncObject&) override { found = true; }
+      void end(const core::SyncObject&) override { found = true; }
+      void nowhere() override { found = true; }
+      bool found = false;
+    } any;
+    op->undecided(p, any);
+    return any.found ? Facing::blocked : Facing::able;
+  }
+  if (op->withdraw != &withdraw_select)
+    return p.status == Status::pending ? Facing::blocked : Facing::able;
+  auto* c = static_cast<Choice*>(p.place);
+  return c->has_timers() || !c->undecided() || c->asks_afar() ? Facing::able : Facing::blocked;
+}
+
+int init_choice(PyObject* m) {
+  select_async.am_await = PyObject_SelfIter;
+  select_async.am_send = gated<send<SelectOpObject>>;
+  SelectOpType.tp_name = "weft.SelectOperation";
+  SelectOpType.tp_basicsize = sizeof(SelectOpObject);
+  SelectOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  SelectOpType.tp_dealloc = gated<select_dealloc>;
+  SelectOpType.tp_iter = PyObject_SelfIter;
+  SelectOpType.tp_iternext = gated<select_next>;
+  SelectOpType.tp_methods = select_methods;
+  SelectOpType.tp_as_async = &select_async;
+  if (init_guard(m) < 0 || PyType_Ready(&SelectOpType) < 0) return -1;
+  return init_alternative(m);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,223 @@
+// Barriers, timers and the clock (rule 8).
+#include <cmath>
+
+#include "choice/choice.hpp"
+#include "processes/asyncio.hpp"
+#include "wire/far_barrier.hpp"
+
+namespace weft::py {
+
+namespace {
+
+BarrierObject* bar(PyObject* o) noexcept { return reinterpret_cast<BarrierObject*>(o); }
+TimerObject* tim(PyObject* o) noexcept { return reinterpret_cast<TimerObject*>(o); }
+
+// --- Barrier -------------------------------------------------------------------------------------
+
+PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"parties", nullptr};
+  PyObject* given;
+  Py_ssize_t parties;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Barrier", const_cast<char**>(names), &given) ||
+      !whole_number(given, "Barrier: parties", "from 0 to 2**31 - 1", 0, 0x7fffffff, parties))
+    return nullptr;
+  auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
+  if (!b) return nullptr;
+  new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));
+  b->generation = generation;
+  if (PyFrameObject* f = PyEval_GetFrame()) {
+    PyCodeObject* code = PyFrame_GetCode(f);
+    b->name = Py_NewRef(code->co_filename);
+    b->core.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+    Py_DECREF(code);
+  } else {
+    b->name = PyUnicode_FromString("barrier");
+  }
+  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) {
+    Py_DECREF(b);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(b);
+}
+void barrier_dealloc(PyObject* o) {
+  bar(o)->core.~BarrierEngine();
+  Py_XDECREF(bar(o)->far);
+  Py_XDECREF(bar(o)->name);
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
+PyObject* barrier_enrol(PyObject* o, PyObject*) {
+  run_deferred();
+  if (check_barrier(bar(o), "enrol") < 0) return nullptr;
+  if (bar(o)->far) return far_parties(bar(o), Parties::enrol);
+  bar(o)->core.enrol_party();
+  Py_RETURN_NONE;
+}
+PyObject* barrier_resign(PyObject* o, PyObject*) {
+  run_deferred();
+  if (check_barrier(bar(o), "resign") < 0) return nullptr;
+  if (bar(o)->far) return far_parties(bar(o), Parties::resign);
+  if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");
+  Py_RETURN_NONE;
+}
+PyObject* barrier_when(PyObject* o, PyObject* c) {
+  const int on = PyObject_IsTrue(c);
+  return on < 0 ? nullptr : guard_on(o, GuardKind::barrier, on != 0);
+}
+PyObject* barrier_parties(PyObject* o, void*) {
+  if (check_barrier(bar(o), "parties") < 0) return nullptr;
+  if (bar(o)->far) return far_parties(bar(o), Parties::ask);
+  return PyLong_FromUnsignedLong(bar(o)->core.enrolled());
+}
+PyMethodDef barrier_methods[] = {
+    {"sync", gated<barrier_sync>, METH_NOARGS,
+     "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another "
+     "arrival), PeerDied (an OS process that had it has died), BadUse."},
+    {"enrol", gated<barrier_enrol>, METH_NOARGS,
+     "One party more. If another OS process has made it: raises PeerDied, and, where coroutines, "
+     "greenlets or tasks share the thread, TimeoutError after 10 s without an answer."},
+    {"resign", gated<barrier_resign>, METH_NOARGS,
+     "One party less; completes the phase if it was the last one missing. Raises BadUse below "
+     "zero; PeerDied and TimeoutError as enrol() does."},
+    {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords,
+     "This barrier as a guard with a precondition."},
+    {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
+    {}};
+PyGetSetDef barrier_getset[] = {
+    {"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
+
+// --- Timer ---------------------------------------------------------------------------------------
+
+PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"period", nullptr};
+  PyObject* seconds;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Timer", const_cast<char**>(names), &seconds))
+    return nullptr;
+  const auto ns = to_ns(seconds, "Timer");
+  if (!ns) return nullptr;
+  if (*ns <= 0) return bad_use("Timer: the period must be longer than 0 s, not %R", seconds);
+  auto* t = reinterpret_cast<TimerObject*>(type->tp_alloc(type, 0));
+  if (!t) return nullptr;
+  t->period = *ns;
+  runtime::Run* run = current_run();
+  t->next = run ? runtime::later(run->now(), *ns) : 0;
+  return reinterpret_cast<PyObject*>(t);
+}
+PyObject* timer_tick(PyObject* o, PyObject*) {
+  run_deferred();
+  return timed_operation(GuardKind::timer, 0, tim(o));
+}
+PyObject* timer_when(PyObject* o, PyObject* c) {
+  const int on = PyObject_IsTrue(c);
+  return on < 0 ? nullptr : guard_on(o, GuardKind::timer, on != 0);
+}
+PyObject* timer_period(PyObject* o, void*) {
+  return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9);
+}
+PyMethodDef timer_methods[] = {
+    {"tick", gated<timer_tick>, METH_NOARGS,
+     "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were "
+     "missed)."},
+    {"when", method(gated<with_keyword<"when", "condition", timer_when>>), kKeywords,
+     "This timer as a guard with a precondition."},
+    {}};
+PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In seconds.", nullptr}, {}};
+
+// --- functions -----------------------------------------------------------------------------------
+
+PyObject* f_sleep(PyObject*, PyObject* seconds) {
+  run_deferred();
+  const auto ns = to_ns(seconds, "sleep");
+  if (!ns) return nullptr;
+  return *ns <= 0 ? operation_yield() : timed_operation(GuardKind::after, *ns, nullptr);
+}
+PyObject* f_now(PyObject*, PyObject*) {
+  return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
+}
+
+// Its party was killed before it could be given the barrier (rule 8.7).
+PyObject* f_barrier_dies(PyObject*, PyObject* o) {
+  if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: %R is no barrier", o);
+  run_deferred();
+  if (bar(o)->far)
+    far_dies(bar(o));
+  else
+    bar(o)->core.die();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"_barrier_dies", gated<f_barrier_dies>, METH_O, nullptr},
+    {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
+     "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
+    {"now", gated<f_now>, METH_NOARGS,
+     "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
+    {}};
+
+}  // namespace
+
+PyTypeObject BarrierType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject TimerType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+int check_barrier(const BarrierObject* b, const char* verb) {
+  if (b->generation == generation) [[likely]]
+    return 0;
+  bad_use(
+      "%s on a barrier that was made before a fork, and this is the child: its parties are the "
+      "parent's. Make another in the process that uses it",
+      verb);
+  return -1;
+}
+
+std::int64_t now_ns() noexcept {
+  runtime::Run* run = current_run();
+  return run ? run->now() : loop_time().value_or(prim::now());
+}
+
+std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
+  double s = PyFloat_AsDouble(seconds);
+  if (s == -1.0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError) &&
+      PyLong_Check(seconds)) {
+    PyErr_Clear();
+    int beyond = 0;
+    PyLong_AsLongLongAndOverflow(seconds, &beyond);
+    s = beyond < 0 ? -HUGE_VAL : HUGE_VAL;
+  }
+  if (s == -1.0 && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what,
+                   Py_TYPE(seconds)->tp_name);
+    return std::nullopt;
+  }
+  if (std::isnan(s)) {
+    bad_use("%s: nan is no time", what);
+    return std::nullopt;
+  }
+  constexpr double limit = 9.2e9;  // seconds, some 290 years
+  if (s >= limit) return prim::forever;
+  if (s <= -limit) return -prim::forever;
+  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // never early
+}
+
+int init_time(PyObject* m) {
+  BarrierType.tp_name = "weft.Barrier";
+  BarrierType.tp_doc = "Barrier(parties): all enrolled parties meet, then all go on. Also a guard.";
+  BarrierType.tp_basicsize = sizeof(BarrierObject);
+  BarrierType.tp_flags = Py_TPFLAGS_DEFAULT;
+  BarrierType.tp_new = gated<barrier_new>;
+  BarrierType.tp_dealloc = gated<barrier_dealloc>;
+  BarrierType.tp_methods = barrier_methods;
+  BarrierType.tp_getset = barrier_getset;
+  TimerType.tp_name = "weft.Timer";
+  TimerType.tp_doc = "Timer(period_seconds): ticks without drift. Also a guard.";
+  TimerType.tp_basicsize = sizeof(TimerObject);
+  TimerType.tp_flags = Py_TPFLAGS_DEFAULT;
+  TimerType.tp_new = gated<timer_new>;
+  TimerType.tp_methods = timer_methods;
+  TimerType.tp_getset = timer_getset;
+  if (PyType_Ready(&BarrierType) < 0 || PyType_Ready(&TimerType) < 0) return -1;
+  if (add_type(m, "Barrier", &BarrierType) < 0 || add_type(m, "Timer", &TimerType) < 0) return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

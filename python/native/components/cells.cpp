@@ -1,0 +1,344 @@
+// Cells, and channels that carry them (cells.hpp).
+#include "components/cells.hpp"
+
+#include <unordered_map>
+
+#include "choice/choice.hpp"
+#include "wire/packed.hpp"
+
+namespace weft::py {
+
+// --- cells ---------------------------------------------------------------------------------------
+
+namespace {
+
+struct CellObject {
+  PyObject_HEAD const NativeType* type;
+  weft_value value;
+};
+PyTypeObject CellType{PyVarObject_HEAD_INIT(nullptr, 0)};
+CellObject* cell_of(PyObject* o) noexcept { return reinterpret_cast<CellObject*>(o); }
+
+struct Native {
+  const NativeType* type;
+  std::string by;
+};
+std::unordered_map<const ChannelObject*, Native> natives;  // under the GIL
+
+}  // namespace
+
+bool is_cell(PyObject* o) noexcept { return Py_IS_TYPE(o, &CellType); }
+
+PyObject* new_cell(const NativeType* t, weft_value v) noexcept {
+  auto* const c = static_cast<CellObject*>(std::calloc(1, sizeof(CellObject)));
+  if (!c) return nullptr;
+  c->type = t;
+  c->value = v;
+  // As PyObject_Init() does, of whom it may not be asked without the GIL; the type is static, and
+  // not counted.
+#ifdef Py_GIL_DISABLED
+  c->ob_base.ob_ref_shared = _Py_REF_SHARED(1, _Py_REF_MERGED);  // of no thread
+  c->ob_base.ob_type = &CellType;
+#else
+  c->ob_base.ob_refcnt = 1;
+  c->ob_base.ob_type = &CellType;
+#endif
+  return reinterpret_cast<PyObject*>(c);
+}
+weft_value take_cell(PyObject* o) noexcept {
+  const weft_value v = cell_of(o)->value;
+  std::free(o);
+  return v;
+}
+void drop_cell(PyObject* o) noexcept {
+  release_block(cell_of(o)->value.block);
+  std::free(o);
+}
+
+// --- channels ------------------------------------------------------------------------------------
+
+const NativeType* type_of(const ChannelObject* c) noexcept {
+  const auto at = natives.find(c);
+  return at == natives.end() ? nullptr : at->second.type;
+}
+void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
+
+namespace {
+
+// The conversion's TypeError or OverflowError, as BadUse that names the channel; anything else is
+// left.
+PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError) &&
+      !PyErr_ExceptionMatches(PyExc_UnicodeError))
+    return nullptr;
+  PyObject* const why = take_exception();
+  PyObject* const text = PyObject_Str(why);
+  Py_DECREF(why);
+  if (!text) return nullptr;
+  bad_use("%s channel %s, which carries %s (%s): %U", what, channel_name(c).c_str(),
+          describe(n.type).c_str(), n.by.c_str(), text);
+  Py_DECREF(text);
+  return nullptr;
+}
+
+// A value that waits at the channel and is no cell yet: in a writer's slot or in the buffer.
+// Borrowed; null: none.
+Value* first_bare(Engine& c) {
+  Value* found = nullptr;
+  c.with_lock([&](core::Queue&, core::Queue& writers) {
+    for (core::Link* l = writers.front(); l && !found; l = l->next) {
+      auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
+      if (v && v->o && !is_cell(v->o)) found = v;
+    }
+    if (core::Ring<Value>* r = c.ring)
+      for (std::uint32_t i = 0; i < r->size && !found; ++i) {
+        Value& v = r->data[(r->head + i) % r->capacity];
+        if (!is_cell(v.o)) found = &v;
+      }
+  });
+  return found;
+}
+
+PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char* what) {
+  weft_value v;
+  PyObject* const before = std::exchange(lending_to, reinterpret_cast<PyObject*>(c));
+  const int r = to_native(n.type, value, v);
+  lending_to = before;
+  if (r < 0) {
+    drop_native(v);
+    return explain(c, n, what);
+  }
+  PyObject* const cell = new_cell(n.type, v);
+  if (cell) return cell;
+  drop_native(v);
+  return PyErr_NoMemory();
+}
+
+// Do the values that wait at a channel convert? They stay as they are. -1 with BadUse.
+int check_waiting(ChannelObject* c, const Native& n) {
+  if (is_far(c)) return 0;     // its home knows of them
+  std::vector<PyObject*> all;  // owned
+  const bool wired = is_wired(c);
+  c->core.with_lock([&](core::Queue&, core::Queue& writers) {
+    const auto add = [&](const Value& v) {
+      if (v.o && (wired ? is_packed(v.o) : !is_cell(v.o))) all.push_back(Py_NewRef(v.o));
+    };
+    for (core::Link* l = writers.front(); l; l = l->next)
+      if (const auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) add(*v);
+    if (const core::Ring<Value>* r = c->core.ring)
+      for (std::uint32_t i = 0; i < r->size; ++i) add(r->data[(r->head + i) % r->capacity]);
+  });
+  int r = 0;
+  for (PyObject* const waiting : all) {
+    PyObject* const o = r < 0   ? nullptr
+                        : wired ? unpack(c, Py_NewRef(waiting))
+                                : Py_NewRef(waiting);
+    weft_value v{0, nullptr};
+    if (r == 0 && (!o || to_native(n.type, o, v) < 0)) {
+      explain(c, n, "a value that waits at");
+      r = -1;
+    }
+    drop_native(v);
+    Py_XDECREF(o);
+    Py_DECREF(waiting);
+  }
+  release_lent();
+  return r;
+}
+
+// It carries that type, and is to carry t.
+int same_type(ChannelObject* c, const Native& is, const NativeType* t, const char* who) {
+  if (is.type == t) return 0;
+  bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
+          channel_name(c).c_str(), describe(is.type).c_str(), is.by.c_str(), who,
+          describe(t).c_str());
+  return -1;
+}
+int no_board(ChannelObject* c, const char* who) {
+  if (!is_wired(c) || !is_board(c)) return 0;
+  bad_use(
+      "channel %s has ends on a board, and %s is native: that is not built yet; put a Python "
+      "process between them",
+      channel_name(c).c_str(), who);
+  return -1;
+}
+
+}  // namespace
+
+int may_attach(ChannelObject* c, const NativeType* t, const char* who) {
+  if (const auto at = natives.find(c); at != natives.end()) return same_type(c, at->second, t, who);
+  return no_board(c, who) < 0 ? -1 : check_waiting(c, Native{t, who});
+}
+
+int attach(ChannelObject* c, const NativeType* t, const char* who) {
+  if (const auto at = natives.find(c); at != natives.end()) return same_type(c, at->second, t, who);
+  const Native n{t, who};
+  if (is_wired(c)) {
+    if (no_board(c, who) < 0 || check_waiting(c, n) < 0) return -1;
+    if (natives.contains(c)) return attach(c, t, who);  // another thread came first
+    natives.emplace(c, n);
+    ++ends_closed;  // alternatives that hold values to be written there look at them again
+    c->generation |= kNative;
+    return 0;
+  }
+  carry_ends(c);  // its reads look at what they take, those that wait there too
+  // All are converted before the first is put in its place: what fails changes nothing.
+  std::vector<std::pair<PyObject*, PyObject*>> done;  // owned: what it was, the cell
+  int r = 0;
+  for (Value* v; r == 0 && (v = first_bare(c->core));) {
+    PyObject* const value = Py_NewRef(v->o);
+    PyObject* const cell = convert(c, n, value, "a value that waits at");
+    // The program may have gone on meanwhile: is it there yet?
+    if (!cell) {
+      r = -1;
+    } else if (first_bare(c->core) == v && v->o == value) {
+      v->o = cell;
+      done.emplace_back(value, cell);
+      Py_DECREF(value);  // the slot's
+      continue;
+    } else {
+      drop_cell(cell);
+    }
+    Py_DECREF(value);
+  }
+  if (r < 0)
+    c->core.with_lock([&](core::Queue&, core::Queue& writers) {
+      const auto back = [&](Value& v) {
+        for (const auto& [value, cell] : done)
+          if (v.o == cell) {
+            v.o = Py_NewRef(value);
+            drop_cell(cell);
+          }
+      };
+      for (core::Link* l = writers.front(); l; l = l->next)
+        if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
+            v && v->o && is_cell(v->o))
+          back(*v);
+      if (core::Ring<Value>* ring = c->core.ring)
+        for (std::uint32_t i = 0; i < ring->size; ++i)
+          if (Value& v = ring->data[(ring->head + i) % ring->capacity]; is_cell(v.o)) back(v);
+    });
+  for (const auto& d : done) defer_decref(d.first);
+  if (r < 0) return -1;
+  natives.emplace(c, n);
+  ++ends_closed;  // alternatives that hold values to be written there look at them again
+  c->generation |= kNative;
+  return 0;
+}
+
+constexpr const char* kTyped = "Channel(type=...)";
+int type_channel(ChannelObject* c, PyObject* type) {
+  const NativeType* const t = native_type_of(type);
+  return t ? attach(c, t, kTyped) : -1;
+}
+int type_like(const ChannelObject* c, ChannelObject* to) {
+  const auto at = natives.find(c);
+  return at == natives.end() || at->second.by != kTyped ? 0 : attach(to, at->second.type, kTyped);
+}
+
+int check_move(ChannelObject* c, PyObject* value) {
+  const NativeType* const t = type_of(c);
+  if (t && is_array(t)) return check_only(value);
+  bad_use(
+      "write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; "
+      "write it without",
+      channel_name(c).c_str(), t ? "carries " : "is no native channel",
+      t ? describe(t).c_str() : "");
+  return -1;
+}
+
+PyObject* pack_native(ChannelObject* c, PyObject* value) {
+  if (is_cell(value)) return value;
+  release_lent();
+  const auto at = natives.find(c);
+  const Native n = at->second;
+  PyObject* const cell = convert(c, n, value, "a value written to");
+  Py_DECREF(value);
+  return cell;
+}
+
+PyObject* unpack_native(PyObject* cell) {
+  release_lent();
+  const NativeType* const t = cell_of(cell)->type;
+  PyObject* const r = to_python(t, cell_of(cell)->value);
+  drop_cell(cell);
+  return r;
+}
+
+PyObject* unsent_native(PyObject* cell) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* const r = unpack_native(cell);
+  if (!r) PyErr_Clear();
+  PyErr_Restore(t, v, tb);
+  return r;
+}
+
+// --- wired as well -------------------------------------------------------------------------------
+
+PyObject* plain_native(ChannelObject* c, PyObject* value) {
+  release_lent();
+  const Native n = natives.find(c)->second;
+  weft_value v;
+  if (to_native(n.type, value, v) < 0) {
+    drop_native(v);
+    return explain(c, n, "a value written to");
+  }
+  PyObject* const r = to_python(n.type, v);
+  drop_native(v);
+  return r ? as_sent(r) : nullptr;
+}
+
+int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value& to) {
+  if (to_native(t, o, to) == 0) return 0;
+  drop_native(to);
+  const auto at = natives.find(c);
+  explain(c, at == natives.end() ? Native{t, "a native component"} : at->second,
+          "a value read from");
+  return -1;
+}
+
+int cells_to_objects(ChannelObject* c) {
+  // From the look at a slot to its new content nobody else may take it: no finaliser runs, and
+  // components wait for the GIL.
+  const bool collects = PyGC_Disable();
+  std::vector<PyObject*> done;  // cells that are empty, but for what an array has left
+  int r = 0;
+  const auto change = [&](Value& v) {
+    if (r < 0 || !v.o || !is_cell(v.o)) return;
+    PyObject* const o = to_python(cell_of(v.o)->type, cell_of(v.o)->value);
+    if (!o) {
+      r = -1;
+      return;
+    }
+    done.push_back(std::exchange(v.o, o));
+  };
+  c->core.with_lock([&](core::Queue&, core::Queue& writers) {
+    for (core::Link* l = writers.front(); l; l = l->next)
+      if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) change(*v);
+    if (core::Ring<Value>* ring = c->core.ring)
+      for (std::uint32_t i = 0; i < ring->size; ++i)
+        change(ring->data[(ring->head + i) % ring->capacity]);
+  });
+  for (PyObject* cell : done) drop_cell(cell);
+  if (collects) PyGC_Enable();
+  return r;
+}
+
+namespace {
+PyObject* f_is_native(PyObject*, PyObject* o) {
+  return PyBool_FromLong(Py_IS_TYPE(o, &ChannelType) &&
+                         is_native(reinterpret_cast<ChannelObject*>(o)));
+}
+PyMethodDef functions[] = {{"_is_native", gated<f_is_native>, METH_O, nullptr}, {}};
+}  // namespace
+
+int init_cells(PyObject* m) {
+  CellType.tp_name = "weft._Cell";
+  CellType.tp_basicsize = sizeof(CellObject);
+  CellType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  CellType.tp_dealloc = drop_cell;
+  return PyType_Ready(&CellType) < 0 ? -1 : PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

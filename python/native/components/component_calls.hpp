@@ -1,0 +1,123 @@
+// What the operations of a component's process share, on a thread of its own and on the pool.
+//
+//   component_calls.cpp   the table of functions; operations of a thread, which waits in them
+//   component_select.cpp  choice, either way
+//   component_pool.cpp    operations of a coroutine, which are begun and finished; its threads
+//   component_observe.cpp what those who observe are told of them
+#pragma once
+#include "components/component.hpp"
+#include "interpreter/aside.hpp"
+#include "watching/observe.hpp"
+#include "weft/runtime/timer.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+// The guards of a select, kept while it waits.
+struct NativeCall::Choosing {
+  explicit Choosing(std::uint32_t n) : size(n), guards(n), slots(std::make_unique<Value[]>(n)) {}
+  const std::uint32_t size;
+  runtime::FixedArray<core::Guard> guards;
+  std::unique_ptr<Value[]> slots;
+  std::optional<core::Select> select;
+  runtime::TimerNode timer;
+  bool armed = false;
+  bool told = false;               // that it has begun, those who observe
+  std::uint32_t* start = nullptr;  // where the next one of these guards begins
+};
+
+namespace calls {
+
+using Call = NativeCall;
+inline Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
+
+extern prim::atomic<std::uint32_t> task_waiters;  // written under the GIL
+extern std::vector<Call*> running_calls;          // under the GIL
+
+// Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it
+// says so before it looks whether there are task waiters, or whoever makes the first of them sees
+// that it is there.
+class Operation {
+ public:
+  explicit Operation(Call& c) noexcept : call_(c) {
+    if (!aside()) return;
+    c.in_core.store(true, std::memory_order_seq_cst);
+    if (task_waiters.load(std::memory_order_seq_cst) == 0 &&
+        !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
+      return;
+    c.in_core.store(false, std::memory_order_release);
+    lock_.emplace();
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation() { call_.in_core.store(false, std::memory_order_release); }
+
+ private:
+  Call& call_;
+  std::optional<With> lock_;
+};
+
+inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
+// How an operation ended. One that was cancelled has met the request: the next goes on (rule 6.1).
+weft_status cancelled(Call& c) noexcept;
+weft_status status_of(Call& c, Status s) noexcept;
+bool idle(Call& c, const char* verb);
+// On the pool nothing waits where it stands: false, and bad use.
+bool may_wait(Call& c, const char* verb);
+// The end, the barrier, for an operation; null: bad use.
+EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);
+BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool sync = false);
+void go_to(Call& c, weft_place at) noexcept;
+// Values between the component and a slot.
+weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to);
+PyObject* given(Call& c, std::uint32_t end, const weft_value& v);
+void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
+// How it ended, as Python's: what it returned, or null with the exception.
+PyObject* conclude(Call& c, weft_status s, weft_failure& f);
+
+// component_observe.cpp
+Told tell_begin(const char* op, EndObject* end) noexcept;
+Told tell_begin(const char* op, BarrierObject* barrier) noexcept;
+void tell_park(Call& c, const runtime::OpKind& kind) noexcept;
+weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept;  // returns it
+// of a select. False: it tells of itself
+bool tell_begin(Call& c, Call::Choosing& x, const runtime::OpKind& kind) noexcept;
+void tell_outcome(Call& c, Call::Choosing& x, const runtime::OpKind& kind, weft_status s,
+                  int guard) noexcept;
+
+template <class Place>
+Told begins(const char* op, Place* place) noexcept {
+  if (observing()) [[unlikely]]
+    return tell_begin(op, place);
+  return {};
+}
+inline void parks(Call& c, const runtime::OpKind& kind) noexcept {
+  if (observing()) [[unlikely]]
+    tell_park(c, kind);
+}
+inline weft_status ends(Call& c, const Told& told, weft_status s) noexcept {
+  if (told.op) [[unlikely]]
+    return tell_outcome(c, told, s);
+  return s;
+}
+
+// component_select.cpp
+weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair,
+                   std::uint32_t* chosen, weft_place at);
+weft_status deliver(weft_process* p, weft_value* from);
+weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair,
+                         std::uint32_t* chosen, weft_place at);
+weft_status finish_select(Call& c);
+
+// component_pool.cpp
+weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at);
+weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);
+weft_status start_sync(weft_process* p, std::uint32_t barrier, weft_place at);
+weft_status finish(weft_process* p);
+// An operation at that channel cannot be begun on the pool: it has ends in other OS processes.
+weft_status wired_on_the_pool(Call& c, const char* verb, const ChannelObject* channel);
+
+extern const weft_api table;
+
+}  // namespace calls
+}  // namespace weft::py

@@ -1,0 +1,63 @@
+// What the files of native types share (native_types.hpp): types themselves, and values on their
+// way.
+//
+//   native_types.cpp   types, by their text; the classes of aggregates
+//   native_values.cpp  conversion from Python and to Python
+//   native_arrays.cpp  blocks; arrays that are lent, and looked at
+#pragma once
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "components/native_types.hpp"
+
+namespace weft::py {
+
+class NativeType {
+ public:
+  char kind;           // the first letter: i d b n s y v [ ( { ? < a
+  char code = 0;       // of an array's numbers, as in Python's module struct
+  int dimensions = 1;  // of an array
+  bool constant = false;
+  bool lends = false;  // arrays are in it
+  std::vector<const NativeType*> parts;
+  std::string text, name;             // name: of an aggregate
+  std::vector<std::string> fields;    // the same
+  mutable PyObject* names = nullptr;  // the fields', as a tuple of str
+  mutable PyObject* made = nullptr;   // the class whose objects Python gets
+  // the last class whose objects were looked at, and have these fields
+  mutable PyObject* fits = nullptr;
+
+  std::size_t item() const noexcept {
+    return std::strchr("bB", code)    ? 1
+           : std::strchr("hH", code)  ? 2
+           : std::strchr("iIf", code) ? 4
+                                      : 8;
+  }
+  bool in_line() const noexcept { return kind == 'i' || kind == 'd' || kind == 'b' || kind == 'n'; }
+  bool bare() const noexcept { return kind == 's' || kind == 'y'; }
+};
+
+// TypeError that names both types. -1.
+int refuse(const NativeType* t, PyObject* value);
+// Have the objects of this class an aggregate's fields? -1 with an exception.
+int fits_aggregate(const NativeType* t, PyTypeObject* cls);
+
+// Bytes under way, and the blocks that go with them.
+struct Flattened {
+  std::string bytes;
+  std::vector<void*> parts;  // owned
+  Flattened() = default;
+  Flattened(const Flattened&) = delete;
+  Flattened& operator=(const Flattened&) = delete;
+  ~Flattened() {
+    for (void* p : parts) release_block(p);
+  }
+};
+
+int lend(const NativeType* t, PyObject* v, weft_value& to);
+// Takes the block over; null with an exception: it is given back.
+PyObject* view_of(const NativeType* t, weft_value& v);
+int init_native_arrays(PyObject* m);
+
+}  // namespace weft::py

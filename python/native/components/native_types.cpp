@@ -1,0 +1,239 @@
+// Types of native values, by their text, and the classes that Python has for aggregates
+// (native_types.hpp).
+#include <map>
+
+#include "components/native_type.hpp"
+
+namespace weft::py {
+
+namespace {
+
+std::map<std::string, std::unique_ptr<NativeType>, std::less<>> types;  // under the GIL
+
+constexpr int kDeepest = 32;  // types within types
+
+std::string name_at(const char*& at) {
+  const char* const begin = at;
+  while (*at == '_' || (*at & 0x80) || std::isalnum(static_cast<unsigned char>(*at))) ++at;
+  return {begin, at};
+}
+
+const NativeType* parse(const char*& at, int depth) {
+  const char* const begin = at;
+  NativeType t{};
+  t.kind = *at;
+  const auto inner = [&]() {
+    const NativeType* const p = depth < kDeepest ? parse(at, depth + 1) : nullptr;
+    if (p) t.parts.push_back(p), t.lends = t.lends || p->lends;
+    return p != nullptr;
+  };
+  const auto until = [&](char close) {
+    for (++at; *at && *at != close;)
+      if (!inner()) return false;
+    return *at++ == close;
+  };
+  switch (t.kind) {
+    case 'i':
+    case 'd':
+    case 'b':
+    case 'n':
+    case 's':
+    case 'y':
+    case 'v': ++at; break;
+    case 'a':
+      t.lends = true;
+      if (*++at == 'r') t.constant = true, ++at;
+      if (*at >= '2' && *at <= '6') t.dimensions = *at++ - '0';
+      if (!*at || !std::strchr("bBhHiIqQfd", *at)) return nullptr;
+      t.code = *at++;
+      break;
+    case '[':
+      if (!until(']') || t.parts.size() != 1) return nullptr;
+      break;
+    case '(':
+      if (!until(')')) return nullptr;
+      break;
+    case '{':
+      if (!until('}') || t.parts.size() != 2 || t.parts[0]->lends) return nullptr;
+      break;
+    case '?':
+      ++at;
+      if (!inner()) return nullptr;
+      break;
+    case '<':
+      ++at;
+      t.name = name_at(at);
+      while (*at == ' ') {
+        t.fields.push_back(name_at(++at));
+        if (t.fields.back().empty() || *at++ != ' ' || !inner()) return nullptr;
+      }
+      if (t.name.empty() || *at++ != '>') return nullptr;
+      break;
+    default: return nullptr;
+  }
+  t.text.assign(begin, at);
+  auto& kept = types[t.text];
+  if (!kept) kept = std::make_unique<NativeType>(std::move(t));
+  return kept.get();
+}
+
+std::string listed(const NativeType* t, const char* open, const char* close, bool whole) {
+  std::string s = open;
+  for (std::size_t i = 0; i < t->parts.size(); ++i)
+    s.append(i ? ", " : "")
+        .append(i < t->fields.size() ? t->fields[i] + ": " : "")
+        .append(describe(t->parts[i], whole));
+  return s + close;
+}
+
+// --- classes of aggregates -----------------------------------------------------------------------
+
+PyObject* fitting = nullptr;  // (class, names) -> bool, by weft._components.types
+PyObject* text_of = nullptr;  // (type of Python) -> text, by the same
+
+PyObject* f_set_fitting(PyObject*, PyObject* args) {
+  PyObject *f, *t;
+  if (!PyArg_ParseTuple(args, "OO", &f, &t)) return nullptr;
+  Py_XSETREF(fitting, Py_NewRef(f));
+  Py_XSETREF(text_of, Py_NewRef(t));
+  Py_RETURN_NONE;
+}
+
+// The aggregates in a type, the inner ones first: (text, name, names of fields, descriptions of
+// them).
+int aggregates(const NativeType* t, PyObject* to) {
+  for (const NativeType* p : t->parts)
+    if (aggregates(p, to) < 0) return -1;
+  if (t->kind != '<') return 0;
+  PyObject* const kinds = PyTuple_New(static_cast<Py_ssize_t>(t->parts.size()));
+  for (std::size_t i = 0; kinds && i < t->parts.size(); ++i) {
+    PyObject* const text = to_str(t->parts[i]->text);
+    if (!text) {
+      Py_DECREF(kinds);
+      return -1;
+    }
+    PyTuple_SET_ITEM(kinds, static_cast<Py_ssize_t>(i), text);
+  }
+  PyObject* const one =
+      kinds ? Py_BuildValue("ssOO", t->text.c_str(), t->name.c_str(), t->names, kinds) : nullptr;
+  const int r = one ? PyList_Append(to, one) : -1;
+  Py_XDECREF(one);
+  Py_XDECREF(kinds);
+  return r;
+}
+PyObject* f_aggregates(PyObject*, PyObject* text) {
+  const char* const s = PyUnicode_AsUTF8(text);
+  const NativeType* const t = s ? native_type(s) : nullptr;
+  PyObject* const all = t ? PyList_New(0) : nullptr;
+  if (all && aggregates(t, all) < 0) {
+    Py_DECREF(all);
+    return nullptr;
+  }
+  return all;
+}
+PyObject* f_set_class(PyObject*, PyObject* args) {
+  const char* text;
+  PyObject* cls;
+  if (!PyArg_ParseTuple(args, "sO!", &text, &PyType_Type, &cls)) return nullptr;
+  const NativeType* const t = native_type(text);
+  if (!t) return nullptr;
+  Py_XSETREF(t->made, Py_NewRef(cls));
+  Py_RETURN_NONE;
+}
+PyObject* f_describe(PyObject*, PyObject* args) {
+  const char* text;
+  int whole = 1;
+  if (!PyArg_ParseTuple(args, "s|p", &text, &whole)) return nullptr;
+  const NativeType* const t = native_type(text);
+  return t ? to_str(describe(t, whole != 0)) : nullptr;
+}
+PyMethodDef functions[] = {{"_set_native_types", gated<f_set_fitting>, METH_VARARGS, nullptr},
+                           {"_native_aggregates", gated<f_aggregates>, METH_O, nullptr},
+                           {"_native_set_class", gated<f_set_class>, METH_VARARGS, nullptr},
+                           {"_native_describe", gated<f_describe>, METH_VARARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+const NativeType* native_type(const char* text) {
+  const char* at = text;
+  const NativeType* t = parse(at, 0);
+  if (!t || *at) {
+    bad_use("'%s' is no type of a native value: see weft/component_abi.h", text);
+    return nullptr;
+  }
+  for (auto& [_, x] : types) {
+    if (x->kind != '<' || x->names) continue;
+    x->names = PyTuple_New(static_cast<Py_ssize_t>(x->fields.size()));
+    for (std::size_t i = 0; x->names && i < x->fields.size(); ++i) {
+      PyObject* name = to_str(x->fields[i]);
+      if (!name) {
+        Py_CLEAR(x->names);
+        break;
+      }
+      PyUnicode_InternInPlace(&name);
+      PyTuple_SET_ITEM(x->names, static_cast<Py_ssize_t>(i), name);
+    }
+    if (!x->names) return nullptr;
+  }
+  return t;
+}
+
+bool is_array(const NativeType* t) noexcept { return t->kind == 'a'; }
+
+std::string describe(const NativeType* t, bool whole) {
+  switch (t->kind) {
+    case 'i': return "int";
+    case 'd': return "float";
+    case 'b': return "bool";
+    case 'n': return "None";
+    case 's': return "str";
+    case 'y': return "bytes";
+    case 'v': return whole ? "Value (None, bool, int, float, str, bytes, list or dict)" : "Any";
+    case 'a': {
+      if (!whole) return "memoryview";
+      const std::string kind = t->code == 'f' || t->code == 'd' ? "float"
+                               : t->code < 'a'                  ? "uint"
+                                                                : "int";
+      const std::string item = (t->constant ? "const " : "") + kind + std::to_string(8 * t->item());
+      return "array[" + item + (t->dimensions > 1 ? ", " + std::to_string(t->dimensions) : "") +
+             "]";
+    }
+    case '[': return listed(t, "list[", "]", whole);
+    case '{': return listed(t, "dict[", "]", whole);
+    case '?': return describe(t->parts[0], whole) + " | None";
+    case '<': return whole ? listed(t, (t->name + "(").c_str(), ")", whole) : t->name;
+    default: return listed(t, "tuple[", t->parts.empty() ? "()]" : "]", whole);
+  }
+}
+
+int fits_aggregate(const NativeType* t, PyTypeObject* cls) {
+  auto* const c = reinterpret_cast<PyObject*>(cls);
+  if (c == t->made || c == t->fits) return 1;
+  PyObject* const yes =
+      fitting ? PyObject_CallFunctionObjArgs(fitting, c, t->names, nullptr) : Py_NewRef(Py_False);
+  if (!yes) return -1;
+  const bool fits = yes == Py_True;
+  Py_DECREF(yes);
+  if (fits) Py_XSETREF(t->fits, Py_NewRef(c));
+  return fits;
+}
+
+const NativeType* native_type_of(PyObject* type) {
+  if (!text_of) {
+    PyObject* const m = PyImport_ImportModule("weft._components.types");
+    if (!m) return nullptr;
+    Py_DECREF(m);
+  }
+  PyObject* const text = PyObject_CallFunctionObjArgs(text_of, type, nullptr);
+  const char* const s = text ? PyUnicode_AsUTF8(text) : nullptr;
+  const NativeType* const t = s ? native_type(s) : nullptr;
+  Py_XDECREF(text);
+  return t;
+}
+
+int init_native_types(PyObject* m) {
+  return init_native_arrays(m) < 0 ? -1 : PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

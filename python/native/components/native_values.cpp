@@ -1,0 +1,401 @@
+// Native values and Python's: conversion both ways (native_types.hpp).
+#include "components/native_type.hpp"
+
+namespace weft::py {
+
+// --- from Python ---------------------------------------------------------------------------------
+
+int refuse(const NativeType* t, PyObject* value) {
+  PyErr_Format(PyExc_TypeError, "%s is wanted, and %R is of type %.100s", describe(t).c_str(),
+               value, Py_TYPE(value)->tp_name);
+  return -1;
+}
+
+namespace {
+
+int bits_of(const NativeType* t, PyObject* v, std::uint64_t& bits) {
+  bits = 0;
+  switch (t->kind) {
+    case 'i': {
+      if (!PyIndex_Check(v)) return refuse(t, v);
+      PyObject* const n = PyNumber_Index(v);
+      if (!n) return -1;
+      int beyond = 0;
+      bits = static_cast<std::uint64_t>(PyLong_AsLongLongAndOverflow(n, &beyond));
+      Py_DECREF(n);
+      if (beyond) {
+        PyErr_Format(PyExc_OverflowError, "%R does not fit into 64 bits", v);
+        return -1;
+      }
+      return PyErr_Occurred() ? -1 : 0;
+    }
+    case 'd': {
+      const PyNumberMethods* const as = Py_TYPE(v)->tp_as_number;
+      if (!as || (!as->nb_float && !as->nb_index)) return refuse(t, v);
+      const double d = PyFloat_AsDouble(v);
+      if (d == -1.0 && PyErr_Occurred()) return -1;
+      std::memcpy(&bits, &d, 8);
+      return 0;
+    }
+    case 'b':
+      if (!PyBool_Check(v)) return refuse(t, v);
+      bits = v == Py_True;
+      return 0;
+    default: return v == Py_None ? 0 : refuse(t, v);
+  }
+}
+
+// The characters or bytes of a value of type s or y; `f(data, size)`.
+template <class F>
+int bare_of(const NativeType* t, PyObject* v, F&& f) {
+  if (t->kind == 's') {
+    if (!PyUnicode_Check(v)) return refuse(t, v);
+    Py_ssize_t n = 0;
+    const char* const p = PyUnicode_AsUTF8AndSize(v, &n);
+    return p ? f(p, static_cast<std::size_t>(n)) : -1;
+  }
+  if (PyUnicode_Check(v) || !PyObject_CheckBuffer(v)) return refuse(t, v);
+  Py_buffer b;
+  if (PyObject_GetBuffer(v, &b, PyBUF_SIMPLE) < 0) return -1;
+  const int r = f(static_cast<const char*>(b.buf), static_cast<std::size_t>(b.len));
+  PyBuffer_Release(&b);
+  return r;
+}
+
+void put_bits(Flattened& to, std::uint64_t bits) {
+  to.bytes.append(reinterpret_cast<const char*>(&bits), 8);
+}
+
+int flatten(const NativeType* t, PyObject* v, Flattened& to);
+
+int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
+  if (PyUnicode_Check(v) || PyBytes_Check(v) || PyByteArray_Check(v) || PyDict_Check(v) ||
+      PyAnySet_Check(v) || !PySequence_Check(v) ||
+      (t->kind == '(' && !PyTuple_Check(v) && !PyList_Check(v)))
+    return refuse(t, v);
+  PyObject* const all = PySequence_Tuple(v);  // its own: what converts an item may change a list
+  if (!all) return -1;
+  const Py_ssize_t n = PyTuple_GET_SIZE(all);
+  int r = 0;
+  if (t->kind == '[')
+    put_bits(to, static_cast<std::uint64_t>(n));
+  else if (static_cast<std::size_t>(n) != t->parts.size())
+    r = refuse(t, v);
+  for (Py_ssize_t i = 0; r == 0 && i < n; ++i)
+    r = flatten(t->kind == '[' ? t->parts[0] : t->parts[static_cast<std::size_t>(i)],
+                PyTuple_GET_ITEM(all, i), to);
+  Py_DECREF(all);
+  return r;
+}
+int flatten_dict(const NativeType* t, PyObject* v, Flattened& to) {
+  if (!PyDict_Check(v)) return refuse(t, v);
+  PyObject* const all = PyDict_Items(v);
+  if (!all) return -1;
+  int r = 0;
+  put_bits(to, static_cast<std::uint64_t>(PyList_GET_SIZE(all)));
+  for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(all); ++i) {
+    PyObject* const kv = PyList_GET_ITEM(all, i);
+    r = flatten(t->parts[0], PyTuple_GET_ITEM(kv, 0), to) < 0
+            ? -1
+            : flatten(t->parts[1], PyTuple_GET_ITEM(kv, 1), to);
+  }
+  Py_DECREF(all);
+  return r;
+}
+
+int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
+  const int fits = fits_aggregate(t, Py_TYPE(v));
+  if (fits <= 0) return fits < 0 ? -1 : refuse(t, v);
+  for (std::size_t i = 0; i < t->parts.size(); ++i) {
+    PyObject* const x = PyObject_GetAttr(v, PyTuple_GET_ITEM(t->names, static_cast<Py_ssize_t>(i)));
+    const int r = x ? flatten(t->parts[i], x, to) : -1;
+    Py_XDECREF(x);
+    if (r < 0) return -1;
+  }
+  return 0;
+}
+
+// A value of any type that there is, behind a letter that says which.
+constexpr int kDeepestValue = 100;  // lists and dicts within others
+int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth) {
+  const auto as = [&](const char* type) {
+    to.bytes.push_back(*type);
+    static const NativeType* const known[] = {native_type("n"), native_type("b"), native_type("i"),
+                                              native_type("d"), native_type("s"), native_type("y")};
+    for (const NativeType* k : known)
+      if (k && k->kind == *type) return flatten(k, v, to);
+    return -1;
+  };
+  if (v == Py_None) return as("n");
+  if (PyBool_Check(v)) return as("b");
+  if (PyUnicode_Check(v)) return as("s");
+  if (PyBytes_Check(v) || PyByteArray_Check(v)) return as("y");
+  if (!PyList_Check(v) && !PyTuple_Check(v) && !PyDict_Check(v)) {
+    const PyNumberMethods* const number = Py_TYPE(v)->tp_as_number;
+    if (PySequence_Check(v) || !number) return refuse(t, v);
+    return number->nb_index ? as("i") : number->nb_float ? as("d") : refuse(t, v);
+  }
+  if (depth == kDeepestValue) {
+    PyErr_Format(PyExc_TypeError,
+                 "a Value holds lists and dicts up to %d deep: this one is deeper, or holds itself",
+                 kDeepestValue);
+    return -1;
+  }
+  const bool dict = PyDict_Check(v);
+  // its own: what converts an item may change it
+  PyObject* const all = dict ? PyDict_Items(v) : PySequence_Tuple(v);
+  if (!all) return -1;
+  const Py_ssize_t n = PySequence_Size(all);
+  to.bytes.push_back(dict ? '{' : '[');
+  put_bits(to, static_cast<std::uint64_t>(n));
+  int r = 0;
+  for (Py_ssize_t i = 0; r == 0 && i < n; ++i) {
+    PyObject* const x = dict ? PyList_GET_ITEM(all, i) : PyTuple_GET_ITEM(all, i);
+    if (dict)
+      r = flatten_any(t, PyTuple_GET_ITEM(x, 0), to, depth + 1) < 0
+              ? -1
+              : flatten_any(t, PyTuple_GET_ITEM(x, 1), to, depth + 1);
+    else
+      r = flatten_any(t, x, to, depth + 1);
+  }
+  Py_DECREF(all);
+  return r;
+}
+
+int flatten(const NativeType* t, PyObject* v, Flattened& to) {
+  std::uint64_t bits;
+  switch (t->kind) {
+    case 'i':
+    case 'd':
+      if (bits_of(t, v, bits) < 0) return -1;
+      put_bits(to, bits);
+      return 0;
+    case 'b':
+      if (bits_of(t, v, bits) < 0) return -1;
+      to.bytes.push_back(bits ? '\1' : '\0');
+      return 0;
+    case 'n': return bits_of(t, v, bits);
+    case 's':
+    case 'y':
+      return bare_of(t, v, [&](const char* p, std::size_t n) {
+        put_bits(to, n);
+        to.bytes.append(p, n);
+        return 0;
+      });
+    case '?':
+      to.bytes.push_back(v == Py_None ? '\0' : '\1');
+      return v == Py_None ? 0 : flatten(t->parts[0], v, to);
+    case '{': return flatten_dict(t, v, to);
+    case 'v': return flatten_any(t, v, to, 0);
+    case 'a': {
+      weft_value a;
+      if (lend(t, v, a) < 0) return -1;
+      to.parts.push_back(a.block);
+      put_bits(to, a.bits);
+      put_bits(to, reinterpret_cast<std::uintptr_t>(a.block));
+      return 0;
+    }
+    default: {
+      if (Py_EnterRecursiveCall(" while a value is converted for a native channel")) return -1;
+      const int r = t->kind == '<' ? flatten_fields(t, v, to) : flatten_items(t, v, to);
+      Py_LeaveRecursiveCall();
+      return r;
+    }
+  }
+}
+
+int copy_block(const char* data, std::size_t size, weft_value& to) {
+  to.bits = size;
+  if (size == 0) return 0;
+  if (!(to.block = allocate_block(size))) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  std::memcpy(to.block, data, size);
+  return 0;
+}
+
+}  // namespace
+
+int to_native(const NativeType* t, PyObject* value, weft_value& to) {
+  to = {0, nullptr};
+  if (t->kind == 'a') return lend(t, value, to);
+  if (t->in_line()) return bits_of(t, value, to.bits);
+  if (t->bare())
+    return bare_of(t, value, [&](const char* p, std::size_t n) { return copy_block(p, n, to); });
+  try {
+    Flattened flat;
+    if (flatten(t, value, flat) < 0 || copy_block(flat.bytes.data(), flat.bytes.size(), to) < 0)
+      return -1;
+    while (!flat.parts.empty()) {
+      keep_part(to.block, flat.parts.back());
+      flat.parts.pop_back();
+    }
+    return 0;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return -1;
+  }
+}
+
+// --- to Python -----------------------------------------------------------------------------------
+
+namespace {
+
+struct Flat {
+  void* block;
+  const char* at;
+  std::size_t left;
+  bool cut = false;
+
+  const char* take(std::size_t n) noexcept {
+    if (n > left) {
+      cut = true;
+      return nullptr;
+    }
+    left -= n;
+    return std::exchange(at, at + n);
+  }
+  std::uint64_t bits() noexcept {
+    std::uint64_t b = 0;
+    if (const char* p = take(8)) std::memcpy(&b, p, 8);
+    return b;
+  }
+};
+
+PyObject* of_bits(const NativeType* t, std::uint64_t bits) {
+  switch (t->kind) {
+    case 'i': return PyLong_FromLongLong(static_cast<long long>(bits));
+    case 'd': {
+      double d;
+      std::memcpy(&d, &bits, 8);
+      return PyFloat_FromDouble(d);
+    }
+    case 'b': return PyBool_FromLong(bits != 0);
+    default: return Py_NewRef(Py_None);
+  }
+}
+PyObject* of_bare(const NativeType* t, const char* p, std::size_t n) {
+  if (!p && n > 0) return nullptr;
+  return t->kind == 's' ? PyUnicode_DecodeUTF8(p ? p : "", static_cast<Py_ssize_t>(n), "strict")
+                        : PyBytes_FromStringAndSize(p, static_cast<Py_ssize_t>(n));
+}
+
+PyObject* unflatten(const NativeType* t, Flat& from);
+
+PyObject* unflatten_list(const NativeType* t, Flat& from) {
+  const std::uint64_t n = from.bits();
+  PyObject* all = from.cut ? nullptr : PyList_New(0);
+  for (std::uint64_t i = 0; all && i < n; ++i) {
+    PyObject* const x = unflatten(t, from);
+    if (!x || PyList_Append(all, x) < 0) Py_CLEAR(all);
+    Py_XDECREF(x);
+  }
+  return all;
+}
+PyObject* unflatten_dict(const NativeType* key, const NativeType* value, Flat& from) {
+  const std::uint64_t n = from.bits();
+  PyObject* all = from.cut ? nullptr : PyDict_New();
+  for (std::uint64_t i = 0; all && i < n; ++i) {
+    PyObject* const k = unflatten(key, from);
+    PyObject* const x = k ? unflatten(value, from) : nullptr;
+    if (!x || PyDict_SetItem(all, k, x) < 0) Py_CLEAR(all);
+    Py_XDECREF(k);
+    Py_XDECREF(x);
+  }
+  return all;
+}
+PyObject* unflatten_any(const NativeType* t, Flat& from) {
+  const char* const p = from.take(1);
+  if (!p || !*p || !std::strchr("nbidsy[{", *p)) return nullptr;
+  if (*p != '[' && *p != '{') {
+    const char text[] = {*p, 0};
+    return unflatten(native_type(text), from);
+  }
+  if (Py_EnterRecursiveCall(" while a value of a native channel is converted")) return nullptr;
+  PyObject* const r = *p == '[' ? unflatten_list(t, from) : unflatten_dict(t, t, from);
+  Py_LeaveRecursiveCall();
+  return r;
+}
+PyObject* unflatten_fields(const NativeType* t, Flat& from) {
+  std::vector<PyObject*> fields;
+  for (const NativeType* part : t->parts)
+    if (PyObject* const x = unflatten(part, from))
+      fields.push_back(x);
+    else
+      break;
+  PyObject* r = nullptr;
+  if (!t->made)
+    bad_use("%s has no class in Python: load its component by weft.native.load", t->name.c_str());
+  else if (fields.size() == t->parts.size())
+    r = PyObject_Vectorcall(t->made, fields.data(), 0, t->names);
+  for (PyObject* x : fields) Py_DECREF(x);
+  return r;
+}
+
+PyObject* unflatten(const NativeType* t, Flat& from) {
+  switch (t->kind) {
+    case 'i':
+    case 'd': {
+      const std::uint64_t bits = from.bits();
+      return from.cut ? nullptr : of_bits(t, bits);
+    }
+    case 'b': {
+      const char* p = from.take(1);
+      return p ? of_bits(t, static_cast<std::uint64_t>(*p)) : nullptr;
+    }
+    case 'n': return Py_NewRef(Py_None);
+    case 's':
+    case 'y': {
+      const std::uint64_t n = from.bits();
+      const char* p = from.cut ? nullptr : from.take(n);
+      return p ? of_bare(t, p, n) : nullptr;
+    }
+    case '?': {
+      const char* p = from.take(1);
+      return !p ? nullptr : *p ? unflatten(t->parts[0], from) : Py_NewRef(Py_None);
+    }
+    case '[': return unflatten_list(t->parts[0], from);
+    case '{': return unflatten_dict(t->parts[0], t->parts[1], from);
+    case 'v': return unflatten_any(t, from);
+    case '<': return unflatten_fields(t, from);
+    case 'a': {
+      weft_value v{};
+      v.bits = from.bits();
+      v.block = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.bits()));
+      if (from.cut) return nullptr;
+      take_part(from.block, v.block);
+      return view_of(t, v);
+    }
+    default: {
+      PyObject* all = PyTuple_New(static_cast<Py_ssize_t>(t->parts.size()));
+      for (std::size_t i = 0; all && i < t->parts.size(); ++i) {
+        PyObject* const x = unflatten(t->parts[i], from);
+        if (x)
+          PyTuple_SET_ITEM(all, static_cast<Py_ssize_t>(i), x);
+        else
+          Py_CLEAR(all);
+      }
+      return all;
+    }
+  }
+}
+
+}  // namespace
+
+PyObject* from_native(const NativeType* t, const weft_value& v) {
+  if (t->in_line()) return of_bits(t, v.bits);
+  const auto* const p = static_cast<const char*>(v.block);
+  if (t->bare()) return of_bare(t, p, static_cast<std::size_t>(v.bits));
+  Flat from{v.block, p, p ? static_cast<std::size_t>(v.bits) : 0};
+  PyObject* const r = unflatten(t, from);
+  if (!r && !PyErr_Occurred())
+    bad_use("a component wrote a value that is no %s: its block is too short", describe(t).c_str());
+  return r;
+}
+
+PyObject* to_python(const NativeType* t, weft_value& v) {
+  return t->kind == 'a' ? view_of(t, v) : from_native(t, v);
+}
+
+}  // namespace weft::py

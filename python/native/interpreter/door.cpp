@@ -1,0 +1,134 @@
+// The door to the interpreter lock (door.hpp).
+#include "interpreter/door.hpp"
+
+#include <cxxabi.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <new>
+#include <optional>
+#include <utility>
+
+namespace weft::py {
+
+namespace {
+
+std::atomic<bool> closed{false};
+
+#ifdef Py_GIL_DISABLED
+
+// Threads between their look at `closed` and the end of the call by which they come in.
+std::atomic<unsigned> coming{0};
+
+struct DoorPlace {
+  DoorPlace() noexcept { ++coming; }
+  DoorPlace(const DoorPlace&) = delete;
+  DoorPlace& operator=(const DoorPlace&) = delete;
+  ~DoorPlace() { --coming; }
+};
+
+// The interpreter frees the states of all threads but ours next, and a thread that came in at that
+// moment would find its own gone. Ours is given up meanwhile: a thread that comes in may wait for
+// us to stand still, or for the gate.
+void wait_for_who_comes() noexcept {
+  PyThreadState* const mine = PyEval_SaveThread();
+  while (coming > 0) sched_yield();
+  PyEval_RestoreThread(mine);
+}
+
+#else
+
+class Door {
+ public:
+  Door() noexcept { sem_init(&places_, 0, kPlaces); }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  void enter() noexcept {
+    while (sem_wait(&places_) != 0) continue;  // disturbed by a signal
+  }
+  void leave() noexcept { sem_post(&places_); }
+
+ private:
+  // Just enough to keep the lock busy: while one thread is on its way out of the kernel, another is
+  // ready.
+  static constexpr unsigned kPlaces = 4;
+  sem_t places_;
+};
+Door door;
+void wait_for_who_comes() noexcept {}
+
+class DoorPlace {  // in a place of its own, while it lives
+ public:
+  DoorPlace() noexcept { door.enter(); }
+  DoorPlace(const DoorPlace&) = delete;
+  DoorPlace& operator=(const DoorPlace&) = delete;
+  ~DoorPlace() { door.leave(); }
+};
+
+#endif
+
+}  // namespace
+
+PyThreadState* give_up_lock() noexcept { return PyEval_SaveThread(); }
+
+void take_lock(PyThreadState* mine) noexcept {
+  try {
+    std::optional<DoorPlace> place(std::in_place);
+    if (closed) {
+      place.reset();
+      for (;;) pause();
+    }
+    PyEval_RestoreThread(mine);
+  } catch (abi::__forced_unwind&) {
+    // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must
+    // not be
+    for (;;) pause();
+  }
+}
+
+PyGILState_STATE enter_interpreter() {
+  try {
+    std::optional<DoorPlace> place(std::in_place);
+    if (closed) {  // perhaps while we waited for a place
+      place.reset();
+      for (;;) pause();
+    }
+    return PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {  // as above
+    for (;;) pause();
+  }
+}
+
+void close_door() noexcept {
+  closed = true;
+  wait_for_who_comes();
+}
+bool door_is_closed() noexcept { return closed; }
+
+void new_door() noexcept {
+#ifdef Py_GIL_DISABLED
+  coming = 0;
+#else
+  new (&door) Door;
+#endif
+}
+
+static void set_hook(PyObject* threading, const char* name, const char* setter) noexcept {
+  PyObject* const hook = PyObject_GetAttrString(threading, name);
+  PyObject* const set = PySys_GetObject(setter);  // borrowed
+  PyObject* const r = hook && hook != Py_None && set ? PyObject_CallOneArg(set, hook) : nullptr;
+  if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(hook);
+  Py_XDECREF(r);
+  Py_XDECREF(hook);
+}
+void let_tools_see_thread() noexcept {
+  PyObject* const threading = PyImport_ImportModule("threading");
+  if (!threading) return PyErr_Clear();
+  set_hook(threading, "_profile_hook", "setprofile");
+  set_hook(threading, "_trace_hook", "settrace");
+  Py_DECREF(threading);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,264 @@
+// How the outcomes of the core become Python exceptions, which name process, operation and channel.
+#include <cstdarg>
+#include <cstring>
+#include <iterator>
+
+#include "processes/asyncio.hpp"
+#include "weft/runtime/limit.hpp"
+
+namespace weft::py {
+
+Errors errors;
+static PyObject* met_name;  // interned: the interpreter finds it in its cache
+
+int import_errors() {
+  PyObject* m = PyImport_ImportModule("weft.errors");
+  if (!m) return -1;
+  const struct {
+    const char* name;
+    PyObject** to;
+  } wanted[] = {{"ChannelEnd", &errors.ChannelEnd},  {"Retired", &errors.Retired},
+                {"Poisoned", &errors.Poisoned},      {"PeerDied", &errors.PeerDied},
+                {"Cancelled", &errors.Cancelled},    {"BadUse", &errors.BadUse},
+                {"Deadlock", &errors.Deadlock},      {"_several", &errors.several},
+                {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended}};
+  for (const auto& w : wanted) {
+    *w.to = PyObject_GetAttrString(m, w.name);
+    if (!*w.to) return -1;
+  }
+  Py_DECREF(m);
+  return (met_name = PyUnicode_InternFromString("met")) ? 0 : -1;
+}
+
+PyObject* to_str(const std::string& s) {
+  return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
+}
+
+std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
+
+PyObject* bad_use(const char* format, ...) {
+  va_list va;
+  va_start(va, format);
+  PyObject* what = PyUnicode_FromFormatV(format, va);
+  va_end(va);
+  if (!what) return nullptr;
+  const ProcessBase* p = this_process();
+  if (p) {
+    PyObject* where = to_str(runtime::path_of(*p));
+    PyObject* all = where ? PyUnicode_FromFormat("%U: %U", where, what) : nullptr;
+    Py_XDECREF(where);
+    Py_DECREF(what);
+    if (!all) return nullptr;
+    what = all;
+  }
+  PyErr_SetObject(errors.BadUse, what);
+  Py_DECREF(what);
+  return nullptr;
+}
+
+bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t least,
+                  Py_ssize_t most, Py_ssize_t& to) {
+  if (!PyIndex_Check(o)) {
+    PyErr_Format(PyExc_TypeError, "%s must be a whole number, not %.100s", what,
+                 Py_TYPE(o)->tp_name);
+    return false;
+  }
+  to = PyNumber_AsSsize_t(o, nullptr);  // the nearest there is, of one that is beyond
+  if (to == -1 && PyErr_Occurred()) return false;
+  if (to >= least && to <= most) return true;
+  bad_use("%s must be %s, not %R", what, range, o);
+  return false;
+}
+
+PyObject* no_copy(PyObject* o, PyObject*) {
+  if (Py_IS_TYPE(o, &ProcessType))
+    return bad_use(
+        "%R: a process can be neither copied nor pickled: call its function again; for another OS "
+        "process worker.on('processes')(...), which takes the ends in its arguments there",
+        o);
+  const char* again = "for another make Barrier(parties)";
+  const char* it = "it";
+  if (is_end(o)) {
+    again = is_reader(o) ? "for another one end.channel.reader()"
+                         : "for another one end.channel.writer()";
+  } else if (!Py_IS_TYPE(o, &BarrierType)) {
+    again = "for another make Channel()";
+    it = "an end of it, reader() or writer(),";
+  }
+  return bad_use(
+      "%R: by itself it can be neither copied nor pickled: %s. To another OS process %s goes as an "
+      "argument of a process that runs there (from weft.processes import process, or "
+      "worker.on('processes')(...)), or in a value on a channel; multiprocessing, "
+      "concurrent.futures and joblib cannot take it",
+      o, again, it);
+}
+
+PyObject* raise_closed(EndObject* e, const char* verb) {
+  const char* side = is_reader(reinterpret_cast<PyObject*>(e)) ? "reader" : "writer";
+  PyObject* name = to_str(channel_name(e->channel));
+  if (!name) return nullptr;
+  switch (e->state) {
+    case EndState::open:
+      bad_use(
+          "%s on channel %U: it was made before a fork, and this is the child: make channels in "
+          "the process that uses them",
+          verb, name);
+      break;
+    case EndState::retired:
+      bad_use(
+          "%s on channel %U: this %s end is closed: it was retired; make another with channel.%s()",
+          verb, name, side, side);
+      break;
+    case EndState::let_go:
+      bad_use(
+          "%s on channel %U: this %s end is closed: the last process that held it has finished; "
+          "make another with channel.%s()",
+          verb, name, side, side);
+      break;
+    case EndState::sent:
+      bad_use(
+          "%s on channel %U: this %s end is closed: it was sent away, over a channel or to another "
+          "OS process; make another with "
+          "channel.%s()",
+          verb, name, side, side);
+      break;
+    case EndState::died:
+      bad_use(
+          "%s on channel %U: this %s end is closed: it was declared dead; make another with "
+          "channel.%s()",
+          verb, name, side, side);
+      break;
+  }
+  Py_DECREF(name);
+  return nullptr;
+}
+
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
+  PyObject* instead = guest_cancellation(p);
+  if (!instead) instead = block_interrupt(p);
+  if (instead) {
+    restore_exception(instead);
+    return nullptr;
+  }
+  PyObject* const by = limit_object(runtime::Limit::take(p));
+  PyObject* e =
+      PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr);
+  if (!e) return nullptr;
+  PyErr_SetObject(errors.Cancelled, e);
+  Py_DECREF(e);
+  return nullptr;
+}
+
+PyObject* raise_barrier_died(const char* verb, int guard) {
+  const ProcessBase* p = this_process();
+  PyObject* text = to_str((p ? runtime::path_of(*p) + ": " : std::string()) + verb +
+                          " at a barrier: an OS process that had it, or has made it, has died");
+  PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
+  if (text && index) {
+    PyObject* const args[] = {text, Py_None, index};
+    if (PyObject* e = PyObject_Vectorcall(errors.PeerDied, args, std::size(args), nullptr)) {
+      PyErr_SetObject(errors.PeerDied, e);
+      Py_DECREF(e);
+    }
+  }
+  Py_XDECREF(text);
+  Py_XDECREF(index);
+  return nullptr;
+}
+
+PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
+                    bool met) {
+  if (is_far_barrier(c)) {
+    const char* const what = guard < 0 ? "sync" : verb;
+    if (s != Status::retired) return raise_barrier_died(what, guard);
+    return bad_use("%s on a barrier with nobody enrolled: make it with parties, or enrol() first",
+                   what);
+  }
+  const ProcessBase* p = this_process();
+  const std::string what =
+      (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
+      (s == Status::poisoned   ? ": it was poisoned"
+       : s == Status::in_doubt ? ": the other side died; the value may have been taken"
+       : s == Status::died     ? ": the other side died"
+       : verb[std::strlen(verb) - 1] == ')'
+           ? ": one of its sides has retired, so the channel has ended: make its ends before"
+           : ": the other side has retired");
+  PyObject* type = s == Status::poisoned               ? errors.Poisoned
+                   : is_end(s) && s != Status::retired ? errors.PeerDied
+                                                       : errors.Retired;
+  PyObject* text = to_str(what);
+  PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
+  PyObject* strength = PyLong_FromLong(c->core.poison_strength());
+  PyObject* const args[] = {text,     reinterpret_cast<PyObject*>(c),
+                            index,    value ? value : Py_None,
+                            strength, met ? Py_True : Py_False};
+  PyObject* e = text && index && strength
+                    ? PyObject_Vectorcall(type, args, std::size(args), nullptr)
+                    : nullptr;
+  Py_XDECREF(text);
+  Py_XDECREF(index);
+  Py_XDECREF(strength);
+  if (!e || (s == Status::in_doubt && PyObject_SetAttrString(e, "in_doubt", Py_True) < 0)) {
+    Py_XDECREF(e);
+    return nullptr;
+  }
+  PyErr_SetObject(type, e);
+  Py_DECREF(e);
+  return nullptr;
+}
+
+bool is_met(PyObject* end) {
+  PyObject* met = PyObject_GetAttr(end, met_name);
+  if (!met) PyErr_Clear();
+  Py_XDECREF(met);
+  return met == Py_True;
+}
+
+// Its text is asyncio's own; the type stays, for those who catch it.
+void explain_no_loop(PyObject* failure) noexcept {
+  if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
+  PyObject* args = PyObject_GetAttrString(failure, "args");
+  PyObject* text = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1
+                       ? PyTuple_GET_ITEM(args, 0)
+                       : nullptr;
+  if (text && PyUnicode_Check(text) &&
+      PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
+    PyObject* more =
+        Py_BuildValue("(s)",
+                      "no running event loop: what is asyncio's works in an `async def` process "
+                      "whose network runs inside an asyncio loop: "
+                      "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task");
+    if (more) PyObject_SetAttrString(failure, "args", more);
+    Py_XDECREF(more);
+  }
+  Py_XDECREF(args);
+  PyErr_Clear();
+}
+
+PyObject* take_exception() {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!type) return nullptr;
+  if (!value || reinterpret_cast<PyObject*>(Py_TYPE(value)) != type)
+    PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) {
+    PyException_SetTraceback(value, trace);
+    Py_DECREF(trace);
+  }
+  Py_DECREF(type);
+  return value;
+#endif
+}
+
+void restore_exception(PyObject* e) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(e);
+#else
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(e))), e, PyException_GetTraceback(e));
+#endif
+}
+
+}  // namespace weft::py

@@ -1,0 +1,335 @@
+// Ctrl-C: the first says where each process is and cancels all of them, the second kills the OS
+// processes that were started, and is KeyboardInterrupt where it lands.
+//
+// Python's own handler in C only notes a signal; the main thread calls the Python function when it
+// looks (PyErr_CheckSignals). One that comes between that look and the moment the kernel puts the
+// thread to sleep, or on another thread, would go unnoticed. So our handler wraps Python's and
+// wakes the main thread. It is set while a network runs, and when ordinary code of the main thread
+// waits outside any network; there it stays. The program may set a handler of its own. While a
+// network runs that one is left as it is. In ordinary code ours wraps it at the next wait if it is
+// SIGINT's; another signal's only once SIGINT's has changed too, or a network has run.
+//
+// Invariants
+//  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
+//    for handlers on other threads.
+//  2 A bit of `held_back` that is set while nobody is HoldSignals is taken by whoever set it, so no
+//    signal is lost.
+//  3 While a run begins and ends, handlers are read and set without running bytecode: between
+//    bytecodes Python calls a signal's handler, which may raise. So we call the functions of
+//    `_signal`, not those of `signal`, which are Python code. One of them looks for signals itself;
+//    what is raised there is kept for the run.
+#include "interpreter/interrupt.hpp"
+
+#include "watching/observe.hpp"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace weft::py {
+
+namespace {
+
+constexpr int kSignals = 64;
+using Handler = void (*)(int);
+std::atomic<Handler> pythons{nullptr};  // one function for all signals
+std::atomic<runtime::Parking*> sleeper{nullptr};
+std::atomic<int> handling{0};
+std::atomic<bool> holding{false};         // the main thread is HoldSignals
+std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n came meanwhile
+std::size_t watchers = 0;
+std::uint64_t watched = 0;  // bit n-1: signal n has our handler
+unsigned long main_thread = 0;
+PyObject* signals = nullptr;  // the module _signal
+PyObject* default_int_handler = nullptr;
+
+// Python looks for signals first: null if a handler raises there.
+PyObject* set_sigint(PyObject* f) {
+  return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f);
+}
+
+void stirring_handler(int number) {
+  const int error = errno;
+  if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
+    held_back.fetch_or(bit);
+    // else: it ended meanwhile, and did not see this one
+    if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
+  }
+  if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
+  handling.fetch_add(1);
+  if (runtime::Parking* p = sleeper.load()) p->disturb();
+  handling.fetch_sub(1);
+  errno = error;
+}
+
+bool can_handle_signals() noexcept {
+  return PyThread_get_thread_ident() == main_thread &&
+         PyInterpreterState_Get() == PyInterpreterState_Main();
+}
+
+// Around Python's handler, for each signal that has a Python function. Runs no bytecode.
+void stir_by_signals() {
+  for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
+    struct sigaction a {};
+    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) ||
+        a.sa_handler == stirring_handler || a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN)
+      continue;
+    PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
+    if (!f) PyErr_Clear();
+    if (f && PyCallable_Check(f)) {
+      pythons = a.sa_handler;
+      a.sa_handler = stirring_handler;
+      if (sigaction(n, &a, nullptr) == 0) watched |= std::uint64_t{1} << (n - 1);
+    }
+    Py_XDECREF(f);
+  }
+}
+// What SIGINT had when ours were set for a wait outside any run; `known`: since then no run took
+// them away.
+Handler sigint_then{};
+bool known = false;
+
+// The main thread waits outside any run: ours stay from then on, until the program sets others. That
+// is looked for at SIGINT alone, which is one system call.
+void stir_outside() {
+  struct sigaction a {};
+  if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
+  stir_by_signals();
+  known = sigaction(SIGINT, nullptr, &a) == 0;
+  sigint_then = a.sa_handler;
+}
+void leave_signals() noexcept {
+  known = false;
+  const std::uint64_t changed = std::exchange(watched, 0);
+  for (int n = 1; n <= kSignals; ++n) {
+    struct sigaction a {};
+    if (!(changed >> (n - 1) & 1) || sigaction(n, nullptr, &a) != 0 ||
+        a.sa_handler != stirring_handler)
+      continue;
+    a.sa_handler = pythons;
+    sigaction(n, &a, nullptr);
+  }
+}
+
+// The processes of other programs that this one has started: () -> [line], where they are; (), to
+// end those programs.
+PyObject *elsewhere = nullptr, *end_elsewhere = nullptr;
+
+std::vector<std::string> running_in(PyRun& run) {
+  // named below: a path asks the groups, which are locked while they are walked
+  std::vector<ProcessBase*> running;
+  run.run.each_process([&](ProcessBase& p) {
+    if (!p.op) running.push_back(&p);
+  });
+  std::vector<std::string> lines;
+  for (ProcessBase* p : running) lines.push_back(runtime::path_of(*p) + ": running");
+  return lines;
+}
+// Each process of a run, and where it is.
+std::vector<std::string> lines_of(PyRun& run) {
+  std::vector<std::string> lines;
+  const runtime::Report r = runtime::Report::of(run.run);
+  for (const auto& [id, b] : r.blocked) {
+    std::string s = b.path + ": " + b.verb;
+    std::size_t shown = 0;
+    for (const char* const place : b.places)
+      if (shown < 8) s.append(shown++ ? ", " : " ").append(place);
+    lines.push_back(s + " at " + b.at);
+  }
+  for (std::string& s : running_in(run)) lines.push_back(std::move(s));
+  return lines;
+}
+
+// _where(): the lines of every run of this program.
+PyObject* f_where(PyObject*, PyObject*) {
+  PyObject* const list = PyList_New(0);
+  for (PyRun* run : every_run()) {
+    for (const std::string& s : lines_of(*run)) {
+      PyObject* const line = to_str(s);
+      if (!list || !line || PyList_Append(list, line) < 0) PyErr_Clear();
+      Py_XDECREF(line);
+    }
+  }
+  return list;
+}
+PyObject* f_ask_elsewhere(PyObject*, PyObject* args) {
+  PyObject *lines, *end;
+  if (!PyArg_ParseTuple(args, "OO", &lines, &end)) return nullptr;
+  Py_XSETREF(elsewhere, Py_NewRef(lines));
+  Py_XSETREF(end_elsewhere, Py_NewRef(end));
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_where", gated<f_where>, METH_NOARGS, nullptr},
+                           {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_VARARGS, nullptr},
+                           {}};
+
+constexpr std::size_t kLines = 40;
+
+void say(std::string s, const std::vector<std::string>& lines) {
+  for (std::size_t i = 0; i < lines.size() && i < kLines; ++i) s += "\n  " + lines[i];
+  if (lines.size() > kLines) s += "\n  … and " + std::to_string(lines.size() - kLines) + " more";
+  s += "\n";
+  PySys_FormatStderr("%s", s.c_str());
+}
+
+// Again: who was cancelled, and has not come to an operation, may never.
+void insist() {
+  PyObject* const r = end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr;
+  if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
+  Py_XDECREF(r);
+  if (current_coroutine() || current_greenlet()) return;  // it lands there
+  if (const auto lines = running_in(*root_run); !lines.empty())
+    say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "
+        "(Ctrl-\\ ends the program):",
+        lines);
+}
+
+PyObject* on_sigint(PyObject*, PyObject*) {
+  if (root_run && !root_run->interrupted) {
+    root_run->interrupted = true;
+    say_where(*root_run);
+    root_run->run.cancel_everybody();
+    Py_RETURN_NONE;
+  }
+  if (root_run) insist();
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  return nullptr;
+}
+PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr};
+
+}  // namespace
+
+void say_where(PyRun& run) {
+  std::vector<std::string> lines = lines_of(run);
+  if (elsewhere) {
+    PyObject* more = PyObject_CallNoArgs(elsewhere);
+    if (!more) PyErr_WriteUnraisable(elsewhere);
+    for (Py_ssize_t i = 0; more && i < PyList_GET_SIZE(more); ++i) {
+      const char* const line = PyUnicode_AsUTF8(PyList_GET_ITEM(more, i));
+      if (line)
+        lines.emplace_back(line);
+      else
+        PyErr_Clear();
+    }
+    Py_XDECREF(more);
+  }
+  say("\nweft: interrupted; the processes were:", lines);
+}
+
+Interrupts::Interrupts() {
+  if (!can_handle_signals()) return;
+  PyObject* now = PyObject_CallMethod(signals, "getsignal", "i", SIGINT);
+  PyObject* mine =
+      now && now == default_int_handler ? PyCFunction_New(&sigint_def, nullptr) : nullptr;
+  PyObject* r = mine ? set_sigint(mine) : nullptr;
+  if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
+    // a handler's; or Python's, for which another thread is the main one
+    PyObject* first = take_exception();
+    r = set_sigint(mine);
+    if (r || !PyErr_ExceptionMatches(PyExc_ValueError)) {
+      restore_exception(std::exchange(first, nullptr));
+    } else {
+      PyErr_Clear();
+    }
+    Py_XDECREF(first);
+  }
+  if (r) old_ = Py_NewRef(now);
+  Py_XDECREF(r);
+  Py_XDECREF(mine);
+  Py_XDECREF(now);
+  // By a handler: it ends the run that begins, and ours is not needed.
+  if (PyErr_Occurred()) keep_interrupt_for(nullptr, take_exception());
+  watching_ = watch_signals();
+}
+
+Interrupts::~Interrupts() {
+  if (watching_) unwatch_signals();
+  if (!old_) return;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  // by handlers, for signals that came at the very end: it is told, and ours goes all the same
+  PyObject* raised = nullptr;
+  for (int n = 0; n < kSignals; ++n) {
+    PyObject* r = set_sigint(old_);
+    Py_XDECREF(r);
+    if (r) break;
+    Py_XSETREF(raised, take_exception());
+  }
+  Py_DECREF(old_);
+  PyErr_Restore(t, v, tb);
+  if (raised) restore_exception(raised);
+}
+
+bool watch_signals() {
+  if (!can_handle_signals()) return false;
+  ++watchers;
+  stir_by_signals();
+  return true;
+}
+void unwatch_signals() noexcept {
+  if (--watchers == 0) leave_signals();
+}
+
+HoldSignals::HoldSignals() noexcept
+    : mine_(PyThread_get_thread_ident() == main_thread &&
+            !holding.load(std::memory_order_relaxed)) {
+  if (mine_) holding.store(true);
+}
+HoldSignals::~HoldSignals() {
+  if (!mine_) return;
+  holding.store(false);
+  if (held_back.load() == 0) [[likely]]
+    return;
+  const std::uint64_t came = held_back.exchange(0);
+  for (int n = 1; n <= kSignals; ++n)
+    if (came >> (n - 1) & 1)
+      if (const Handler h = pythons.load(std::memory_order_relaxed)) h(n);
+}
+
+void main_sleeps_by(runtime::Parking* p) noexcept {
+  if (PyThread_get_thread_ident() != main_thread) return;
+  if (p && watchers == 0) stir_outside();
+  sleeper.store(p);
+  if (p) return;
+  for (unsigned round = 0; handling.load() != 0;) prim::pause(round++);
+}
+
+void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
+
+bool program_handles_signals() noexcept {
+  for (int n = 1; n <= kSignals; ++n) {
+    struct sigaction a {};
+    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
+        a.sa_handler == SIG_IGN)
+      continue;
+    PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
+    if (!f) PyErr_Clear();
+    // ours: in the child of a fork, where it raises KeyboardInterrupt
+    const bool ours =
+        f && PyCFunction_Check(f) && PyCFunction_GET_FUNCTION(f) == sigint_def.ml_meth;
+    const bool own = f && f != default_int_handler && !ours && PyCallable_Check(f);
+    Py_XDECREF(f);
+    if (own) return true;
+  }
+  return false;
+}
+
+bool on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
+
+int init_interrupts(PyObject* native) {
+  if (PyModule_AddFunctions(native, functions) < 0) return -1;
+  PyObject* m = PyImport_ImportModule("threading");
+  PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
+  PyObject* ident = t ? PyObject_GetAttrString(t, "ident") : nullptr;
+  if (ident) main_thread = PyLong_AsUnsignedLong(ident);
+  Py_XDECREF(ident);
+  Py_XDECREF(t);
+  Py_XDECREF(m);
+  if (PyErr_Occurred()) return -1;
+  signals = PyImport_ImportModule("_signal");
+  if (signals) default_int_handler = PyObject_GetAttrString(signals, "default_int_handler");
+  return default_int_handler ? 0 : -1;
+}
+
+}  // namespace weft::py

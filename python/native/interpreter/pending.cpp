@@ -1,0 +1,80 @@
+// What waits for the next safe point: references dropped by the core, ends that were collected
+// (rules 12.1 and 12.2).
+//
+//   ~Value, ~Reader, ~Writer ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
+//      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, runs what was deferred
+//
+// Invariants
+//  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
+//  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it
+//    (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was deferred.
+//    That needs no lock: the finaliser may run under locks of ours.
+#include "components/cells.hpp"
+#include "interpreter/owners.hpp"
+
+namespace weft::py {
+
+namespace {
+struct Retirement {
+  ChannelObject* channel;  // owned
+  bool writer;
+};
+std::vector<PyObject*> dropped;
+std::vector<Retirement> retirements;
+// of this thread: finalisers on other threads do not matter here
+thread_local bool running_deferred = false;
+}  // namespace
+
+bool something_pending = false;
+
+void defer_decref(PyObject* o) noexcept {
+  if (is_cell(o)) return drop_cell(o);  // perhaps by who has no GIL
+  dropped.push_back(o);
+  something_pending = true;
+}
+
+void defer_retirement(ChannelObject* owned, bool writer) noexcept {
+  retirements.push_back({owned, writer});
+  something_pending = true;
+  if (retirements.size() == 1 && !running_deferred) look_for_ends();
+}
+
+bool ends_pending() noexcept { return !retirements.empty() && !running_deferred; }
+
+bool deferred_runs_here() noexcept { return running_deferred; }
+
+void run_deferred_now() noexcept {
+  release_lent();
+  // a finaliser that runs below does an operation: the loop goes on with what it leaves
+  if (running_deferred) return;
+  running_deferred = true;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  while (something_pending) {
+    something_pending = false;
+    std::vector<Retirement> ends;
+    ends.swap(retirements);
+    for (const Retirement& r : ends) {
+      if (r.writer)
+        r.channel->core.drop_writer();
+      else
+        r.channel->core.drop_reader();
+      Py_DECREF(r.channel);
+    }
+    std::vector<PyObject*> values;
+    values.swap(dropped);
+    bool of_others = false;
+    {
+      const OutsideGate beyond;
+      for (PyObject* o : values) {
+        of_others = of_others || made_by_another(o);
+        Py_DECREF(o);
+      }
+    }
+    if (of_others) wake_owners();
+  }
+  running_deferred = false;
+  PyErr_Restore(type, value, trace);
+}
+
+}  // namespace weft::py

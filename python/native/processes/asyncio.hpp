@@ -1,0 +1,168 @@
+// Weft inside a running asyncio loop (rules 6.6 and 13): what is known of a loop, its tasks that
+// wait at channels, and networks that are its guests.
+//
+//   told, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
+//                                        └──► else: its eventfd, whose reader opens a section
+//
+// Invariants
+//  1 ring() runs no Python code and may be called wherever a waker is woken; the loop's own methods
+//    are called only from deliver(), which runs on the loop's thread, under no lock.
+//  2 A Link refers to its loop weakly: it lives in the loop's reader, in `weft._backends.asyncio`, and in
+//    whoever waits.
+//  3 A guest and a task waiter keep the task that waits, which keeps the loop. A closed loop lets
+//    go of its reader, and that (a Bell) tells the link's guests and waiters to let go: tasks that
+//    asyncio has left pending can then be collected, which gives up what they waited for.
+#pragma once
+#include "interpreter/interrupt.hpp"
+#include "native.hpp"
+
+namespace weft::py {
+
+struct TaskWaiter;
+struct GuestObject;
+
+struct LinkObject {
+  PyObject_HEAD PyObject* loop;  // a weak reference
+  TaskWaiter* told;              // to be told, in order
+  TaskWaiter* told_last;
+  GuestObject* due;     // guests that have work
+  GuestObject* guests;  // all that have not ended
+  TaskWaiter* waiters;  // all
+  int bell;             // eventfd; -1: closed
+  bool dirty;
+  bool virtual_time;  // its clock is the loop's own: see loop_time()
+  prim::atomic<bool> rung;
+};
+
+// The link of the loop that runs on this thread; borrowed. Null without an exception: none runs;
+// null with one: it cannot be joined.
+LinkObject* link_here() noexcept;
+bool in_asyncio() noexcept;  // a loop runs on this thread
+// and the caller is no process of a scheduler: a task, or a callback
+bool in_task() noexcept;
+PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
+// ns of the running loop's own clock, if it says that its time is virtual (rule 13.7).
+std::optional<std::int64_t> loop_time() noexcept;
+void ring(LinkObject* l) noexcept;
+
+// In a method of the loop that is written in Python a signal's handler could raise half-way, and
+// leave a future done whose task is never told. So signals are held back while we call one
+// (HoldSignals). What the handlers of earlier signals raise does not belong here either: it is
+// kept, and raised in the main thread as soon as that runs Python code again.
+PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
+void raise_in_main(PyObject* owned_or_null) noexcept;
+PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
+// The call's result; null: it raised something, which is cleared. A signal whose handler was set
+// after the loop was first met is not held back: if one raises, the call is made again: only what
+// may be done twice.
+template <class F>
+PyObject* with_signals_held(F call) noexcept {
+  PyObject* raised = raised_by_signals();
+  PyObject* r = nullptr;
+  {
+    const HoldSignals hold;
+    r = call();
+    if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
+      Py_XSETREF(raised, take_exception());
+      r = call();
+    }
+  }
+  if (!r) PyErr_Clear();
+  raise_in_main(raised);  // only now: it comes with the next Python code that runs
+  return r;
+}
+
+void set_future(PyObject* future) noexcept;  // to None, unless it is done
+
+// While it lasts, what is told is collected; then it is passed on. Only on the loop's thread; null:
+// does nothing.
+class Section {
+ public:
+  explicit Section(LinkObject* l) noexcept;
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section();
+
+ private:
+  LinkObject* link_;
+  LinkObject* outer_;
+};
+
+// --- a task that waits at a channel, a barrier or in a select (rule 6.6) -------------------------
+
+struct TaskWaiter final : runtime::ProcessBase {
+  TaskWaiter* next_told = nullptr;
+  TaskWaiter *next = nullptr, *before = nullptr;  // of the same loop
+  LinkObject* link;                               // owned
+  // whose it is: the loop's current task as it began, only compared; null: none
+  const void* task;
+  PyObject* future = nullptr;  // what its task waits on, owned
+  bool listed = false;         // among those to be told
+  bool woken = false;          // somebody has decided
+  bool owed = false;           // its task was cancelled after the commit (rule 6.3)
+  // Its task is gone, but it has committed and a partner holds it: its operation, kept until the
+  // wake-up, and what is done with it then. (A task that is closed was killed.)
+  PyObject* kept = nullptr;
+  Late late = nullptr;
+
+  explicit TaskWaiter(LinkObject* l) noexcept;
+  ~TaskWaiter();
+  // What the task is to wait on until the task waiter is told or woken.
+  PySendResult await(PyObject** r) noexcept;
+  bool is_mine() const noexcept;  // the running task's
+};
+const void* current_task() noexcept;  // the running loop's
+// neither done nor collected, and its loop is not closed
+bool task_lives(LinkObject* l, const void* task) noexcept;
+bool task_lives(TaskWaiter* p) noexcept;
+// another task drops what it waits for: it is told
+void let_waiting_task_go_on(TaskWaiter* p) noexcept;
+
+// For an operation that begins in a task: a task waiter, or null with an exception (no loop: `verb`
+// outside any process; cancelled).
+std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
+bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's
+// The running task was cancelled after its operation had committed: the cancellation comes at its
+// next point (rule 6.3).
+void owe_cancellation() noexcept;
+void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
+
+// --- a process of a guest ------------------------------------------------------------------------
+
+struct GuestPart {
+  GuestObject* guest;  // owned
+  PyObject* task;      // what asyncio.current_task() gives
+  PyObject* wakeup;    // called when the future is done
+  PyObject* future;    // that it awaits
+  PyObject* message;   // of a cancellation
+  bool must_cancel;    // asked for by task.cancel(), not yet raised
+  bool interrupted;    // its operation was withdrawn for that
+};
+
+// a process starts on a guest's scheduler
+void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
+// Before a step; an exception to be thrown into it, or null. `woken_in`: what it waited in.
+PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
+// 1: parked on a future; 0: it is none; -1: an exception is set
+int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
+void leave_guest(ProcessObject* p) noexcept;  // it has ended
+// is the current exception asyncio's cancellation of it?
+bool ended_by_asyncio(ProcessObject* p) noexcept;
+// the CancelledError due now, new reference, or null
+PyObject* guest_cancellation(ProcessBase& p) noexcept;
+
+// --- Group in a task -----------------------------------------------------------------------------
+
+GuestObject* guest_open() noexcept;  // null: an exception is set
+runtime::Group* group_of(GuestObject* g) noexcept;
+LinkObject* link_of(GuestObject* g) noexcept;
+// guests that nobody waits for: what should have waited never came to it
+void abandon_orphans(LinkObject* l) noexcept;
+void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
+// an awaitable; `block`: the exception that left the block, or null
+PyObject* guest_leave(GuestObject* g, PyObject* block);
+
+int init_asyncio(PyObject* m);
+int init_guest(PyObject* m);
+
+}  // namespace weft::py

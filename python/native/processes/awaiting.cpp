@@ -1,0 +1,63 @@
+// What becomes of operations that are left before their wake-up. awaiting.hpp has the invariants.
+#include "processes/awaiting.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct Kept {
+  ProcessObject* process;
+  PyObject* operation;  // owned
+  Late late;
+};
+std::vector<Kept> kept;  // rare
+
+}  // namespace
+
+PyObject* being_awaited(const char* verb, ProcessObject* by) {
+  if (!by)
+    return bad_use(
+        "%s is being awaited already: whoever awaits it steps it, and nobody else; make another "
+        "operation for each",
+        verb);
+  PyObject* path = to_str(runtime::path_of(by->base));
+  if (path)
+    bad_use(
+        "%s is being awaited already, by %U, which steps it, and nobody else: make another "
+        "operation for each",
+        verb, path);
+  Py_XDECREF(path);
+  return nullptr;
+}
+
+void keep_until_woken(ProcessObject* p, PyObject* owned, Late late) {
+  kept.push_back({p, owned, late});
+}
+
+void wake_up_came(ProcessObject* p) noexcept {
+  p->owed = 0;
+  for (std::size_t i = 0; i < kept.size();) {
+    if (kept[i].process != p) {
+      ++i;
+      continue;
+    }
+    const Kept k = kept[i];
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
+    k.late(k.operation, p->base);
+    Py_DECREF(k.operation);
+    i = 0;  // what that ran may have changed them
+  }
+}
+
+void drop_awaited(PyObject* o) noexcept {
+  if (Py_IS_TYPE(o, &OpType))
+    drop_awaited_operation(o);
+  else if (Py_IS_TYPE(o, &SelectOpType))
+    drop_awaited_select(o);
+  else if (Py_IS_TYPE(o, &GroupOpType))
+    drop_awaited_group_wait(o);
+  else
+    drop_awaited_call(o);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,199 @@
+// Greenlet processes: each has a stack of its own and shares the run queue of its scheduler with
+// the coroutines there.
+//
+//   greenlet_start(): made and entered ──► runs ──greenlet_park()──► parked ──greenlet_run() or another that parks──► runs
+//                                            └──returns: body() ends the process──► back in the hub
+//
+// Invariants
+//  1 The hub is the greenlet in which the scheduler's loop runs: the one that called run, or the
+//    one that waits in a block of ordinary code, which may be another each time. Greenlets are
+//    started from the hub only: started from within each other, each would lie deeper on the stack.
+//  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else
+//    the hub.
+//  3 The stack of a greenlet is in place only while it runs. What others may write while it is
+//    parked is in its GreenletState. The same holds for a hub that waits deeper on the stack than a
+//    greenlet was started (a block of ordinary code): what others may touch is on the heap.
+//  4 The package greenlet keeps each one's exception state, context variables, frames and depth of
+//    recursion. It does not keep the critical sections of a free-threaded build: we take those off
+//    and put them back (NoCriticalSections).
+#include <greenlet/greenlet.h>
+
+#include "native.hpp"
+#include "watching/observe.hpp"
+#include "weft/runtime/scheduler.hpp"
+
+namespace weft::py {
+
+struct GreenletState {
+  PyGreenlet* greenlet;  // owned
+  // the hub when it was started, or that of now when it ends; `greenlet` keeps it
+  PyGreenlet* parent;
+  // owned; where it is parked: in `greenlet`, or in one that its own code made
+  PyGreenlet* at;
+  Value slot;  // of its operation
+};
+
+namespace {
+
+thread_local PyGreenlet* hub = nullptr;       // while one runs
+thread_local ProcessObject* ended = nullptr;  // on its way back to the hub, which lets go of it
+
+CoroutineProcess* self_of(core::Waker* w) noexcept {
+  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
+}
+
+const runtime::ProcessOps fresh_ops{{&post_to_group, &greenlet_start, nullptr, 0},
+                                    &executor_of_group};
+const runtime::ProcessOps running_ops{{&post_to_group, &greenlet_run, nullptr, 0},
+                                      &executor_of_group};
+
+PyObject* body(PyObject* self, PyObject*) {
+  auto* p = reinterpret_cast<ProcessObject*>(self);
+  PyThreadState* state = PyThreadState_Get();
+  Py_XSETREF(state->context, std::exchange(p->context, nullptr));
+  ++state->context_ver;
+  end_process(p, p->base, call_body(p));
+  ended = p;
+  if (GreenletState* s = p->greenlet_state; s && s->parent != hub) [[unlikely]] {
+    // it returns to its parent
+    s->parent = hub;
+    if (PyGreenlet_SetParent(s->greenlet, hub) < 0) PyErr_WriteUnraisable(nullptr);
+  }
+  Py_RETURN_NONE;
+}
+PyMethodDef body_def{"process", gated<body>, METH_NOARGS, nullptr};
+
+PyObject* switch_to(PyGreenlet* g) {
+  const NoCriticalSections sections;
+  return PyGreenlet_Switch(g, nullptr, nullptr);
+}
+
+// From the hub. Returns when one parks and the next one, if any, has not started yet, or when one
+// ends.
+void enter(ProcessObject* p) {
+  if (stepping()) [[unlikely]]
+    step_begins(p);
+  PyGreenlet* const here = PyGreenlet_GetCurrent();
+  // of a scheduler in whose greenlet another's loop runs
+  PyGreenlet* const outer = std::exchange(hub, here);
+  PyObject* r = switch_to(p->greenlet_state->at);
+  hub = outer;
+  Py_XDECREF(reinterpret_cast<PyObject*>(here));
+  if (stepping()) [[unlikely]]
+    step_ends();
+  runtime::this_context->running = nullptr;
+  if (r)
+    Py_DECREF(r);
+  else if (!p->done && !PyGreenlet_ACTIVE(p->greenlet_state->greenlet)) {
+    // it could not be started
+    end_process(p, p->base, nullptr);
+    ended = p;
+  } else {
+    PyErr_WriteUnraisable(nullptr);
+  }
+  if (ProcessObject* e = std::exchange(ended, nullptr)) {
+    drop_greenlet_state(e);
+    Py_DECREF(e);
+  }
+  run_deferred();
+}
+
+}  // namespace
+
+void drop_greenlet_state(ProcessObject* p) noexcept {
+  GreenletState* s = std::exchange(p->greenlet_state, nullptr);
+  if (!s) return;
+  Py_XDECREF(reinterpret_cast<PyObject*>(s->at));
+  Py_XDECREF(reinterpret_cast<PyObject*>(s->greenlet));
+  delete s;
+}
+
+const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.ops_here(fresh_ops); }
+
+void greenlet_start(core::Waker* w) {
+  ProcessObject* p = object_of(self_of(w));
+  PyGreenlet* parent = PyGreenlet_GetCurrent();
+  PyObject* run = PyCFunction_New(&body_def, reinterpret_cast<PyObject*>(p));
+  PyGreenlet* g = run && parent ? PyGreenlet_New(run, parent) : nullptr;
+  Py_XDECREF(run);
+  Py_XDECREF(reinterpret_cast<PyObject*>(parent));
+  if (!g) {
+    end_process(p, p->base, nullptr);
+    Py_DECREF(p);
+    return;
+  }
+  Py_INCREF(reinterpret_cast<PyObject*>(g));
+  p->greenlet_state = new GreenletState{g, parent, g, {}};
+  std::atomic_ref(p->base.ops)
+      .store(&runtime::Scheduler::current()->ops_here(running_ops), std::memory_order_relaxed);
+  runtime::this_context->running = &p->base;
+  enter(p);
+}
+
+void greenlet_run(core::Waker* w) {
+  ProcessObject* p = object_of(self_of(w));
+  runtime::this_context->running = &p->base;
+  enter(p);
+}
+
+bool greenlet_park(ProcessObject* p) noexcept {
+  core::Waker* w = runtime::Scheduler::current()->take(&greenlet_run);
+  if (stepping() && w) [[unlikely]]
+    step_begins(object_of(self_of(w)));
+  if (w == &p->base) return true;
+  GreenletState& s = *p->greenlet_state;
+  PyGreenlet* const here = PyGreenlet_GetCurrent();
+  if (here == s.at) [[likely]]
+    Py_DECREF(reinterpret_cast<PyObject*>(here));
+  else
+    Py_XSETREF(s.at, here);
+  PyGreenlet* to = hub;
+  if (w) {
+    runtime::this_context->running = self_of(w);
+    to = object_of(self_of(w))->greenlet_state->at;
+  }
+  PyObject* r = switch_to(to);
+  runtime::this_context->running = &p->base;
+  Py_XDECREF(r);
+  return r != nullptr;
+}
+
+Value& greenlet_slot(ProcessObject* p) noexcept { return p->greenlet_state->slot; }
+
+PyObject* greenlet_frame(ProcessObject* p) {
+  if (!p->greenlet_state) return nullptr;
+  PyObject* f =
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(p->greenlet_state->at), "gr_frame");
+  if (f && f != Py_None) return f;
+  Py_XDECREF(f);
+  PyErr_Clear();
+  return nullptr;
+}
+
+// Not when weft is imported: a program without greenlet processes does not need the package
+// greenlet.
+int need_greenlets() {
+  if (!_PyGreenlet_API) PyGreenlet_Import();
+  if (_PyGreenlet_API) return 0;
+  PyObject* why = take_exception();
+  PyErr_Format(PyExc_ImportError,
+               "greenlet processes need the package greenlet (%S); install it: pip install "
+               "'weft[greenlets]'",
+               why);
+  Py_XDECREF(why);
+  return -1;
+}
+
+namespace {
+
+PyObject* f_need_greenlets(PyObject*, PyObject*) {
+  if (need_greenlets() < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"need_greenlets", gated<f_need_greenlets>, METH_NOARGS, nullptr}, {}};
+
+}  // namespace
+
+int init_greenlet(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

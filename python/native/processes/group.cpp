@@ -1,0 +1,665 @@
+// Composition (rule 7): the outermost run, parallel, spawn, and what a group comes to. Groups as
+// context managers: block.cpp.
+//
+//   execute()   blocks this thread as the scheduler of the coroutine processes among the children     (run, Parallel in a thread)
+//   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
+//   wait_for()  the same in a greenlet process, which parks
+//
+// A group lives until all its processes have ended (rule 7.6); the objects here outlive their
+// groups.
+#include "processes/group.hpp"
+
+#include <array>
+
+#include "choice/choice.hpp"
+#include "interpreter/aside.hpp"
+#include "watching/observe.hpp"
+#include "watching/rounds.hpp"
+
+namespace weft::py {
+
+thread_local PyRun* root_run = nullptr;
+
+PyRun& run_of(runtime::Run& r) noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  return *reinterpret_cast<PyRun*>(reinterpret_cast<char*>(&r) - offsetof(PyRun, run));
+#pragma GCC diagnostic pop
+}
+
+runtime::Run* current_run() noexcept {
+  if (ProcessBase* p = this_process())
+    if (p->group) return &p->group->run;
+  runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+  return t ? t->run : nullptr;
+}
+
+namespace {
+
+bool withdraw_wait(ProcessBase& p) noexcept {
+  static_cast<runtime::Group*>(p.place)->pass_on();
+  return false;
+}
+
+}  // namespace
+
+// The results of processes that have all ended without failure, in order.
+PyObject* results_of(PyObject* list) {
+  const Py_ssize_t n = PyList_GET_SIZE(list);
+  PyObject* r = PyList_New(n);
+  for (Py_ssize_t i = 0; r && i < n; ++i) {
+    const ProcessObject* p = proc(PyList_GET_ITEM(list, i));  // one that has failed is watched
+    PyList_SET_ITEM(r, i, Py_NewRef(p->outcome && !p->failed ? p->outcome : Py_None));
+  }
+  return r;
+}
+
+// The exception that left a block beside a failure is a failure too, unless it is quiet in a
+// process (rules 3.5, 4.3, 6.5): then it came of the failure, which cancelled the block and let go
+// of ends, in either order.
+static bool quiet(PyObject* e) noexcept {
+  if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
+  return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
+          PyErr_GivenExceptionMatches(e, errors.Poisoned)) &&
+         is_met(e);
+}
+
+// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of
+// the block, or null.
+PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
+  PyObject* list = PyList_New(0);
+  if (!list) return nullptr;
+  if (also && !quiet(also)) PyList_Append(list, also);
+  for (const std::exception_ptr& f : failures) {
+    try {
+      std::rethrow_exception(f);
+    } catch (const Failure& e) {
+      PyList_Append(list, e.exception);
+    } catch (const std::exception& e) {
+      PyObject* x = PyObject_CallFunction(PyExc_RuntimeError, "s", e.what());
+      if (x) PyList_Append(list, x);
+      Py_XDECREF(x);
+    }
+  }
+  PyObject* e = PyList_GET_SIZE(list) == 1 ? Py_NewRef(PyList_GET_ITEM(list, 0))
+                                           : PyObject_CallOneArg(errors.several, list);
+  Py_DECREF(list);
+  if (e) restore_exception(e);
+  return nullptr;
+}
+
+PyObject* raise_left(const std::exception_ptr& left) {
+  try {
+    std::rethrow_exception(left);
+  } catch (const Failure& e) {
+    restore_exception(Py_NewRef(e.exception));
+  }
+  return nullptr;
+}
+
+PyObject* raise_deadlock(PyRun& run) {
+  PyObject* knot = PyList_New(0);
+  for (const std::string& k : run.run.knot()) {
+    PyObject* s = to_str(k);
+    if (s) PyList_Append(knot, s);
+    Py_XDECREF(s);
+  }
+  PyObject* processes = PyList_New(0);
+  for (const auto& b : run.blocked) {
+    PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
+    Py_ssize_t i = 0;
+    for (const char* const place : b.places) PyTuple_SET_ITEM(places, i++, to_str(place));
+    PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(),
+                                        places, b.at.c_str());
+    if (x) PyList_Append(processes, x);
+    Py_XDECREF(x);
+  }
+  PyObject* report = to_str(run.run.deadlock_report() + say_left_open(run));
+  PyObject* e =
+      report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr)
+             : nullptr;
+  Py_XDECREF(report);
+  Py_DECREF(knot);
+  Py_DECREF(processes);
+  if (e) restore_exception(e);
+  return nullptr;
+}
+
+// --- on a thread ---------------------------------------------------------------------------------
+
+namespace {
+constexpr runtime::OpKind between_op{"the beginning or the end of a run",
+                                     [](ProcessBase&) noexcept { return false; }, nullptr};
+}  // namespace
+
+Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(root_run, &run)) {
+  run.self.op = &between_op;
+  run.state = run.self.state = PyThreadState_Get();
+  run.self.function = "main";
+  watch_outside(run.run);
+  run.run.activated();
+  if (!runtime::ThreadProcess::current_or_null()) {
+    plain_ = &runtime::ThreadProcess::self();
+    runtime::Limit::lend(*plain_, *plain_->run, run.self, run.run);
+  }
+  scope_.emplace(run.self);
+  interrupts_.emplace();
+}
+void Outermost::over() noexcept {
+  run.spawned = nullptr;
+  run.self.op = &between_op;
+}
+void Outermost::end(PyObject*& result) noexcept {
+  interrupts_.reset();
+  scope_.reset();
+  if (plain_) runtime::Limit::give_back(run.self, run.run, *plain_, *plain_->run);
+  root_run = outer_;
+  if (!result || !(run.interrupted || PyErr_Occurred())) return;
+  if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+  Py_CLEAR(result);
+}
+
+void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
+               runtime::Group* spawned) {
+  runtime::ThreadProcess::Hosting hosting(self, scheduler);
+  // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there
+  // when it wakes us (greenlet.cpp).
+  const auto waiting = std::make_unique<runtime::Stop>(scheduler);
+  runtime::Stop& stop = *waiting;
+  hosting.waits(wait_op, &group);
+  while (!group.done() || (spawned && !spawned->done())) {
+    runtime::Group& g = group.done() ? *spawned : group;
+    if (g.begin_wait(stop) == Status::pending) scheduler.loop();
+    run_deferred();
+  }
+}
+
+bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
+                   PyObject* block) {
+  if (PyObject* const e =
+          outermost ? std::exchange(outermost->interrupt, nullptr) : block_interrupt(self))
+    restore_exception(e);
+  else if (outermost && outermost->interrupted)
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+  else if (outermost && outermost->run.deadlocked()) {
+    await_declared(outermost);
+    raise_deadlock(*outermost);
+  } else if (!failures.empty())
+    raise_failures(std::move(failures), block);
+  else
+    return false;
+  failures.clear();
+  return true;
+}
+
+namespace {
+
+// Run what is in `list` on this thread, which is `self`; the outermost run waits for what was
+// spawned too. Null: something is to be raised. `alone`: it is one process, and what leaves that is
+// raised (rule 7.1).
+PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost,
+                     PyObject* list, bool alone) {
+  std::vector<std::exception_ptr> failures;
+  std::exception_ptr left;
+  {
+    std::optional<runtime::Scheduler> own;
+    runtime::Scheduler* const home = home_here(self);  // within a block in ordinary code
+    runtime::Scheduler& scheduler = home ? *home : own.emplace(run, &self);
+    const auto groups = std::array{std::make_unique<runtime::Group>(run, &scheduler, &self),
+                                   std::make_unique<runtime::Group>(run, &scheduler, &self)};
+    runtime::Group& group = *groups[0];
+    runtime::Group& spawned = *groups[1];
+    if (outermost) {  // the two fail as one (rule 7.4)
+      spawned.also = &group;
+      group.also = &spawned;
+      outermost->run.spawned = &spawned;
+    }
+    if (alone) group.keep_end();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+      start_process(group, proc(PyList_GET_ITEM(list, i)));
+    if (outermost && outermost->was_interrupted()) run.cancel_everybody();
+    wait_here(scheduler, self, group, &spawned);
+    if (outermost) outermost->over();
+    failures = group.take_failures();
+    for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
+    left = group.take_end();
+  }
+  if (raise_outcome(self, outermost ? &outermost->run : nullptr, failures)) return nullptr;
+  if (self.cancel().load()) return raise_cancelled(self, nullptr);
+  return left ? raise_left(left) : results_of(list);
+}
+
+PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
+  runtime::ThreadProcess* const t = runtime::ThreadProcess::current_or_null();
+  if (t && t->run) {
+    if (t->cancel().load()) {
+      never_run(list);
+      return raise_cancelled(*t, nullptr);
+    }
+    if (t->op)
+      return bad_use(
+          "a network is run while this thread is in another operation (a finaliser ran there): do "
+          "it elsewhere");
+    if (claim_processes(list) < 0) return nullptr;
+    return execute_in(*t->run, *t, nullptr, list, alone);
+  }
+  const auto outermost = std::make_unique<Outermost>(clock);
+  PyObject* r = nullptr;
+  if (outermost->run.self.cancel().load()) {  // by a timeout around it that had expired
+    never_run(list);
+    raise_cancelled(outermost->run.self, nullptr);
+  } else if (claim_processes(list) == 0) {
+    r = execute_in(outermost->run.run, outermost->run.self, outermost.get(), list, alone);
+  }
+  outermost->end(r);
+  return r;
+}
+
+// --- in a coroutine process ----------------------------------------------------------------------
+
+struct GroupOpObject {
+  PyObject_HEAD GroupObject* group;
+  ProcessObject* process;  // while it waits
+  bool parallel;
+  bool waiting;
+  bool done;
+};
+GroupOpObject* gop(PyObject* o) noexcept { return reinterpret_cast<GroupOpObject*>(o); }
+
+}  // namespace
+
+GroupObject* new_group(PyObject* list) {
+  GroupObject* g = PyObject_GC_New(GroupObject, &GroupType);
+  if (!g) {
+    Py_DECREF(list);
+    return nullptr;
+  }
+  g->list = list;
+  g->group = nullptr;
+  g->block = nullptr;
+  g->outermost = nullptr;
+  g->scheduler = nullptr;
+  g->spawned = nullptr;
+  g->home = nullptr;
+  g->guest = nullptr;
+  g->owner = nullptr;
+  g->around = nullptr;
+  g->file = nullptr;
+  g->line = 0;
+  g->generation = generation;
+  g->starting = 0;
+  g->state = GroupState::made;
+  g->borrowed = g->virtual_time = false;
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
+  return g;
+}
+
+PyObject* new_group_op(GroupObject* owned, bool parallel) {
+  if (!owned) return nullptr;
+  GroupOpObject* o = PyObject_New(GroupOpObject, &GroupOpType);
+  if (!o) {
+    Py_DECREF(reinterpret_cast<PyObject*>(owned));
+    return nullptr;
+  }
+  o->group = owned;
+  o->process = nullptr;
+  o->parallel = parallel;
+  o->waiting = o->done = false;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+namespace {
+
+// The processes of a Parallel, started. -1: not.
+int open_parallel(GroupObject* g, ProcessBase& p, bool alone = false) {
+  if (p.cancel().load()) {
+    never_run(g->list);
+    raise_cancelled(p, nullptr);
+    return -1;
+  }
+  if (claim_processes(g->list) < 0) return -1;
+  g->group = new runtime::Group(p.group->run, p.executor(), &p);
+  if (alone) g->group->keep_end();
+  g->state = GroupState::open;
+  ++g->starting;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i)
+    start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
+  --g->starting;
+  return 0;
+}
+
+Status begin_to_wait(GroupObject* g, ProcessBase& p) {
+  g->group->begin_passing_on();
+  if (p.cancel().load()) g->group->pass_on();
+  p.place = g->group;
+  return g->group->begin_wait(p);
+}
+
+// All have ended: the outcome of the parallel, or of the block.
+PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
+  std::vector<std::exception_ptr> failures = g->group->take_failures();
+  const std::exception_ptr left = g->group->take_end();
+  delete std::exchange(g->group, nullptr);
+  g->state = GroupState::ended;
+  end_block(g);
+  if (!failures.empty()) return raise_failures(std::move(failures), g->block);
+  if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
+  if (left) return raise_left(left);
+  return parallel ? results_of(g->list) : Py_NewRef(Py_False);  // the block's exception goes on
+}
+
+PySendResult conclude_op(GroupOpObject* o, ProcessBase& p, PyObject** r) {
+  o->done = true;
+  o->waiting = false;
+  o->process = nullptr;
+  *r = conclude(o->group, p, o->parallel);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
+}  // namespace
+
+// In a greenlet process, which waits.
+PyObject* wait_for(Caller& self, GroupObject* g, bool parallel) {
+  ProcessBase& p = self.process();
+  self.wait(begin_to_wait(g, p), wait_op);
+  return self.give(conclude(g, p, parallel));
+}
+
+namespace {
+
+PyObject* parallel_here(PyObject* list, bool alone = false) {
+  Caller self("Parallel");
+  if (!self) return nullptr;
+  GroupObject* g = new_group(Py_NewRef(list));
+  PyObject* r =
+      g && open_parallel(g, self.process(), alone) == 0 ? wait_for(self, g, true) : nullptr;
+  Py_XDECREF(reinterpret_cast<PyObject*>(g));
+  return r;
+}
+
+const char* verb_of(GroupOpObject* o) noexcept {
+  return o->parallel ? "Parallel" : "leaving a Group";
+}
+
+// Nobody awaits it any longer: what it waited for is cancelled, and its owner's group waits for
+// that (rules 6.2, 7.6).
+void give_up(GroupOpObject* o) noexcept {
+  GroupObject* const g = o->group;
+  if (o->done) return;
+  o->done = true;
+  o->waiting = false;
+  if (ProcessObject* const me = std::exchange(o->process, nullptr)) {
+    leave(me, reinterpret_cast<PyObject*>(o),
+          [g](ProcessBase& p) { return g->group->end_wait(p); });
+    abandon_group(g, *me->base.group);
+  } else if (o->parallel) {
+    never_run(g->list);
+  }  // else its block is its owner's to leave yet: leave_blocks() sees to it
+}
+
+PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
+  GroupOpObject* o = gop(self);
+  GroupObject* g = o->group;
+  *r = nullptr;
+  ProcessObject* me = current_coroutine();
+  if (o->done) {
+    bad_use("%s was awaited already", o->parallel ? "Parallel" : "a group");
+    return PYGEN_ERROR;
+  }
+  if (o->waiting && o->process != me) {
+    being_awaited(verb_of(o), o->process);
+    return PYGEN_ERROR;
+  }
+  if (!me) {
+    bad_use("%s was awaited outside the coroutine process that made it",
+            o->parallel ? "Parallel" : "a group");
+    return PYGEN_ERROR;
+  }
+  ProcessBase& p = me->base;
+  if (o->waiting) {
+    if (!resumed(me, self)) {
+      being_awaited(verb_of(o), o->process);
+      return PYGEN_ERROR;
+    }
+    me->waits = nullptr;
+    return conclude_op(o, p, r);
+  }
+  if (!o->parallel && g->owner != static_cast<const ProcessBase*>(&p)) {
+    bad_use("leaving a Group is awaited by the process that entered it, and by no other");
+    return PYGEN_ERROR;
+  }
+  if (woken_first(me)) [[unlikely]] {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  run_deferred();
+  if (p.op || g->starting > 0) {
+    bad_use("%s while another operation of this process waits: a process does one thing at a time",
+            verb_of(o));
+    return PYGEN_ERROR;
+  }
+  if (o->parallel) {
+    o->done = true;
+    if (open_parallel(g, p) < 0) return PYGEN_ERROR;
+    o->done = false;
+  }
+  if (begin_to_wait(g, p) == Status::ok) return conclude_op(o, p, r);
+  await_in(me, self, &wait_op);
+  o->process = me;
+  o->waiting = true;
+  *r = Py_NewRef(Py_None);
+  return PYGEN_NEXT;
+}
+
+// Takes the place of group_op_send while somebody observes.
+PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  GroupOpObject* o = gop(self);
+  if (o->done) return group_op_send(self, arg, r);
+  PyObject* list = Py_NewRef(o->group->list);
+  if (!o->waiting) observe("begin", "wait for", list, nullptr);
+  const PySendResult s = group_op_send(self, arg, r);
+  observe_sent(s, "wait for", list, *r);
+  Py_DECREF(list);
+  return s;
+}
+
+PyAsyncMethods group_op_async{};
+PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) {
+  return send_by(group_op_async.am_send, self);
+}
+PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  GroupOpObject* o = gop(self);
+  if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o), o->process);
+  give_up(o);
+  return raise_thrown(args, n);
+}
+PyObject* group_op_close(PyObject* self, PyObject*) {
+  GroupOpObject* o = gop(self);
+  if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o), o->process);
+  give_up(o);
+  Py_RETURN_NONE;
+}
+void group_op_dealloc(PyObject* self) {
+  GroupOpObject* o = gop(self);
+  if (o->parallel && !o->done && !o->waiting) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "Parallel of %zd process%s was never awaited: write `await` before it",
+                         PyList_GET_SIZE(o->group->list),
+                         PyList_GET_SIZE(o->group->list) == 1 ? "" : "es") < 0)
+      PyErr_WriteUnraisable(Py_None);
+    PyErr_Restore(t, v, tb);
+  }
+  give_up(o);
+  Py_DECREF(reinterpret_cast<PyObject*>(o->group));
+  PyObject_Free(o);
+}
+PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullptr},
+                                  {"throw", method(gated<group_op_throw>), METH_FASTCALL, nullptr},
+                                  {"close", gated<group_op_close>, METH_NOARGS, nullptr},
+                                  {}};
+
+// --- functions -----------------------------------------------------------------------------------
+
+PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  run_deferred();
+  close_left_blocks();
+  PyObject* list = process_list(args, n);
+  if (!list) return nullptr;
+  if (current_coroutine()) return new_group_op(new_group(list), true);
+  if (in_task()) {
+    Py_DECREF(list);
+    return bad_use(
+        "Parallel of weft.threads would block the running asyncio loop: await that of "
+        "weft.coroutines");
+  }
+  PyObject* r = observed("wait for", list, nullptr, [&] {
+    return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
+  });
+  Py_DECREF(list);
+  return r;
+}
+
+// run(processes, virtual, alone): from ordinary code or a thread process. `alone`: of exactly one
+// process (rule 7.1).
+PyObject* f_run(PyObject*, PyObject* args) {
+  PyObject* processes;
+  int virtual_time, alone = 0;
+  if (!PyArg_ParseTuple(args, "O!p|p", &PyTuple_Type, &processes, &virtual_time, &alone))
+    return nullptr;
+  run_deferred();
+  close_left_blocks();
+  if (current_coroutine())
+    return bad_use(
+        "run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
+  if (in_task())
+    return bad_use(
+        "run would block the running asyncio loop: use `await Parallel(...)` or `await "
+        "run_async(...)`");
+  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+      t && t->run && virtual_time && t->run->clock() == runtime::Clock::steady)
+    return bad_use(
+        "run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost "
+        "run");
+  PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
+  if (!list) return nullptr;
+  const runtime::Clock clock = virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady;
+  PyObject* r =
+      current_greenlet() ? parallel_here(list, alone != 0) : execute(list, clock, alone != 0);
+  Py_DECREF(list);
+  return r;
+}
+
+PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  run_deferred();
+  // by code of the user's, in which a block may begin or end
+  PyObject* list = process_list(args, n);
+  if (!list) return nullptr;
+  runtime::Run* run = current_run();
+  runtime::Group* spawned = run ? run_of(*run).spawned : nullptr;
+  if (!spawned)
+    bad_use(
+        "Spawn outside any run: there is nobody to wait for the process; start the network by "
+        "run(...)");
+  if (!spawned || claim_processes(list) < 0) {
+    Py_DECREF(list);
+    return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    start_process(*spawned, proc(PyList_GET_ITEM(list, i)));
+  Py_DECREF(list);
+  Py_RETURN_NONE;
+}
+
+PyObject* f_current_process(PyObject*, PyObject*) {
+  ProcessObject* p = process_object(this_process());
+  return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
+}
+// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network),
+// 3: a greenlet process, 4: an asyncio loop.
+PyObject* f_where(PyObject*, PyObject*) {
+  if (current_coroutine()) return PyLong_FromLong(1);
+  if (current_greenlet()) return PyLong_FromLong(3);
+  if (in_task()) return PyLong_FromLong(4);
+  runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+  return PyLong_FromLong(t && t->run ? 2 : 0);
+}
+PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return process_list(args, n);
+}
+PyObject* f_must_block(PyObject*, PyObject* verb) {
+  if (current_coroutine())
+    return bad_use("this %U blocks: in a coroutine process await that of weft.coroutines", verb);
+  Py_RETURN_NONE;
+}
+PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
+
+PyObject* f_after_fork(PyObject*, PyObject*) {
+  ++generation;
+  ++ends_closed;  // choices that were made before look at their channels again
+  forget_threads();
+  forget_calls();
+  forget_blocks();
+  main_is_this_thread();
+  runtime::this_context = nullptr;
+  runtime::ThreadProcess::become(nullptr);  // what the thread was a process of stayed behind
+  root_run = nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL, nullptr},
+                           {"run", gated<f_run>, METH_VARARGS, nullptr},
+                           {"spawn", method(gated<f_spawn>), METH_FASTCALL, nullptr},
+                           {"current_process", gated<f_current_process>, METH_NOARGS,
+                            "The process that calls, or None in ordinary code."},
+                           {"flatten", method(gated<f_flatten>), METH_FASTCALL, nullptr},
+                           {"must_block", gated<f_must_block>, METH_O, nullptr},
+                           {"where", gated<f_where>, METH_NOARGS, nullptr},
+                           {"yield_", gated<f_yield>, METH_NOARGS,
+                            "Let every other runnable process of this scheduler run (rule 7.7)."},
+                           {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+void abandon_group(GroupObject* g, runtime::Group& successor) noexcept {
+  if (!g->group) return;
+  runtime::Group* const group = std::exchange(g->group, nullptr);
+  g->state = GroupState::ended;
+  end_block(g);
+  if (!group->abandon(successor)) delete group;
+}
+
+void drop_awaited_group_wait(PyObject* o) noexcept {
+  Py_INCREF(o);
+  give_up(gop(o));
+  Py_DECREF(o);
+}
+
+void observe_groups(bool on) noexcept {
+  group_op_async.am_send = on ? gated<group_op_send_observed> : gated<group_op_send>;
+}
+
+constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
+const runtime::OpKind wait_op = make_wait_op();
+
+PyTypeObject GroupOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+int init_group(PyObject* m) {
+  group_op_async.am_await = PyObject_SelfIter;
+  group_op_async.am_send = gated<group_op_send>;
+  GroupOpType.tp_name = "weft.GroupOperation";
+  GroupOpType.tp_basicsize = sizeof(GroupOpObject);
+  GroupOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  GroupOpType.tp_dealloc = gated<group_op_dealloc>;
+  GroupOpType.tp_iter = PyObject_SelfIter;
+  GroupOpType.tp_iternext = gated<group_op_next>;
+  GroupOpType.tp_methods = group_op_methods;
+  GroupOpType.tp_as_async = &group_op_async;
+  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0) return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

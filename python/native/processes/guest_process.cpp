@@ -1,0 +1,227 @@
+// A process of a network that is a guest of asyncio (rules 13.1, 13.4): a task to the loop, which
+// may await the loop's futures.
+//
+//   join_guest() ──► between steps ──guest_await()──► parked on a future ──future_done() │ withdraw_await()──► guest_begin() ─┐
+//                       │   ▲─────────────────────────────────────────────────────────────────────────────────────────────────┘
+//                       └──ended: leave_guest()
+//
+// asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is
+// withdrawn, else at its next point (6.1 to 6.3).
+#include "processes/awaiting.hpp"
+#include "processes/guest.hpp"
+
+namespace weft::py {
+namespace {
+
+// On a future: withdrawn before it is done. (The future is let go of when the process runs: no
+// Python code here.)
+bool withdraw_await(ProcessBase& p) noexcept {
+  if (p.status != Status::pending) return false;
+  p.status = Status::cancelled;
+  return true;
+}
+constexpr runtime::OpKind await_op{"await", &withdraw_await, nullptr};
+
+PyObject* future_done(PyObject* self, PyObject* future) {
+  ProcessObject* p = proc(self);
+  GuestPart* part = p->guest;
+  if (!part || part->future != future || p->base.status != Status::pending) Py_RETURN_NONE;
+  GuestObject* g = part->guest;
+  p->base.status = Status::ok;
+  if (g->in_turn) {
+    p->base.ops->wake(&p->base);
+    Py_RETURN_NONE;
+  }
+  Py_INCREF(obj(g));
+  {
+    const Section s(g->link);
+    p->base.ops->wake(&p->base);
+    turn_at_once(g);
+  }
+  Py_DECREF(obj(g));
+  Py_RETURN_NONE;
+}
+PyMethodDef wakeup_def{"weft_wakeup", gated<future_done>, METH_O, nullptr};
+
+void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
+  PyObject* r = with_signals_held(
+      [&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
+  Py_XDECREF(r);
+  r = with_signals_held([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
+  Py_XDECREF(r);
+}
+
+bool cancel_future(GuestPart* part) noexcept {
+  PyObject* f = Py_NewRef(part->future);
+  PyObject* r = with_signals_held([&] {
+    return part->message ? PyObject_CallMethodOneArg(f, names.cancel, part->message)
+                         : PyObject_CallMethodNoArgs(f, names.cancel);
+  });
+  Py_DECREF(f);
+  Py_XDECREF(r);
+  return r == Py_True;
+}
+
+ProcessObject* process_with_task(PyObject* o) {
+  if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->guest) return nullptr;
+  return proc(o);
+}
+
+// _task_cancel(process, message): asyncio's cancellation of it.
+PyObject* f_task_cancel(PyObject*, PyObject* args) {
+  PyObject *o, *message;
+  if (!PyArg_ParseTuple(args, "OO", &o, &message)) return nullptr;
+  ProcessObject* p = process_with_task(o);
+  if (!p) Py_RETURN_FALSE;
+  GuestPart* part = p->guest;
+  const Section s(part->guest->link);
+  Py_XSETREF(part->message, message == Py_None ? nullptr : Py_NewRef(message));
+  if (p->base.op == &await_op && p->base.status == Status::pending && cancel_future(part))
+    Py_RETURN_TRUE;
+  part->must_cancel = true;
+  p->base.cancel().fetch_or(runtime::Identity::Cancel::host);
+  if (p->base.op && p->base.op != &await_op && p->base.op->withdraw(p->base)) {
+    part->interrupted = true;
+    p->base.ops->wake(&p->base);
+  }
+  Py_RETURN_TRUE;
+}
+// _task_uncancel(process): no cancellation is asked for any more.
+PyObject* f_task_uncancel(PyObject*, PyObject* o) {
+  if (ProcessObject* p = process_with_task(o)) {
+    p->guest->must_cancel = false;
+    p->base.cancel().take_back(runtime::Identity::Cancel::host);
+  }
+  Py_RETURN_NONE;
+}
+// _task_state(process): (the future it awaits, must_cancel)
+PyObject* f_task_state(PyObject*, PyObject* o) {
+  ProcessObject* p = process_with_task(o);
+  PyObject* f = p && p->guest->future ? p->guest->future : Py_None;
+  return PyTuple_Pack(2, f, p && p->guest->must_cancel ? Py_True : Py_False);
+}
+PyObject* f_task_coroutine(PyObject*, PyObject* o) {
+  PyObject* body = Py_IS_TYPE(o, &ProcessType) ? proc(o)->body : nullptr;
+  return Py_NewRef(body ? body : Py_None);
+}
+
+PyMethodDef functions[] = {{"_task_cancel", gated<f_task_cancel>, METH_VARARGS, nullptr},
+                           {"_task_uncancel", gated<f_task_uncancel>, METH_O, nullptr},
+                           {"_task_state", gated<f_task_state>, METH_O, nullptr},
+                           {"_task_coroutine", gated<f_task_coroutine>, METH_O, nullptr},
+                           {}};
+
+}  // namespace
+
+void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept {
+  auto* g = static_cast<GuestObject*>(s.host());
+  auto* part = new GuestPart{};
+  part->guest = reinterpret_cast<GuestObject*>(Py_NewRef(obj(g)));
+  PyObject* loop = loop_of(g->link);
+  if (loop)
+    part->task = with_signals_held([&] {
+      return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop,
+                                          nullptr);
+    });
+  part->wakeup = PyCFunction_New(&wakeup_def, reinterpret_cast<PyObject*>(p));
+  Py_XDECREF(loop);
+  if (!part->task || !part->wakeup) PyErr_WriteUnraisable(Py_None);
+  p->guest = part;
+}
+
+PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept {
+  GuestPart* part = p->guest;
+  if (part->task) enter_task(part->task);
+  if (woken_in != &await_op) [[likely]]
+    return yielded && part->must_cancel ? guest_cancellation(p->base) : nullptr;
+  --part->guest->awaiting;
+  PyObject* f = std::exchange(part->future, nullptr);
+  PyObject* e = nullptr;
+  if (p->base.status == Status::cancelled) {
+    let_go_of_future(part, f);
+    raise_cancelled(p->base, nullptr);
+    e = take_exception();
+  }
+  Py_DECREF(f);
+  return e;
+}
+
+int guest_await(ProcessObject* p, PyObject* f) noexcept {
+  GuestPart* part = p->guest;
+  PyObject* blocking = PyObject_GetAttr(f, names.blocking);
+  if (!blocking) {
+    PyErr_Clear();
+    return 0;
+  }
+  Py_DECREF(blocking);
+  if (blocking == Py_None) return 0;
+  PyObject* loop = loop_of(part->guest->link);
+  PyObject* its = PyObject_CallMethodNoArgs(f, names.get_loop);
+  Py_XDECREF(loop);
+  Py_XDECREF(its);
+  if (!its) return -1;
+  if (loop != its) {
+    PyErr_Format(PyExc_RuntimeError, "process %s awaits a future of another event loop: %R",
+                 p->base.function, f);
+    return -1;
+  }
+  if (f == part->task) {
+    bad_use("a process cannot await its own task");
+    return -1;
+  }
+  if (blocking != Py_True) {
+    PyErr_Format(PyExc_RuntimeError, "process %s was given %R by a yield: use yield from or await",
+                 p->base.function, f);
+    return -1;
+  }
+  if (p->base.cancel().load() != 0) {  // rule 6.1
+    PyObject_SetAttr(f, names.blocking, Py_False);
+    let_go_of_future(part, f);
+    PyErr_Clear();
+    raise_cancelled(p->base, nullptr);
+    return -1;
+  }
+  PyObject* r = PyObject_SetAttr(f, names.blocking, Py_False) < 0
+                    ? nullptr
+                    : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup);
+  if (!r) return -1;
+  Py_DECREF(r);
+  part->future = Py_NewRef(f);
+  ++part->guest->awaiting;
+  p->base.status = Status::pending;
+  p->base.place = nullptr;
+  await_in(p, nullptr, &await_op);
+  return 1;
+}
+
+void leave_guest(ProcessObject* p) noexcept {
+  GuestPart* part = std::exchange(p->guest, nullptr);
+  if (part->task) {
+    PyObject* r = with_signals_held([&] {
+      return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome,
+                                        p->failed ? Py_True : Py_False, nullptr);
+    });
+    Py_XDECREF(r);
+  }
+  Py_XDECREF(part->task);
+  Py_XDECREF(part->wakeup);
+  Py_XDECREF(part->future);
+  Py_XDECREF(part->message);
+  Py_DECREF(obj(part->guest));
+  delete part;
+}
+
+PyObject* new_cancellation(PyObject* message) noexcept;
+
+PyObject* guest_cancellation(ProcessBase& b) noexcept {
+  ProcessObject* p = coroutine_of(&b);
+  GuestPart* part = p ? p->guest : nullptr;
+  if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
+  part->must_cancel = part->interrupted = false;
+  b.cancel().take_back(runtime::Identity::Cancel::host);  // Weft's own comes next
+  return new_cancellation(part->message);
+}
+
+int init_guest_process(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

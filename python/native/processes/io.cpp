@@ -1,0 +1,327 @@
+// A blocking function on a worker thread, and the process that waits for it (rule 7.9).
+//
+//   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
+//     │                                       └──cancelled, closed: nobody waits, the call goes on
+//     ├──collected: RuntimeWarning
+//     └──the pool could not: refused
+//
+// `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts
+// as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
+#include "native.hpp"
+#include "processes/awaiting.hpp"
+#include "watching/observe.hpp"
+#include "weft/runtime/scheduler.hpp"
+
+namespace weft::py {
+
+namespace {
+
+enum class CallState : std::uint8_t { fresh, waiting, refused, done };
+
+struct CallObject {
+  PyObject_HEAD PyObject* function;
+  PyObject* args;      // tuple
+  PyObject* keywords;  // dict or null
+  PyObject* context;   // a copy of the caller's variables
+  PyObject* result;
+  PyObject* error;        // what it raised in place of a result
+  ProcessBase* process;   // who waits, and has not been woken; null: nobody
+  ProcessObject* awaits;  // the coroutine process that awaits it; null: none
+  runtime::Run* run;
+  CallState state;
+};
+CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>(o); }
+
+PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyObject* submit = nullptr;  // the pool's
+
+// Nobody waits any longer. False: it has been decided.
+bool leave(CallObject* c) noexcept {
+  ProcessBase* p = std::exchange(c->process, nullptr);
+  if (!p) return false;
+  p->status = Status::cancelled;
+  c->run->leave_outside();
+  return true;
+}
+bool withdraw_call(ProcessBase& p) noexcept { return leave(static_cast<CallObject*>(p.place)); }
+constexpr runtime::OpKind io_op{"io call", &withdraw_call, nullptr};
+
+// Give it to the pool. False: it could not, the exception is set.
+bool begin(CallObject* c, ProcessBase& p) {
+  c->state = CallState::waiting;
+  c->run = &p.group->run;
+  c->process = &p;
+  c->run->enter_outside();
+  p.place = c;
+  p.op = &io_op;  // before the pool has it: it may be done before that returns
+  PyObject* r = PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c));
+  Py_XDECREF(r);
+  if (r) return true;
+  if (!leave(c)) {
+    // done meanwhile, or cancelled: the pool has it, and only what a signal's handler raised is
+    // heard of
+    if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+    // here, as if it had come a little later; a guest has no run that would be asked for it
+    else if (p.status == Status::ok)
+      Py_XSETREF(c->error, take_exception());
+    else
+      keep_interrupt_for(nullptr, take_exception());
+    return true;
+  }
+  p.op = nullptr;
+  c->state = CallState::refused;  // run() leaves it alone, should the pool have it nevertheless
+  return false;
+}
+
+// The outcome, for a process that waited.
+PyObject* outcome(CallObject* c) {
+  c->state = CallState::done;
+  if (!c->error) return std::exchange(c->result, nullptr);
+  restore_exception(std::exchange(c->error, nullptr));
+  return nullptr;
+}
+
+PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
+  CallObject* c = call_of(self);
+  *r = nullptr;
+  ProcessObject* me = current_coroutine();
+  if (!me) {
+    bad_use(
+        "an io call was awaited outside any coroutine process of Weft: call the function instead");
+    return PYGEN_ERROR;
+  }
+  ProcessBase& p = me->base;
+  if (c->state == CallState::waiting) {
+    if (c->awaits != me || !resumed(me, self)) {
+      being_awaited("an io call", c->awaits);
+      return PYGEN_ERROR;
+    }
+    me->waits = nullptr;
+    c->awaits = nullptr;
+    if (p.status == Status::cancelled) {
+      c->state = CallState::done;
+      raise_cancelled(p, nullptr);
+      return PYGEN_ERROR;
+    }
+    *r = outcome(c);
+    if (*r) return PYGEN_RETURN;
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look like a result (PEP 479)
+      PyObject* e = take_exception();
+      PyErr_SetString(PyExc_RuntimeError, "the io call raised StopIteration");
+      PyObject* instead = take_exception();
+      PyException_SetCause(instead, e);
+      restore_exception(instead);
+    }
+    return PYGEN_ERROR;
+  }
+  if (c->state == CallState::fresh && woken_first(me)) {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  if (c->state != CallState::fresh || p.op || !c->function) {
+    bad_use(p.op ? "io call while another operation of this process waits: a process does one "
+                   "thing at a time"
+                 : "an io call was awaited already: make another");
+    return PYGEN_ERROR;
+  }
+  run_deferred();
+  if (p.cancel().load(std::memory_order_relaxed)) {
+    c->state = CallState::done;
+    raise_cancelled(p, nullptr);
+    return PYGEN_ERROR;
+  }
+  me->waits = self;
+  c->awaits = me;
+  if (!begin(c, p)) {
+    me->waits = nullptr;
+    c->awaits = nullptr;
+    return PYGEN_ERROR;
+  }
+  *r = Py_NewRef(Py_None);
+  return PYGEN_NEXT;
+}
+PyObject* call_next(PyObject* self) { return iternext_by(call_send, self); }
+PyObject* call_pysend(PyObject* self, PyObject*) { return send_by(call_send, self); }
+
+// A coroutine that waits is closed or thrown into.
+void give_up(CallObject* c) noexcept {
+  if (ProcessObject* const me = std::exchange(c->awaits, nullptr))
+    leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
+  c->state = CallState::done;
+}
+// Somebody waits for it who does not drive it here.
+bool others(CallObject* c) noexcept {
+  return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
+}
+PyObject* call_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  if (others(call_of(self))) return being_awaited("an io call", call_of(self)->awaits);
+  give_up(call_of(self));
+  return raise_thrown(args, n);
+}
+PyObject* call_close(PyObject* self, PyObject*) {
+  if (others(call_of(self))) return being_awaited("an io call", call_of(self)->awaits);
+  give_up(call_of(self));
+  Py_RETURN_NONE;
+}
+
+// In a greenlet process.
+PyObject* call_wait(PyObject* self, PyObject*) {
+  run_deferred();
+  Caller caller("io call");
+  if (!caller) return nullptr;
+  CallObject* c = call_of(self);
+  if (c->state != CallState::fresh || !c->function)
+    return bad_use("an io call was awaited already: make another");
+  if (!caller.process().group)
+    return bad_use("an io call is waited for in a process: here call the function instead");
+  if (caller.cancelled()) {
+    c->state = CallState::done;
+    return caller.withdrawn(nullptr);
+  }
+  if (!begin(c, caller.process())) return nullptr;
+  if (caller.wait(Status::pending, io_op) == Status::cancelled) {
+    c->state = CallState::done;
+    return caller.withdrawn(nullptr);
+  }
+  return caller.give(outcome(c));
+}
+
+// On a worker.
+PyObject* call_run(PyObject* self, PyObject*) {
+  CallObject* c = call_of(self);
+  // whoever submitted it heard that it could not be done
+  if (c->state == CallState::refused) Py_RETURN_NONE;
+  if (!c->function) {
+    if (c->state == CallState::fresh) return bad_use("this io call was done already");
+    Py_RETURN_NONE;  // by somebody else than the pool
+  }
+  PyObject* const function = std::exchange(c->function, nullptr);
+  {
+    const ForeignThread beyond;  // a call that nobody waits for any longer may hold ends
+    PyObject* r = nullptr;
+    if (PyContext_Enter(c->context) == 0) {
+      {
+        const OutsideGate outside;
+        r = PyObject_Call(function, c->args, c->keywords);
+      }
+      PyObject* e = r ? nullptr : take_exception();
+      PyContext_Exit(c->context);
+      if (e) restore_exception(e);
+    }
+    c->result = r;
+    if (!r) c->error = take_exception();
+    Py_DECREF(function);
+    Py_CLEAR(c->args);
+    Py_CLEAR(c->keywords);
+  }
+  if (ProcessBase* p = std::exchange(c->process, nullptr)) {
+    runtime::Run* run = c->run;
+    p->status = Status::ok;
+    p->ops->wake(p);
+    run->leave_outside();  // after it has been counted as runnable
+  } else {
+    look_again();
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject* kw) {
+  static const char* names[] = {"", "", "", nullptr};
+  PyObject *function, *args, *keywords;
+  if (!PyArg_ParseTupleAndKeywords(given, kw, "OO!O!:Call", const_cast<char**>(names), &function,
+                                   &PyTuple_Type, &args, &PyDict_Type, &keywords))
+    return nullptr;
+  PyObject* context = PyContext_CopyCurrent();
+  auto* c = context ? reinterpret_cast<CallObject*>(type->tp_alloc(type, 0)) : nullptr;
+  if (!c) {
+    Py_XDECREF(context);
+    return nullptr;
+  }
+  c->function = Py_NewRef(function);
+  c->args = Py_NewRef(args);
+  c->keywords = Py_NewRef(keywords);
+  c->context = context;
+  return reinterpret_cast<PyObject*>(c);
+}
+int call_traverse(PyObject* o, visitproc visit, void* arg) {
+  for (PyObject* x : {call_of(o)->function, call_of(o)->args, call_of(o)->keywords,
+                      call_of(o)->context, call_of(o)->result, call_of(o)->error})
+    Py_VISIT(x);
+  return 0;
+}
+int call_clear(PyObject* o) {
+  CallObject* c = call_of(o);
+  for (PyObject** x : {&c->function, &c->args, &c->keywords, &c->context, &c->result, &c->error})
+    Py_CLEAR(*x);
+  return 0;
+}
+void call_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  CallObject* c = call_of(o);
+  if (c->state == CallState::fresh && c->function) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "io call of %R was never awaited: write `await` before it",
+                         c->function) < 0)
+      PyErr_WriteUnraisable(Py_None);
+    PyErr_Restore(t, v, tb);
+  }
+  if (c->awaits) give_up(c);
+  call_clear(o);
+  Py_TYPE(o)->tp_free(o);
+}
+PyMethodDef call_methods[] = {
+    {"run", gated<call_run>, METH_NOARGS, "Do it, on a worker."},
+    {"wait", gated<call_wait>, METH_NOARGS, "Have it done, and wait: in a greenlet process."},
+    {"send", gated<call_pysend>, METH_O, nullptr},
+    {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
+    {"close", gated<call_close>, METH_NOARGS, nullptr},
+    {}};
+PyAsyncMethods call_async{};
+
+PyObject* f_set_pool(PyObject*, PyObject* f) {
+  Py_XSETREF(submit, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+// The thread that calls is a worker of the pool from now on, until it ends.
+PyObject* f_worker(PyObject*, PyObject* on) {
+  if (on == Py_True) {
+    own_thread(PyThreadState_Get(), nullptr);
+    look_again();  // until now it was a stranger to whoever looked
+  } else {
+    disown_thread(PyThreadState_Get());
+  }
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr},
+                           {"_worker", gated<f_worker>, METH_O, nullptr},
+                           {}};
+
+}  // namespace
+
+void drop_awaited_call(PyObject* o) noexcept {
+  Py_INCREF(o);
+  give_up(call_of(o));
+  Py_DECREF(o);
+}
+
+int init_io(PyObject* m) {
+  call_async.am_await = PyObject_SelfIter;
+  call_async.am_send = gated<call_send>;
+  CallType.tp_name = "weft.Call";
+  CallType.tp_basicsize = sizeof(CallObject);
+  CallType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+  CallType.tp_new = gated<call_new>;
+  CallType.tp_dealloc = gated<call_dealloc>;
+  CallType.tp_traverse = call_traverse;
+  CallType.tp_clear = gated<call_clear>;
+  CallType.tp_iter = PyObject_SelfIter;
+  CallType.tp_iternext = gated<call_next>;
+  CallType.tp_methods = call_methods;
+  CallType.tp_as_async = &call_async;
+  if (PyType_Ready(&CallType) < 0 || add_type(m, "Call", &CallType) < 0) return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,591 @@
+// How processes run and end: a coroutine is stepped by the scheduler, a function runs on its own
+// thread or in a greenlet (greenlet.cpp). process_type.cpp has what Python sees of them.
+//
+//   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
+//     └──collected: its ends are let go, RuntimeWarning
+//
+// A coroutine apart has a thread and a scheduler of its own. What it leaves behind there (groups
+// that nobody left) runs to its end on them:
+//
+//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
+//
+// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired that was met: quiet │ a Poisoned that was met: poisons what it
+// holds, quiet │ else: failed.
+#include "components/component.hpp"
+#include "interpreter/door.hpp"
+#include "processes/asyncio.hpp"
+#include "processes/awaiting.hpp"
+#include "processes/group.hpp"
+#include "watching/observe.hpp"
+#include "weft/runtime/limit.hpp"
+
+namespace weft::py {
+
+// --- making --------------------------------------------------------------------------------------
+
+ProcessObject* new_process(Kind kind, Ends& ends) {
+  ProcessObject* p =
+      PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
+  if (!p) {
+    drop_ends(ends);
+    return nullptr;
+  }
+  new (&p->base) CoroutineProcess;
+  p->body = p->context = p->outcome = nullptr;
+  p->thread = nullptr;
+  p->greenlet_state = nullptr;
+  p->rare = nullptr;
+  p->guest = nullptr;
+  p->how = Ending::returned;
+  p->kind = kind;
+  p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
+      p->lenient = p->native_code = 0;
+  // whoever finds it among the collector's objects shall not start it before it is whole: see
+  // made()
+  p->started = 1;
+#ifdef Py_GIL_DISABLED
+  p->stepping = 0;
+#endif
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    p->held[i] = ends[i];
+    ++ends[i]->holders;
+  }
+  ends.clear();
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
+  return p;
+}
+
+void made(ProcessObject* p) noexcept { p->started = 0; }
+
+void take_within([[maybe_unused]] ProcessObject* p) noexcept {
+#ifndef Py_GIL_DISABLED
+  p->within = 1;
+  PyObject_GC_UnTrack(p->body);
+#endif
+}
+
+void leave_within(ProcessObject* p) noexcept {
+  if (!p->within) return;
+  p->within = 0;
+  PyObject_GC_Track(p->body);
+}
+
+namespace {
+
+// --- ending --------------------------------------------------------------------------------------
+
+// The current exception, which leaves the process (owned); `how` says whether that is a failure.
+PyObject* judge(ProcessObject* p) {
+  const bool by_asyncio = ended_by_asyncio(p);
+  PyObject* e = take_exception();
+  const auto is_quiet = [&](PyObject* type) {
+    return PyErr_GivenExceptionMatches(e, type) && (p->lenient || is_met(e));
+  };
+  if (by_asyncio || PyErr_GivenExceptionMatches(e, errors.Cancelled)) {
+    p->how = Ending::cancelled;
+  } else if (is_quiet(errors.Retired)) {
+    p->how = Ending::retired;
+  } else if (is_quiet(errors.Poisoned)) {
+    p->how = Ending::poisoned;
+    poison_held(p, e);
+  } else {
+    p->how = Ending::failed;
+    if (!p->guest) explain_no_loop(e);
+  }
+  return e;
+}
+
+}  // namespace
+
+// Of a coroutine apart that is over, on its thread: its group, which waits for that thread too.
+static thread_local runtime::Group* waits_for_thread = nullptr;
+
+// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what
+// the group knows it by.
+void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
+  if (observing()) [[unlikely]]
+    observe_end(p, result);
+  PyObject* left = result ? nullptr : judge(p);
+  runtime::Group* g = b.group;
+  if (left && p->how != Ending::failed && !g->keeps_end()) Py_CLEAR(left);
+  PyObject* const failure = p->how == Ending::failed ? left : nullptr;
+  const std::uint32_t id = b.id;
+  if (blocks_open > 0) [[unlikely]]
+    leave_blocks(b);
+  b.op = nullptr;
+  runtime::Limit::close_all(b, g->run);
+  p->done = 1;
+  // A coroutine has no stack any more: what finalisers begin from now on is of no process. The
+  // others refuse it themselves (Caller).
+  if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
+  p->failed = failure != nullptr;
+  p->outcome = failure ? Py_NewRef(failure) : result ? result : Py_NewRef(Py_None);
+  Py_CLEAR(p->body);
+  let_go(p);
+  Py_CLEAR(p->context);
+  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it selects no more
+  if (p->guest) leave_guest(p);
+  run_deferred();
+  g->unlink(b);
+  b.group = nullptr;
+  p->thread = nullptr;
+  std::exception_ptr ptr;
+  if (left && !(failure && watched_by_others(p)))
+    ptr = std::make_exception_ptr(Failure(left));
+  else
+    Py_XDECREF(left);
+  const auto how = static_cast<weft::Ending>(p->how);
+  if (p->watch()) tell_watchers(p);
+  g->finished(id, std::move(ptr), how);
+  if (waits_for_thread) runtime::Scheduler::current()->stop();  // it may have been the last
+}
+
+// Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they
+// end without having run, and let go of their ends (rules 2.3, 6.5).
+void never_run(PyObject* list) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    ProcessObject* p = proc(PyList_GET_ITEM(list, i));
+    if (p->started) continue;
+    p->started = p->done = 1;
+    leave_within(p);
+    PyObject* body = std::exchange(p->body, nullptr);
+    Py_XSETREF(p->outcome, Py_NewRef(Py_None));
+    if (body && is_async(p->kind)) {
+      PyObject* r = PyObject_CallMethod(body, "close", nullptr);
+      if (!r) PyErr_WriteUnraisable(body);
+      Py_XDECREF(r);
+    }
+    Py_XDECREF(body);
+    p->how = Ending::cancelled;
+    let_go(p);
+    if (p->watch()) tell_watchers(p);
+  }
+  run_deferred();
+  PyErr_Restore(t, v, tb);
+}
+
+// The code of a process has come to its end, with `result` or, if null, the current exception, in
+// the child of a fork that it made: whoever would go on with it is the parent's. So this program
+// ends, as others do (rule 11.4).
+[[noreturn]] static void end_child(PyObject* result) {
+  const OutsideGate beyond;
+  if (!result) PyErr_Print();  // of SystemExit it ends the program
+  Py_Exit(result ? 0 : 1);
+}
+
+void not_in_child(std::uint32_t before) {
+  if (generation == before) [[likely]]
+    return;
+  if (!PyErr_Occurred())
+    bad_use(
+        "a signal's handler has forked while its thread waited in an operation, and returns in the "
+        "child, where nobody could ever end that wait: end the child in the handler, by sys.exit() "
+        "or os._exit()");
+  end_child(nullptr);
+}
+
+PyObject* call_body(ProcessObject* p) {
+  PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
+  PyObject* r;
+  const std::uint32_t before = generation;
+  {
+    const OutsideGate beyond;
+    r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1),
+                      keywords == Py_None ? nullptr : keywords);
+  }
+  if (generation != before) [[unlikely]]
+    end_child(r);
+  if (!r || !PyCoro_CheckExact(r)) return r;
+  Py_DECREF(r);
+  return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`",
+                      p->base.function);
+}
+
+runtime::Executor* executor_of_group(ProcessBase& p) noexcept { return p.group->executor; }
+void post_to_group(core::Waker* w) noexcept {
+  static_cast<runtime::Scheduler*>(static_cast<ProcessBase*>(w)->group->executor)->post(w);
+}
+
+namespace {
+
+// --- coroutines ----------------------------------------------------------------------------------
+
+CoroutineProcess* self_of(core::Waker* w) noexcept {
+  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
+}
+
+// The variables of the process take the place of the scheduler's while it runs; an empty context is
+// made only when something is set.
+class Variables {
+ public:
+  explicit Variables(PyObject** mine) noexcept
+      : state_(PyThreadState_Get()), mine_(mine), outer_(state_->context) {
+    state_->context = *mine;
+    ++state_->context_ver;
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    *mine_ = state_->context;
+    state_->context = outer_;
+    ++state_->context_ver;
+  }
+
+ private:
+  PyThreadState* state_;
+  PyObject** mine_;
+  PyObject* outer_;
+};
+
+class Stepping {
+ public:
+#ifdef Py_GIL_DISABLED
+  explicit Stepping(ProcessObject* p) noexcept : p_(p) { p->stepping = 1; }
+  ~Stepping() { p_->stepping = 0; }
+#else
+  explicit Stepping(ProcessObject*) noexcept {}
+  ~Stepping() = default;
+#endif
+  Stepping(const Stepping&) = delete;
+  Stepping& operator=(const Stepping&) = delete;
+
+#ifdef Py_GIL_DISABLED
+ private:
+  ProcessObject* const p_;
+#endif
+};
+
+void not_awaitable(ProcessObject* p, PyObject* r) {
+  PyObject* future = PyObject_GetAttrString(r, "_asyncio_future_blocking");
+  if (!future) PyErr_Clear();
+  if (future && !p->guest)
+    bad_use(
+        "awaited a %.100s of asyncio: run the network inside an asyncio loop, by await "
+        "Parallel(...) in a task or by "
+        "run(..., host='asyncio')",
+        Py_TYPE(r)->tp_name);
+  else
+    bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
+  Py_XDECREF(future);
+}
+
+// A coroutine has done a step in the child of a fork that it made.
+[[noreturn]] void end_child_at(PySendResult s, PyObject* r) {
+  if (s == PYGEN_NEXT)
+    bad_use(
+        "awaited in the child of a fork, where nobody runs this coroutine any more: begin a "
+        "network there, by run(...), or end it by os._exit()");
+  end_child(s == PYGEN_RETURN ? r : nullptr);
+}
+
+PySendResult send_into(PyObject* body, PyObject** r) {
+  const std::uint32_t before = generation;
+  PySendResult s;
+  {
+    const OutsideGate beyond;
+    s = PyIter_Send(body, Py_None, r);
+  }
+  if (generation != before) [[unlikely]]
+    end_child_at(s, *r);
+  return s;
+}
+PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
+  const std::uint32_t before = generation;
+  {
+    const OutsideGate beyond;
+    *r = PyObject_CallMethod(body, "throw", "O", owned);
+    Py_DECREF(owned);
+  }
+  if (generation != before) [[unlikely]]
+    end_child_at(*r                                            ? PYGEN_NEXT
+                 : PyErr_ExceptionMatches(PyExc_StopIteration) ? PYGEN_RETURN
+                                                               : PYGEN_ERROR,
+                 Py_None);
+  if (*r) return PYGEN_NEXT;
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
+  PyObject* stop = take_exception();
+  *r = PyObject_GetAttrString(stop, "value");
+  Py_DECREF(stop);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
+PyObject* inherited_context() {
+  PyObject* now = PyThreadState_Get()->context;
+  if (!now || PyObject_Size(now) == 0) return nullptr;
+  return PyContext_CopyCurrent();
+}
+
+// Its coroutine has ended, with `result` (owned) or the current exception.
+void coroutine_over(ProcessObject* p, PyObject* result) {
+  if (p->kind == Kind::apart) (waits_for_thread = p->base.group)->adopt();
+  end_process(p, p->base, result);
+  Py_DECREF(p);
+}
+
+// The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is
+// owed no wake-up, and can end.
+bool has_to_wait(ProcessObject* p, PyObject* result) {
+  PyObject* e = result ? nullptr : take_exception();
+  if (p->waits) drop_awaited(p->waits);
+  if (p->owed) {
+    p->over = 1;
+    p->failed = e != nullptr;
+    Py_XSETREF(p->outcome, e ? e : result);
+    return true;
+  }
+  if (e) restore_exception(e);
+  return false;
+}
+void end_late(ProcessObject* p) {
+  PyObject* outcome = std::exchange(p->outcome, nullptr);
+  if (std::exchange(p->failed, 0)) {
+    restore_exception(outcome);
+    outcome = nullptr;
+  }
+  coroutine_over(p, outcome);
+}
+
+}  // namespace
+
+void coroutine_run(core::Waker* w) {
+  ProcessObject* p = object_of(self_of(w));
+  runtime::Context& here = *runtime::this_context;
+  here.running = &p->base;
+  const runtime::OpKind* const woken_in = std::exchange(p->base.op, nullptr);
+  const bool yielded = p->yielded;
+  p->yielded = 0;
+  if (p->owed) [[unlikely]] {
+    wake_up_came(p);
+    if (p->over) {
+      end_late(p);
+      here.running = nullptr;
+      run_deferred();
+      return;
+    }
+  }
+  if (stepping()) [[unlikely]]
+    step_begins(p);
+  PyObject* r = nullptr;
+  PySendResult s;
+  {
+    const Stepping now(p);
+    const Variables v(&p->context);
+    PyObject* thrown = p->guest ? guest_begin(p, woken_in, yielded) : nullptr;
+    s = thrown ? throw_into(p->body, thrown, &r) : send_into(p->body, &r);
+    while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
+        // Not an operation of ours: a bare yield lets others run, anything else cannot be waited
+        // for here.
+        if (r == Py_None) {
+          if (p->owed) break;  // it is run again as it is
+          p->yielded = 1;
+          runtime::Scheduler::current()->push(&p->base);
+          break;
+        }
+        const int parked = p->guest && !woken_first(p) ? guest_await(p, r) : 0;
+        if (parked > 0) break;
+        if (p->owed)
+          bad_use(
+              "awaited a %.100s while an operation that was left is being completed: await that "
+              "first",
+              Py_TYPE(r)->tp_name);
+        else if (parked == 0)
+          not_awaitable(p, r);
+        Py_DECREF(r);
+        s = throw_into(p->body, take_exception(), &r);
+      }
+  }
+  if (stepping()) [[unlikely]]
+    step_ends();
+  if (s == PYGEN_NEXT) [[likely]] {
+    Py_DECREF(r);
+  } else {
+    PyObject* const result = s == PYGEN_RETURN ? r : nullptr;
+    if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
+      coroutine_over(p, result);
+  }
+  here.running = nullptr;
+  run_deferred();
+}
+
+namespace {
+
+const runtime::ProcessOps coroutine_ops{{&post_to_group, &coroutine_run, nullptr, 0},
+                                        &executor_of_group};
+
+// --- threads -------------------------------------------------------------------------------------
+
+void thread_body(void* arg) {
+  auto* t = static_cast<ThreadProcess*>(arg);
+  const PyGILState_STATE gil = enter_interpreter();
+  {
+    const Gate inside;
+    ProcessObject* p = t->object;
+    t->state = PyThreadState_Get();
+    own_thread(t->state, t->run);
+    {
+      const ThreadProcess::Scope scope(*t);
+      PyObject* r;
+      {
+        const Variables v(&p->context);
+        let_tools_see_thread();
+        r = call_body(p);
+      }
+      end_process(p, *t, r);
+    }
+    own_thread(t->state, nullptr);
+    // before any code of the user's: the run may end as soon as another has the GIL
+    t->run->gone();
+    delete t;
+    Py_DECREF(p);
+    run_deferred();
+    disown_thread(PyThreadState_Get());
+  }
+  PyGILState_Release(gil);
+}
+
+}  // namespace
+
+bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead) {
+  if (interpreter_ends()) {  // where a thread never gets the interpreter's lock
+    bad_use(
+        "process %s: the interpreter ends, and no thread begins any more: run it before, in a "
+        "function of atexit at the latest",
+        process);
+    return false;
+  }
+  if (PyThread_start_new_thread(body, arg) != static_cast<unsigned long>(-1)) return true;
+  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; %s",
+               process, instead);
+  return false;
+}
+
+namespace {
+
+void start_thread(runtime::Group& g, ProcessObject* p) {
+  auto* t = new ThreadProcess(&g.run, p);
+  t->function = p->base.function;
+  t->cancel().store(p->base.cancel().load());
+  p->thread = t;
+  g.add(*t);
+  p->base.id = std::uint32_t(t->id);
+  if (p->watch()) name_watch(p);
+  if (observing()) [[unlikely]]
+    observe_start(p);
+  Py_INCREF(p);
+  g.run.activated();
+  if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)")) return;
+  end_process(p, *t, nullptr);
+  delete t;
+  g.run.deactivated();
+  Py_DECREF(p);  // it has failed: the group knows
+}
+
+// --- coroutines apart ----------------------------------------------------------------------------
+
+runtime::Executor* executor_apart(ProcessBase& p) noexcept {
+  return object_of(static_cast<CoroutineProcess*>(&p))->own;
+}
+void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
+const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
+
+// Has it left anybody behind who runs here?
+bool anybody_here(runtime::Scheduler& mine) {
+  bool any = false;
+  mine.run.each_process([&](ProcessBase& p) { any = any || p.executor() == &mine; });
+  return any;
+}
+
+void apart_body(void* arg) {
+  auto* p = static_cast<ProcessObject*>(arg);
+  const PyGILState_STATE gil = enter_interpreter();
+  {
+    const Gate inside;
+    runtime::Scheduler* const mine = p->own;
+    own_thread(PyThreadState_Get(), &mine->run);
+    let_tools_see_thread();
+    while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
+    own_thread(PyThreadState_Get(), nullptr);
+    std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
+    // before any code of the user's: the run may end as soon as another has the GIL
+    mine->run.gone();
+    delete mine;
+    p->own = nullptr;
+    Py_DECREF(p);
+    run_deferred();
+    disown_thread(PyThreadState_Get());
+  }
+  PyGILState_Release(gil);
+}
+
+void start_apart(runtime::Group& g, ProcessObject* p) {
+  p->own = new runtime::Scheduler(g.run);
+  p->base.ops = &p->own->ops_here(apart_ops);
+  g.add(p->base);
+  if (p->watch()) name_watch(p);
+  Py_INCREF(p);
+  Py_INCREF(p);  // the thread's, beyond its end as a process
+  p->own->post(&p->base);
+  g.run.activated();
+  if (begin_thread(apart_body, p, p->base.function, "start it without on(threads)")) return;
+  end_process(p, p->base, nullptr);
+  delete std::exchange(p->own, nullptr);
+  g.run.deactivated();
+  Py_DECREF(p);
+  Py_DECREF(p);  // it has failed: the group knows
+}
+
+}  // namespace
+
+ProcessObject* process_object(ProcessBase* p) noexcept {
+  if (!p) return nullptr;
+  if (ProcessObject* c = coroutine_of(p)) return c;
+  if (ProcessObject* g = greenlet_of(p)) return g;
+  if (is_pooled(*p)) return object_of(static_cast<CoroutineProcess*>(p));
+  return static_cast<ThreadProcess*>(p)->object;
+}
+
+int claim_processes(PyObject* list) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    ProcessObject* p = proc(PyList_GET_ITEM(list, i));
+    if (!p->started) {
+      p->started = 1;
+      continue;
+    }
+    for (Py_ssize_t k = 0; k < i; ++k) {
+      // twice in this list: not started before
+      if (PyList_GET_ITEM(list, k) == PyList_GET_ITEM(list, i)) p->started = 0;
+      proc(PyList_GET_ITEM(list, k))->started = 0;
+    }
+    bad_use("process %s was started already: call its function again to make another",
+            p->base.function ? p->base.function : "?");
+    return -1;
+  }
+  return 0;
+}
+
+void start_process(runtime::Group& g, ProcessObject* p) {
+  leave_within(p);
+  Py_CLEAR(p->outcome);
+  p->context = inherited_context();
+  if (p->kind == Kind::thread) return start_thread(g, p);
+  if (p->kind == Kind::apart) return start_apart(g, p);
+  if (p->kind == Kind::pooled) return start_pooled(g, p);
+  Py_INCREF(p);
+  g.add(p->base);
+  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
+    Engine& c = p->held[i]->channel->core;
+    (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) =
+        p->base.id;
+  }
+  auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
+  p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);
+  if (p->watch()) name_watch(p);
+  if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
+  if (observing()) [[unlikely]]
+    observe_start(p);
+  here.post(&p->base);
+}
+
+}  // namespace weft::py

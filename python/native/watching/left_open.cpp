@@ -1,0 +1,99 @@
+// Ends that no process was given and that kept a network from ending: what a Deadlock says of them,
+// and where they were made.
+//
+//   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): those that are still open are looked for
+//
+// An end is in no list, so it is looked for among all that the collector knows and in the variables
+// of the functions that run (weft/_watching/left_open.py). That is done once all processes have ended and no
+// lock is held. Where there is no interpreter lock others change what the objects refer to while
+// they are looked at; but there the collector knows all ends themselves (leaf.hpp).
+#include <set>
+
+#include "channels/leaf.hpp"
+#include "channels/sites.hpp"
+#include "native.hpp"
+
+namespace weft::py {
+
+namespace {
+
+// All ends of one side of a channel that some objects refer to.
+struct Search {
+  const ChannelObject* channel;
+  PyTypeObject* side;
+  std::set<PyObject*> found;
+  // containers of which the collector was not told, as it need not know what they refer to
+  std::set<PyObject*> inside;
+
+  static int visit(PyObject* o, void* self) {
+    auto& s = *static_cast<Search*>(self);
+    if (Py_IS_TYPE(o, s.side)) {
+      const auto* e = reinterpret_cast<EndObject*>(o);
+      if (e->channel == s.channel && e->state == EndState::open) s.found.insert(o);
+    } else if ((PyTuple_CheckExact(o) || PyDict_CheckExact(o)) && !PyObject_GC_IsTracked(o) &&
+               s.inside.insert(o).second) {
+      Py_TYPE(o)->tp_traverse(o, &visit, self);
+    }
+    return 0;
+  }
+};
+
+// _made_at(channel, readers, objects): the lines at which those of its ends were made that are open
+// and that the objects refer to.
+PyObject* f_made_at(PyObject*, PyObject* args) {
+  PyObject *channel, *objects;
+  int readers;
+  if (!PyArg_ParseTuple(args, "O!pO!", &ChannelType, &channel, &readers, &PyList_Type, &objects))
+    return nullptr;
+  Search search{
+      reinterpret_cast<ChannelObject*>(channel), readers ? &ReaderType : &WriterType, {}, {}};
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); ++i) {
+    PyObject* const o = PyList_GET_ITEM(objects, i);
+    if (every_end_is_known && !Py_IS_TYPE(o, search.side)) continue;
+    Search::visit(o, &search);
+    if (every_end_is_known) continue;
+    if (o != objects && PyObject_IS_GC(o) && Py_TYPE(o)->tp_traverse)
+      Py_TYPE(o)->tp_traverse(o, &Search::visit, &search);
+  }
+  PyObject* const list = PyList_New(0);
+  for (PyObject* end : search.found) {
+    const std::uint32_t number = reinterpret_cast<EndObject*>(end)->site;
+    PyObject* const one =
+        number ? Py_BuildValue("(OI)", site_of(number).file, site_of(number).line) : nullptr;
+    if (list && one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+
+PyMethodDef functions[] = {{"_made_at", gated<f_made_at>, METH_VARARGS, nullptr}, {}};
+
+}  // namespace
+
+std::string say_left_open(PyRun& run) {
+  std::string said;
+  PyObject* const m =
+      run.left_open.empty() ? nullptr : PyImport_ImportModule("weft._watching.left_open");
+  PyObject* const all = m ? PyList_New(0) : nullptr;
+  for (const LeftOpen& l : std::exchange(run.left_open, {})) {
+    const unsigned long n =
+        l.readers ? l.channel->core.reader_ends() : l.channel->core.writer_ends();
+    PyObject* const one =
+        Py_BuildValue("(NOsk)", to_str(channel_name(l.channel)),
+                      reinterpret_cast<PyObject*>(l.channel), l.readers ? "reader" : "writer", n);
+    if (one && all) PyList_Append(all, one);
+    Py_XDECREF(one);
+    Py_DECREF(reinterpret_cast<PyObject*>(l.channel));
+  }
+  PyObject* const text = all ? PyObject_CallMethod(m, "sentences", "O", all) : nullptr;
+  if (const char* const s = text ? PyUnicode_AsUTF8(text) : nullptr) said = s;
+  Py_XDECREF(text);
+  Py_XDECREF(all);
+  Py_XDECREF(m);
+  PyErr_Clear();
+  return said;
+}
+
+int init_left_open(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,308 @@
+// This program's part in the question whether a network over several OS processes stands still
+// (WIRE.md 10). The rounds, and what is told, are in weft/_rounds/rounds.py.
+//
+// Everything is read with the GIL held and without running Python code: one moment, as in
+// partial.cpp. A link takes frames in under the GIL too, so what has been received has woken whom
+// it wakes.
+#include <set>
+#include <unordered_map>
+
+#include "watching/observe.hpp"
+#include "watching/rounds.hpp"
+#include "weft/runtime/knot.hpp"
+#include "weft/runtime/outside.hpp"
+#include "weft/wire/asking.hpp"
+#include "wire/abroad.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+namespace {
+
+PyObject* standing = nullptr;  // weft._rounds.rounds.standing
+
+void append(PyObject* list, PyObject* owned) {
+  if (owned) PyList_Append(list, owned);
+  Py_XDECREF(owned);
+}
+unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
+PyObject* truth(bool is) { return is ? Py_True : Py_False; }
+
+// The channel of an end that a peer holds; null: it is a barrier.
+const Engine* engine_of(const wire::Port& p) noexcept {
+  return p.barrier() ? nullptr : static_cast<const Engine*>(p.channel());
+}
+const core::SyncObject* place_of(const wire::Port& p) noexcept {
+  return p.barrier() ? p.place() : engine_of(p);
+}
+
+// Who has which end by its arguments: [(process, place, writes, the end)].
+PyObject* ends_held() {
+  PyObject* list = PyList_New(0);
+  for (PyRun* run : every_run())
+    run->run.each_process([&](ProcessBase& p) {
+      each_end_held(p, [&](const EndObject* e, const core::SyncObject* place, bool writes) {
+        append(list,
+               Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(writes), key_of(e)));
+      });
+    });
+  return list;
+}
+
+// _network(known=0): (incarnation, do all runs wait for links alone, and for so many others outside
+// that the caller looks at, [(the peer's incarnation, frames sent, received)], [(the peer's
+// incarnation, name, place, writes, ends of its channel that are open)] of ends that peers hold,
+// [(place, the home's incarnation, name, ends that are open)] of far channels, ends_held()). Of an
+// end the name: WIRE.md 10.7.
+PyObject* network(int known = 0) {
+  // Somebody may come by a network, too, who is no peer yet (WIRE.md 17.16).
+  bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
+  for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
+  PyObject *sessions = PyList_New(0), *lent = PyList_New(0), *far = PyList_New(0);
+  std::uint64_t mine = 0;
+  if (const std::shared_ptr<Space> space = this_space()) {
+    const Space::Step step(*space);
+    mine = space->greeting().incarnation;
+    std::vector<wire::InProgram::Session> all;
+    quiet = wire::sessions_of(*space, all) && quiet;
+    for (const auto& [theirs, sent, received] : all)
+      append(sessions,
+             Py_BuildValue("KII", static_cast<unsigned long long>(theirs), sent, received));
+    for (const Peer* p : space->peers()) {
+      if (p->session.is_over()) continue;
+      const unsigned long long theirs = p->session.theirs().incarnation;
+      p->home.each_end([&](std::uint64_t key, const wire::Port& port) {
+        const Engine* const core = engine_of(port);  // of a barrier nobody holds any end
+        append(lent, Py_BuildValue("KKNOI", theirs, name_of(key), key_of(place_of(port)),
+                                   truth(port.writes()),
+                                   core ? core->reader_ends() + core->writer_ends() : 0u));
+      });
+    }
+    each_far_side([&](const FarSide& f) {
+      const auto* const place = static_cast<const core::SyncObject*>(f.core);
+      append(far,
+             Py_BuildValue("NKKI", key_of(place),
+                           static_cast<unsigned long long>(f.peer->session.theirs().incarnation),
+                           name_of(f.key), f.core->reader_ends() + f.core->writer_ends()));
+    });
+  }
+  return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions,
+                       lent, far, ends_held());
+}
+
+PyObject* f_network(PyObject*, PyObject* args) {
+  int known = 0;
+  return PyArg_ParseTuple(args, "|i", &known) ? network(known) : nullptr;
+}
+
+// _moment(): (_network(), _facts(), {place: its figures, see figures_of()} of channels with ends
+// elsewhere, [place of a far channel whose end is under way, or in a value, too]), of one moment
+// (WIRE.md 10.9).
+PyObject* f_moment(PyObject*, PyObject*) {
+  const OneMoment moment;
+  PyObject *figures = PyDict_New(), *shared = PyList_New(0);
+  PyObject *around = nullptr, *facts = nullptr;
+  const auto look = [&] {
+    around = network();
+    facts = every_fact(false);
+  };
+  const std::shared_ptr<Space> space = this_space();
+  if (!space) {
+    look();
+  } else {
+    const Space::Step step(*space);
+    look();
+    for (const Peer* p : space->peers())
+      p->home.each_end([&](std::uint64_t, const wire::Port& port) {
+        const Engine* const core = engine_of(port);
+        if (!core) return;
+        PyObject* const key = key_of(place_of(port));
+        PyObject* const row = figures_row(figures_of(*core));
+        if (key && row) PyDict_SetItem(figures, key, row);
+        Py_XDECREF(key);
+        Py_XDECREF(row);
+      });
+    each_far_side([&](const FarSide& f) {
+      if (!f.end) return;
+      long known = 1;
+      for (const Abroad* a : abroads) known += a->has(*f.end);
+      if (f.end.use_count() > known)
+        append(shared, key_of(static_cast<const core::SyncObject*>(f.core)));
+    });
+  }
+  return Py_BuildValue("NNNN", around, facts, figures, shared);
+}
+
+// _end_runs(numbers of processes, error): the runs of these are cancelled, and raise it.
+PyObject* f_end_runs(PyObject*, PyObject* args) {
+  PyObject *numbers, *error;
+  if (!PyArg_ParseTuple(args, "O!O", &PySet_Type, &numbers, &error)) return nullptr;
+  const std::set<PyRun*> all = every_run();
+  for (PyRun* run : all) {
+    bool in_it = false;
+    run->run.each_process([&](ProcessBase& p) {
+      PyObject* const id = PyLong_FromUnsignedLong(std::uint32_t(p.id));
+      in_it = in_it || PySet_Contains(numbers, id) == 1;
+      Py_XDECREF(id);
+    });
+    if (in_it) keep_interrupt_for(run, Py_NewRef(error));
+  }
+  Py_RETURN_NONE;
+}
+
+// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is it one
+// for any run of this program?
+PyObject* f_declare(PyObject*, PyObject* args) {
+  const char* report;
+  PyObject *knot, *rows;
+  if (!PyArg_ParseTuple(args, "sO!O!", &report, &PyList_Type, &knot, &PyList_Type, &rows))
+    return nullptr;
+  std::vector<std::string> paths;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(knot); ++i)
+    paths.emplace_back(PyUnicode_AsUTF8(PyList_GET_ITEM(knot, i)));
+  std::vector<runtime::Report::Blocked> blocked;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
+    const char *path, *verb, *at;
+    PyObject* places;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "ssO!s", &path, &verb, &PyTuple_Type, &places,
+                          &at))
+      return nullptr;
+    runtime::Report::Blocked b;
+    b.path = path;
+    b.verb = verb;
+    b.at = at;
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(places); ++j)
+      b.places.add(PyUnicode_AsUTF8(PyTuple_GET_ITEM(places, j)));
+    blocked.push_back(std::move(b));
+  }
+  bool any = false;
+  for (PyRun* run : every_run()) {
+    const bool condemned = take_condemned(run);
+    if (!condemned && (!run->run.detect_deadlock || !run->run.waits_for_links())) continue;
+    run->blocked = blocked;
+    if (condemned) run->run.carry_out();
+    any = condemned || run->run.declare(report, paths) || any;
+  }
+  return PyBool_FromLong(any);
+}
+
+// _ask_links(standing): links are asked from now on; standing() is called when a run waits for them
+// and for nothing else.
+PyObject* f_ask_links(PyObject*, PyObject* f) {
+  Py_XSETREF(standing, Py_NewRef(f));
+  runtime::links_are_asked = true;
+  Py_RETURN_NONE;
+}
+// _waits_at(end): does a party of ours wait there, the home having been told? Of an end whose home
+// is another program.
+PyObject* f_waits_at(PyObject*, PyObject* o) {
+  if (!is_end(o)) return bad_use("_waits_at: %R is no end of a channel", o);
+  const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
+  if (!is_far(c)) return bad_use("_waits_at: the home of %R is this program", o);
+  const FarSide& side = *reinterpret_cast<const FarChannelObject*>(c)->side;
+  const Space::Step step(*side.peer->space);
+  return PyBool_FromLong(side.peer->far.waits_at(side.number));
+}
+// _strangers(): (True, identities of the threads that are no process of any run and not Weft's). On
+// a free-threaded build, where these cannot be listed: (False, those of the others), without
+// threads that C code has made known.
+PyObject* f_strangers(PyObject*, PyObject*) {
+#ifdef Py_GIL_DISABLED
+  return Py_BuildValue("ON", Py_False, known_of_all());
+#else
+  return Py_BuildValue("ON", Py_True, strangers_of_all());
+#endif
+}
+// _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable
+// for yet, or has taken over without its home's word so far (WIRE.md 7.4).
+PyObject* f_under_way(PyObject*, PyObject*) {
+  std::size_t n = 0;
+  if (const std::shared_ptr<Space> space = this_space()) {
+    const Space::Step step(*space);
+    for (const Peer* p : space->peers())
+      if (!p->session.is_over()) n += p->carrier.under_way() + p->being_adopted();
+  }
+  return PyLong_FromSize_t(n);
+}
+// _lent(): the channels made here of which other programs have ends.
+PyObject* f_lent(PyObject*, PyObject*) {
+  std::set<ChannelObject*> found;
+  if (const std::shared_ptr<Space> space = this_space()) {
+    const Space::Step step(*space);
+    for (const Peer* p : space->peers())
+      p->home.each_end([&](std::uint64_t, const wire::Port& port) {
+        if (port.barrier()) return;
+        ChannelObject* const c = channel_of_core(*static_cast<const Engine*>(port.channel()));
+        if (found.insert(c).second) Py_INCREF(reinterpret_cast<PyObject*>(c));
+      });
+  }
+  PyObject* list = PyList_New(0);
+  for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
+  return list;
+}
+// _ancestors(process): its number, that of the process whose group it is in, and so on.
+PyObject* f_ancestors(PyObject*, PyObject* o) {
+  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: %R is no process", o);
+  const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));
+  std::vector<std::uint32_t> ids;
+  const auto walk = [&] {
+    for (const ProcessBase* p = &first; p; p = p->group ? p->group->owner() : nullptr)
+      ids.push_back(std::uint32_t(p->id));
+  };
+  if (first.group)
+    first.group->run.still(walk);
+  else
+    walk();
+  PyObject* list = PyList_New(0);
+  for (const std::uint32_t id : ids) append(list, PyLong_FromUnsignedLong(id));
+  return list;
+}
+// _smallest_knot([[node to which an edge leads]] of each node 0, 1, …): its nodes, ascending
+// (weft/runtime/knot.hpp).
+PyObject* f_smallest_knot(PyObject*, PyObject* to) {
+  runtime::Pairs edges;
+  const Py_ssize_t n = PyList_Size(to);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* const those = PyList_GET_ITEM(to, i);
+    for (Py_ssize_t j = 0; j < PyList_Size(those); ++j) {
+      const std::size_t node = PyLong_AsSize_t(PyList_GET_ITEM(those, j));
+      if (node < static_cast<std::size_t>(n)) edges.add(static_cast<std::size_t>(i), node);
+    }
+  }
+  if (PyErr_Occurred()) return nullptr;
+  edges.sort();
+  PyObject* const knot = PyList_New(0);
+  const auto count = static_cast<std::uint32_t>(n);
+  for (const std::uint32_t node : runtime::smallest_knot(edges, count, count, count))
+    append(knot, PyLong_FromUnsignedLong(node));
+  return knot;
+}
+PyMethodDef functions[] = {{"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
+                           {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
+                           {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
+                           {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
+                           {"_network", gated<f_network>, METH_VARARGS, nullptr},
+                           {"_moment", gated<f_moment>, METH_NOARGS, nullptr},
+                           {"_end_runs", gated<f_end_runs>, METH_VARARGS, nullptr},
+                           {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+                           {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
+                           {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
+                           {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+bool links_are_asked() noexcept {
+  return runtime::links_are_asked.load() && runtime::due_tokens.load() != 0;
+}
+
+void say_standing() noexcept {
+  const OutsideGate beyond;
+  PyObject* r = PyObject_CallNoArgs(standing);
+  if (!r) PyErr_Clear();  // who is told has gone
+  Py_XDECREF(r);
+}
+
+int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

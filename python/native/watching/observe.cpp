@@ -1,0 +1,196 @@
+// The observer of operations and processes, and what the schedulers run at the moment. observe.hpp
+// has the invariants.
+#include "watching/observe.hpp"
+
+#include <map>
+#include <set>
+
+namespace weft::py {
+
+prim::atomic<bool> observer_is_set{false};
+prim::atomic<bool> steps_are_watched{false};
+
+namespace {
+
+PyObject* observer = nullptr;
+thread_local bool inside = false;
+
+class Aside {  // the current exception, while other code runs
+ public:
+  Aside() { PyErr_Fetch(&type_, &value_, &trace_); }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  ~Aside() { PyErr_Restore(type_, value_, trace_); }
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
+
+void call(const char* what, PyObject* process, const char* op, PyObject* target,
+          PyObject* detail) noexcept {
+  if (!observer || inside) return;
+  inside = true;
+  PyObject* f = Py_NewRef(observer);
+  PyObject* r;
+  {
+    const OutsideGate beyond;
+    r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op,
+                              target ? target : Py_None, detail ? detail : Py_None);
+  }
+  if (!r) {
+    if (PyErr_ExceptionMatches(PyExc_Exception))
+      PyErr_WriteUnraisable(f);
+    else
+      keep_interrupt_for(nullptr, take_exception());
+  }
+  Py_XDECREF(r);
+  Py_DECREF(f);
+  inside = false;
+}
+
+PyObject* running() noexcept { return reinterpret_cast<PyObject*>(process_object(this_process())); }
+
+PyObject* f_set_observer(PyObject*, PyObject* f) {
+  const bool on = f != Py_None;
+  if (on && !PyCallable_Check(f))
+    return PyErr_Format(PyExc_TypeError, "an observer is called: %R cannot be", f);
+  Py_XSETREF(observer, on ? Py_NewRef(f) : nullptr);
+  observer_is_set.store(on, std::memory_order_relaxed);
+  observe_operations(on);
+  observe_selects(on);
+  observe_groups(on);
+  Py_RETURN_NONE;
+}
+
+// --- steps ---------------------------------------------------------------------------------------
+
+struct Step {
+  ProcessObject* process = nullptr;  // lives while it runs
+  std::int64_t since = 0;
+  std::uint64_t number = 0;
+};
+std::map<unsigned long, Step> steps;  // by thread
+prim::atomic<std::uint64_t> last_step{0};
+std::set<PyThreadState*> helpers;
+
+PyObject* f_watch_steps(PyObject*, PyObject* on) {
+  const bool watched = PyObject_IsTrue(on) == 1;
+  steps_are_watched.store(watched, std::memory_order_relaxed);
+  if (!watched) steps.clear();
+  Py_RETURN_NONE;
+}
+// What every scheduler runs: (process, since in ns of the steady clock, number of the step,
+// identifier of the thread).
+PyObject* f_running_steps(PyObject*, PyObject*) {
+  PyObject* list = PyList_New(0);
+  std::map<unsigned long, Step> now = steps;
+  for (PyRun* run : every_run())
+    each_pooled_step(
+        *run,
+        [](const WatchedStep& w, void* to) {
+          Step s;
+          s.process = w.process.load(std::memory_order_seq_cst);
+          s.number = w.number.load(std::memory_order_seq_cst);
+          s.since = w.since.load(std::memory_order_seq_cst);
+          (*static_cast<std::map<unsigned long, Step>*>(to))[w.thread] = s;
+        },
+        &now);
+  for (auto& [thread, s] : now) Py_XINCREF(reinterpret_cast<PyObject*>(s.process));
+  for (auto& [thread, s] : now) {
+    if (!s.process) continue;
+    PyObject* one = Py_BuildValue("NLKk", reinterpret_cast<PyObject*>(s.process),
+                                  static_cast<long long>(s.since),
+                                  static_cast<unsigned long long>(s.number), thread);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+PyObject* f_helper_thread(PyObject*, PyObject* on) {
+  if (PyObject_IsTrue(on) == 1) {
+    helpers.insert(PyThreadState_Get());
+    look_again();  // until now it was a stranger to whoever looked
+  } else {
+    helpers.erase(PyThreadState_Get());
+  }
+  Py_RETURN_NONE;
+}
+PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
+PyObject* f_steady_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(prim::now()); }
+
+PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, nullptr},
+                           {"_watch_steps", gated<f_watch_steps>, METH_O, nullptr},
+                           {"_running_steps", gated<f_running_steps>, METH_NOARGS, nullptr},
+                           {"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
+                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
+                           {"_steady_ns", gated<f_steady_ns>, METH_NOARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept {
+  const Aside aside;
+  call(what, running(), op, target, detail);
+}
+
+namespace {
+void raised(const char* op, PyObject* target) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  if (t) PyErr_NormalizeException(&t, &v, &tb);
+  call("raise", running(), op, target, v);
+  PyErr_Restore(t, v, tb);
+}
+}  // namespace
+
+void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept {
+  if (s == PYGEN_ERROR) return raised(op, target);
+  if (s == PYGEN_RETURN) return observe("commit", op, target, result);
+  observe("park", op, target, nullptr);
+}
+void observe_returned(const char* op, PyObject* target, PyObject* result) noexcept {
+  if (!result) return raised(op, target);
+  observe("commit", op, target, result);
+}
+void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
+  p.waits_in(&kind);  // a finaliser that runs in the observer must not begin another
+  observe("park", kind.verb, nullptr, nullptr);
+}
+void observe_start(ProcessObject* p) noexcept {
+  const Aside aside;
+  call("start", reinterpret_cast<PyObject*>(p), nullptr, nullptr, nullptr);
+}
+void observe_end(ProcessObject* p, PyObject* result) noexcept {
+  PyObject *t = nullptr, *v = nullptr, *tb = nullptr;
+  if (!result) {
+    PyErr_Fetch(&t, &v, &tb);
+    PyErr_NormalizeException(&t, &v, &tb);
+    if (tb) PyException_SetTraceback(v, tb);
+  }
+  call(result ? "end" : "left", reinterpret_cast<PyObject*>(p), nullptr, nullptr,
+       result ? result : v);
+  if (!result) PyErr_Restore(t, v, tb);
+}
+
+void WatchedStep::begin(ProcessObject* p) noexcept {
+  since.store(prim::now(), std::memory_order_seq_cst);
+  number.store(last_step.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  process.store(p, std::memory_order_seq_cst);
+}
+void step_begins(ProcessObject* p) noexcept {
+  Step& s = steps[PyThread_get_thread_ident()];
+  s.process = p;
+  s.since = prim::now();
+  s.number = last_step.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
+void forget_steps() noexcept {
+  steps.clear();
+  helpers.clear();
+}
+bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
+const std::set<PyThreadState*>& every_helper() noexcept { return helpers; }
+
+int init_observe(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,405 @@
+// A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
+// who holds the ends there, and who may go on. weft/_watching/deadlocks.py says it in words.
+//
+//   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
+//
+// Invariants
+//  1 Everything is read with the GIL held and without running Python code, so it is one moment:
+//    nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is kept
+//    from running finalisers.
+//  2 So it is with components, which run without the GIL: as long as a look on demand lasts their
+//    operations take it (aside.hpp), so none that waits is committed, and none that is woken waits
+//    again. One that was woken before clears its `op` at any time: it is read once.
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "interpreter/aside.hpp"
+#include "watching/observe.hpp"
+#include "weft/runtime/going_on.hpp"
+#include "weft/runtime/limit.hpp"
+#include "wire/far.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+bool looking = false;
+
+namespace {
+
+PyObject* idle_callback = nullptr;
+thread_local bool inside = false;
+
+struct Place final : Holders {
+  bool is_channel = false;
+  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of(), of a channel
+  // ends that are open, and no process is known to hold
+  unsigned long unknown_readers = 0, unknown_writers = 0;
+
+  // Somebody may come who is not known, or its other side never had an end.
+  bool open(bool writing) const {
+    return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
+  }
+};
+using Places = std::map<const core::SyncObject*, Place>;
+
+// A process at this moment.
+struct One {
+  ProcessBase* process;
+  const char* state = "able";
+  std::vector<std::pair<const core::SyncObject*, bool>> at;  // and whether it writes
+  // names of channels that have ended: nobody comes there (rule 5.6)
+  std::vector<std::string> silent;
+};
+
+struct Collect final : runtime::WaitVisitor {
+  One* one = nullptr;
+  bool never = false;  // it waits for a time that never comes
+  std::set<const core::SyncObject*> channels, ends;
+  void channel(const core::SyncObject& c, bool writing) override {
+    channels.insert(&c);
+    one->at.emplace_back(&c, writing);
+  }
+  void barrier(const core::SyncObject& c) override { one->at.emplace_back(&c, false); }
+  // As a channel of which the process holds the writer.
+  void end(const core::SyncObject& c) override {
+    channel(c, false);
+    ends.insert(&c);
+  }
+  void nowhere() override { never = true; }
+  void ended(const core::SyncObject& c, std::uint32_t) override {
+    one->silent.push_back(runtime::name_of(c));
+  }
+};
+
+std::uint32_t parent_of(const ProcessBase& p) {
+  return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
+}
+
+// Does it wait at a channel of another program, in an operation that is no choice? Who is asked for
+// there is in no line here, so facing() cannot tell.
+bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
+  if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&
+      op.withdraw != &weft::detail::withdraw_plain<Engine, Side::out>)
+    return false;
+  const auto& core = *static_cast<const Engine*>(static_cast<const core::SyncObject*>(p.place));
+  const ChannelObject* const c = channel_of_core(core);
+  return is_far(c) && side_of(c).asks_for(p);
+}
+
+// What it waits for, if nothing else can wake it. `at_rest`: see facts_of().
+void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
+  ProcessBase& p = *one.process;
+  collect.one = &one;
+  collect.never = false;
+  if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
+  const runtime::OpKind* const op = p.operation();
+  if (op == &wait_op) {
+    one.state = "children";
+  } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
+             (at_rest || facing(p) == Facing::blocked ||
+              waits_afar(p, *op))) {  // then it stays in that operation
+    op->visit(p, collect);
+    if (at_rest || !one.at.empty() || collect.never) one.state = "places";
+  }
+}
+
+// Where somebody waits, and who holds ends there.
+Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
+  Places places;
+  for (const One& one : all)
+    for (const auto& [place, writing] : one.at)
+      places[place].is_channel = collect.channels.count(place) != 0;
+  for (const One& one : all)
+    each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
+      const auto place = places.find(at);  // none: nobody waits there
+      if (place != places.end()) place->second.add(one.process->id, e, writes);
+    });
+  const auto beyond = [](std::uint32_t open, std::size_t known) {
+    return open > known ? static_cast<unsigned long>(open - known) : 0ul;
+  };
+  for (auto& [place, h] : places) {
+    if (collect.ends.count(place)) {
+      if (run_of_end(*place) == &run.run)
+        h.writers.insert(place->last_writer);
+      else
+        h.unknown_writers = 1;
+    } else if (h.is_channel) {
+      const auto& core = static_cast<const Engine&>(*place);
+      h.moved = figures_of(core);
+      h.unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
+      h.unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
+    }
+  }
+  return places;
+}
+
+// Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a
+// process.
+runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
+  runtime::GoingOn g;
+  const auto family = [](std::uint32_t parent) {
+    return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parent));
+  };
+  for (const One& one : all) g.process(one.process->id, family(parent_of(*one.process)));
+  for (const One& one : all) {
+    const std::uint32_t id = one.process->id;
+    if (*one.state == 'a') g.able(id);
+    if (*one.state == 'c') g.waits_for(id, family(id));
+    for (const auto& [place, writing] : one.at) {
+      const Place& h = places.at(place);
+      if (!h.is_channel)
+        g.waits_at_barrier(id);
+      else if (h.open(writing))
+        g.able(id);
+      else
+        g.waits_at(id, place);
+    }
+  }
+  for (const auto& [place, h] : places)
+    for (const auto* side : {&h.readers, &h.writers})
+      for (const std::uint32_t id : *side) g.holds(id, place);
+  g.solve();
+  return g;
+}
+
+PyObject* ids(const std::set<std::uint32_t>& s) {
+  PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(s.size()));
+  Py_ssize_t i = 0;
+  for (const std::uint32_t id : s) PyTuple_SET_ITEM(t, i++, PyLong_FromUnsignedLong(id));
+  return t;
+}
+
+PyObject* process_row(const One& one, bool may_go_on) {
+  ProcessBase& p = *one.process;
+  const runtime::OpKind* const op = p.operation();
+  if (op) locate(p);
+  PyObject* places = PyList_New(0);
+  for (const auto& [place, writing] : one.at) {
+    PyObject* pair = Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False);
+    PyList_Append(places, pair);
+    Py_DECREF(pair);
+  }
+  PyObject* silent = PyList_New(0);
+  for (const std::string& name : one.silent) {
+    PyObject* text = to_str(name);
+    PyList_Append(silent, text);
+    Py_DECREF(text);
+  }
+  return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(),
+                       op ? op->verb : "", runtime::where(p).c_str(), parent_of(p), one.state,
+                       places, silent, may_go_on ? Py_True : Py_False);
+}
+PyObject* place_row(const core::SyncObject& place, const Place& h) {
+  PyObject* const moved = h.moved ? figures_row(*h.moved) : Py_NewRef(Py_None);
+  return Py_BuildValue("NONNkkN", to_str(runtime::name_of(place)),
+                       h.is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers),
+                       h.unknown_readers, h.unknown_writers, moved);
+}
+
+// What weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
+// `where`: the places at which they wait, as one number; 0: somebody can go on.
+// `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is
+// in no line.
+PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
+  std::vector<One> all;
+  // they stay: to end they need the GIL
+  run.run.each_process([&](ProcessBase& p) { all.push_back({&p, "able", {}, {}}); });
+  Collect collect;
+  bool moving = false;
+  std::uint64_t sum = 0;
+  for (One& one : all) {
+    look(run, one, collect, at_rest);
+    moving = moving || !one.process->operation() || *one.state == 'a';
+    // any order
+    for (const auto& [place, writing] : one.at)
+      sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
+  }
+  if (where) *where = moving || all.empty() ? 0 : sum | 1;
+  const Places places = places_of(run, all, collect);
+  const runtime::GoingOn able = going_on(all, places);
+  PyObject* processes = PyList_New(0);
+  for (const One& one : all) {
+    PyObject* row = process_row(one, able.is_able(one.process->id));
+    if (row) PyList_Append(processes, row);
+    Py_XDECREF(row);
+  }
+  PyObject* by_key = PyDict_New();
+  for (const auto& [place, h] : places) {
+    PyObject* row = place_row(*place, h);
+    PyObject* key = key_of(place);
+    if (row) PyDict_SetItem(by_key, key, row);
+    Py_DECREF(key);
+    Py_XDECREF(row);
+  }
+  return Py_BuildValue("NN", processes, by_key);
+}
+
+// --- a standstill (rule 10.6): what is told of it is in weft/_watching/standstill.py ----------------------
+
+class FoundStandstill final : public runtime::Run::Standstill {
+ public:
+  FoundStandstill(runtime::Run& run, PyObject* facts) : run_(run), facts_(facts) {}
+  ~FoundStandstill() override { Py_DECREF(facts_); }
+  void tell() noexcept override {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    PyObject* others = foreign_idents(&run_);
+    PyObject* r = nullptr;
+    if (others) {
+      const OutsideGate beyond;
+      PyObject* m =
+          PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
+      if (m)
+        r = PyObject_CallMethod(
+            m, "tell", "OOd", facts_, others,
+            static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+      Py_XDECREF(m);
+    }
+    if (!r) keep_interrupt_for(&run_of(run_), take_exception());
+    Py_XDECREF(others);
+    Py_XDECREF(r);
+    PyErr_Restore(t, v, tb);
+  }
+
+ private:
+  runtime::Run& run_;
+  PyObject* const facts_;  // owned
+};
+
+// A run waits for other OS processes: they are asked.
+class WaitsForLinks final : public runtime::Run::Standstill {
+ public:
+  void tell() noexcept override {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    say_standing();
+    PyErr_Restore(t, v, tb);
+  }
+};
+
+// Nothing moves meanwhile: the GIL is held.
+runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
+  if (links_are_asked()) return new WaitsForLinks;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  const int collector = PyGC_Disable();
+  std::uint64_t where = 0;
+  PyObject* facts = facts_of(run_of(run), &where);
+  if (collector) PyGC_Enable();
+  PyErr_Restore(t, v, tb);
+  if (!facts) return nullptr;
+  if (where != 0 && run.first_of(where)) return new FoundStandstill(run, facts);
+  Py_DECREF(facts);
+  return nullptr;
+}
+
+// _facts(at_rest=False): the facts of every run that goes on.
+PyObject* f_facts(PyObject*, PyObject* args) {
+  int at_rest = 0;
+  if (!PyArg_ParseTuple(args, "|p", &at_rest)) return nullptr;
+  const OneMoment moment;
+  return every_fact(at_rest != 0);
+}
+
+PyObject* f_set_idle(PyObject*, PyObject* f) {
+  Py_XSETREF(idle_callback, f == Py_None ? nullptr : Py_NewRef(f));
+  looking = idle_callback != nullptr;
+  Py_RETURN_NONE;
+}
+
+void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint32_t number) {
+  const void* const key = reinterpret_cast<const void*>(std::uintptr_t{number});
+  if (fact == "process") g.process(id, key);
+  if (fact == "able") g.able(id);
+  if (fact == "waits_at") g.waits_at(id, key);
+  if (fact == "waits_at_barrier") g.waits_at_barrier(id);
+  if (fact == "waits_for") g.waits_for(id, key);
+  if (fact == "holds") g.holds(id, key);
+}
+// _going_on([(name of a function of GoingOn, process, key or 0)]): the processes that may go on.
+// They and the keys are numbered by who asks (weft/_rounds/spread.py).
+PyObject* f_going_on(PyObject*, PyObject* facts) {
+  runtime::GoingOn g;
+  std::set<std::uint32_t> all, able;
+  for (Py_ssize_t i = 0; i < PyList_Size(facts); ++i) {
+    const char* fact;
+    unsigned id, key;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(facts, i), "sII", &fact, &id, &key)) return nullptr;
+    put(g, fact, id, key);
+    all.insert(id);
+  }
+  if (PyErr_Occurred()) return nullptr;
+  g.solve();
+  for (const std::uint32_t id : all)
+    if (g.is_able(id)) able.insert(id);
+  return ids(able);
+}
+
+PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
+                           {"_going_on", gated<f_going_on>, METH_O, nullptr},
+                           {"_set_idle", gated<f_set_idle>, METH_O, nullptr},
+                           {}};
+
+}  // namespace
+
+OneMoment::OneMoment() noexcept {
+  task_waiter_comes();  // components in operations are waited for, and none begins one
+  collector_ = PyGC_Disable();
+}
+OneMoment::~OneMoment() {
+  if (collector_) PyGC_Enable();
+  task_waiter_goes();
+}
+PyObject* every_fact(bool at_rest) {
+  PyObject* list = PyList_New(0);
+  for (PyRun* run : every_run()) {
+    PyObject* one = facts_of(*run, nullptr, at_rest);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept {
+  return {c.transfers(), c.dropped(), c.ring ? c.ring->size : 0u};
+}
+PyObject* figures_row(const std::array<unsigned long long, 3>& f) {
+  return Py_BuildValue("KKK", f[0], f[1], f[2]);
+}
+
+PyObject* facts_at_rest(PyRun& run) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  const int collector = PyGC_Disable();
+  PyObject* facts = facts_of(run, nullptr, true);
+  if (collector) PyGC_Enable();
+  PyErr_Restore(t, v, tb);
+  return facts;
+}
+void watch_standstill(runtime::Run& run) noexcept { run.look_at_standstill = &look_at_standstill; }
+
+void fell_idle() noexcept {
+  if (inside || !idle_callback) return;
+  inside = true;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* f = Py_NewRef(idle_callback);
+  PyObject* r;
+  {
+    const OutsideGate beyond;
+    r = PyObject_CallNoArgs(f);
+  }
+  if (!r) {
+    runtime::Run* run = current_run();
+    keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
+  }
+  Py_XDECREF(r);
+  Py_DECREF(f);
+  PyErr_Restore(t, v, tb);
+  inside = false;
+}
+
+int init_partial(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,627 @@
+// What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who
+// holds which end.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "interpreter/aside.hpp"
+#include "interpreter/door.hpp"
+#include "interpreter/interrupt.hpp"
+#include "interpreter/owners.hpp"
+#include "native.hpp"
+#include "processes/group.hpp"
+#include "watching/observe.hpp"
+#include "watching/rounds.hpp"
+#include "weft/runtime/outside.hpp"
+#include "wire/wire.hpp"
+
+namespace weft::py {
+
+thread_local PyObject* guest_interrupt = nullptr;
+
+namespace {
+
+// --- sleeping ------------------------------------------------------------------------------------
+
+// Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps
+// here.
+void say_asleep([[maybe_unused]] bool is) noexcept {
+#ifdef Py_GIL_DISABLED
+  runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+  if (t && t->run) static_cast<ThreadProcess*>(t)->asleep = is;
+#endif
+}
+
+void take_back(void* state) {
+  take_lock(static_cast<PyThreadState*>(state));
+  say_asleep(false);
+}
+void* give_up() {
+  say_asleep(true);
+  return give_up_lock();
+}
+// A thread that runs a component sleeps and yields as it is, without the GIL (aside.hpp). What it
+// gets back says which of the two.
+char as_it_sleeps, as_it_yields;
+thread_local PyThreadState* called_back = nullptr;  // from its sleep, for a moment
+
+void* step_aside() {
+  if (aside()) return &as_it_yields;
+  if (!called_back) return give_up();
+  give_up_lock();
+  aside_state = std::exchange(called_back, nullptr);
+  return &as_it_sleeps;
+}
+void step_back(void* state) {
+  if (state == &as_it_yields) return;
+  if (state != &as_it_sleeps) return take_back(state);
+  take_lock(called_back = std::exchange(aside_state, nullptr));
+}
+
+// What a run concludes is concluded with the GIL.
+void* take_to_conclude() {
+  if (!aside()) return nullptr;
+  PyThreadState* const mine = std::exchange(aside_state, nullptr);
+  take_lock(mine);
+  return mine;
+}
+void leave_concluded(void* state) {
+  give_up_lock();
+  aside_state = static_cast<PyThreadState*>(state);
+}
+// A thread from begin_sleep() to end_sleep(). Under the GIL.
+struct Sleeper {
+  runtime::Parking* by = nullptr;
+  PyThreadState* state = nullptr;
+  unsigned within = 0;  // sleeps of a signal's handler that runs there, which are not listed
+  Sleeper *next = nullptr, *before = nullptr;
+};
+thread_local Sleeper sleeper;
+Sleeper* sleepers = nullptr;
+
+void list_sleeper(runtime::Parking& by) noexcept {
+  Sleeper& s = sleeper;
+  if (s.by) {
+    ++s.within;
+    return;
+  }
+  s = {&by, PyThreadState_Get(), 0, sleepers, nullptr};
+  if (sleepers) sleepers->before = &s;
+  sleepers = &s;
+}
+void unlist_sleeper() noexcept {
+  Sleeper& s = sleeper;
+  if (s.within > 0) {
+    --s.within;
+    return;
+  }
+  if (s.next) s.next->before = s.before;
+  if (s.before)
+    s.before->next = s.next;
+  else if (sleepers == &s)
+    sleepers = s.next;
+  s = {};
+}
+
+// What a signal's handler raised, to whoever waits on this thread.
+void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
+
+int check_signals() {
+  const std::uint32_t before = generation;
+  const int r = PyErr_CheckSignals();
+  not_in_child(before);
+  return r;
+}
+
+// What this thread has made and others have dropped goes (owners.hpp): CPython does so when Python
+// code begins, and what signals want too. False: a handler has raised, and that is kept.
+#ifdef Py_GIL_DISABLED
+PyObject* nothing = nullptr;  // a function
+bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
+bool drop_own() {
+  while (has_own_to_drop()) {
+    PyObject* r;
+    {
+      const OutsideGate beyond;
+      r = PyObject_CallNoArgs(nothing);
+    }
+    if (!r) {
+      keep_interrupt();
+      return false;
+    }
+    Py_DECREF(r);
+  }
+  return true;
+}
+#else
+constexpr bool has_own_to_drop() noexcept { return false; }
+constexpr bool drop_own() noexcept { return true; }
+#endif
+
+void end_sleep(void* state) {
+  if (state == &as_it_sleeps) return;
+  main_sleeps_by(nullptr);
+  take_back(state);
+  unlist_sleeper();
+  if (ends_pending()) [[unlikely]]
+    run_deferred();
+}
+
+void* begin_sleep(runtime::Parking& by) {
+  if (aside()) return &as_it_sleeps;
+  if (looking) [[unlikely]]
+    fell_idle();
+  if (!drop_own()) return nullptr;
+  main_sleeps_by(&by);  // before the look: what comes after it stirs us
+  if (check_signals() < 0) {
+    main_sleeps_by(nullptr);
+    keep_interrupt();
+    return nullptr;
+  }
+  if (ends_pending() || has_own_to_drop()) [[unlikely]] {
+    main_sleeps_by(nullptr);
+    run_deferred();
+    return nullptr;
+  }
+  list_sleeper(by);
+  return give_up();
+}
+
+bool disturbed(void* state) {
+  if (state == &as_it_sleeps) return false;
+  take_back(state);
+  if (check_signals() < 0) keep_interrupt();
+  drop_own();
+  if (ends_pending()) run_deferred();
+  give_up();
+  return true;  // a handler, or an end that is gone, may have made something runnable here
+}
+// --- where processes are -------------------------------------------------------------------------
+
+// Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
+void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
+  p.line = static_cast<std::uint32_t>(line);
+  // kept by the code, which the frame keeps
+  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(owned->co_filename));
+  defer_decref(reinterpret_cast<PyObject*>(owned));
+}
+void at_frame(ProcessBase& p, PyFrameObject* f) {
+  if (f) at_line(p, PyFrame_GetLineNumber(f), PyFrame_GetCode(f));
+}
+#ifdef Py_GIL_DISABLED
+// No object is made of the frame, which would be this thread's: another thread that returns from
+// the frame would leave its variables, with the ends in them, to that object, and so to when this
+// thread runs Python code again.
+void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
+  PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
+  if (code && PyCode_Check(code))
+    at_line(p, PyUnstable_InterpreterFrame_GetLine(f), reinterpret_cast<PyCodeObject*>(code));
+  else if (code)
+    defer_decref(code);
+}
+#endif
+void let_go(PyObject* o) noexcept {
+  if (o) defer_decref(o);
+}
+
+// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock of all
+// types.
+PyObject *cr_frame, *cr_await;
+PyObject* get(PyObject* descriptor, PyObject* o) {
+  if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) [[likely]] {
+    const PyGetSetDef* d = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;
+    return d->get(o, d->closure);
+  }
+  // a member, in 3.10
+  return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));
+}
+PyObject* descriptor_of(const char* name) {
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
+}
+
+// Down the chain of what a coroutine awaits, to the frame that did the operation.
+void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
+  PyObject* o = Py_NewRef(coroutine);
+  while (o && PyCoro_CheckExact(o)) {
+#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000  // later it is the interpreter's own
+    auto* const c = reinterpret_cast<PyCoroObject*>(o);
+    if (c->cr_frame_state < 0)  // it waits
+      at_frame_itself(p, reinterpret_cast<_PyInterpreterFrame*>(c->cr_iframe));
+#else
+    PyObject* f = get(cr_frame, o);
+    if (f && f != Py_None) at_frame(p, reinterpret_cast<PyFrameObject*>(f));
+    let_go(f);
+#endif
+    let_go(std::exchange(o, get(cr_await, o)));
+  }
+  let_go(o);
+  PyErr_Clear();
+}
+void locate_greenlet(ProcessBase& p, ProcessObject* o) {
+  PyObject* f = greenlet_frame(o);
+  at_frame(p, reinterpret_cast<PyFrameObject*>(f));
+  let_go(f);
+}
+void locate_thread(ThreadProcess& t) {
+  if (!t.state || in_component(t)) return;
+#ifdef Py_GIL_DISABLED
+  if (!t.asleep && t.state != PyThreadState_Get()) return;
+  at_frame_itself(t, t.state->current_frame);
+#else
+  PyFrameObject* f = PyThreadState_GetFrame(t.state);
+  at_frame(t, f);
+  let_go(reinterpret_cast<PyObject*>(f));
+#endif
+}
+
+// --- who holds what ------------------------------------------------------------------------------
+
+std::map<const core::SyncObject*, Holders> held;  // during a report
+// as the last report found it; borrowed, so good until processes go on
+std::vector<LeftOpen> left_open;
+
+void note_ends(ProcessBase& p) {
+  each_end_held(p, [&p](const EndObject* e, const core::SyncObject* place, bool writes) {
+    held[place].add(p.id, e, writes);
+  });
+}
+
+bool collector_was_on = false;
+
+void begin_report(runtime::Run& run) {
+  // frames are made below, under the runtime's locks: no finaliser may run there
+  collector_was_on = PyGC_Disable();
+  held.clear();
+  left_open.clear();
+  run.each_process([](ProcessBase& p) {
+    note_ends(p);
+    locate(p);
+  });
+}
+void end_report(runtime::Run&) {
+  held.clear();
+  if (collector_was_on) PyGC_Enable();
+}
+}  // namespace
+ChannelObject* channel_of_core(const Engine& core) noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  auto* const c = reinterpret_cast<ChannelObject*>(
+      const_cast<char*>(reinterpret_cast<const char*>(&core)) - offsetof(ChannelObject, core));
+#pragma GCC diagnostic pop
+  return c;
+}
+namespace {
+void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) {
+  if (const auto it = held.find(&c); it != held.end()) {
+    const auto& who = readers ? it->second.readers : it->second.writers;
+    for (const std::uint32_t one : who) add.push_back(one);
+  }
+  const auto& core = static_cast<const Engine&>(c);
+  if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
+    left_open.push_back({channel_of_core(core), readers});
+}
+// Whoever waits there keeps it from ending: so an end that went would have told it.
+bool never_had(const core::SyncObject& c, bool readers) {
+  const auto& core = static_cast<const Engine&>(c);
+  return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;
+}
+void on_deadlock(runtime::Run& run, const runtime::Report& r) {
+  PyRun& mine = run_of(run);
+  for (const auto& [id, b] : r.blocked) mine.blocked.push_back(b);
+  mine.left_open.swap(left_open);
+  for (const LeftOpen& l : mine.left_open) Py_INCREF(reinterpret_cast<PyObject*>(l.channel));
+}
+
+// --- threads that are no processes (rule 10.3) ---------------------------------------------------
+
+std::set<PyRun*> runs;                                // under the GIL
+std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL; null: of no run, and idle
+
+// Of a worker that runs something which nobody waits for: it is of no run, and not idle.
+runtime::Run* of_the_users() noexcept {
+  static char nobody;
+  return reinterpret_cast<runtime::Run*>(&nobody);
+}
+
+// Live Python threads beyond those of this run.
+#ifdef Py_GIL_DISABLED
+// Without a GIL threads end at any time, and their states with them, so the list of states cannot
+// be walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
+// not count those that C code made known by PyGILState_Ensure, as Weft's are.
+PyObject* count_threads = nullptr;
+// Is it one of those, or the main thread, which is there and not counted?
+bool is_counted(PyThreadState* t) noexcept {
+  constexpr int init = 1, threading = 3;  // _PyThreadState_WHENCE_…, which CPython keeps to itself
+  return t->_whence == threading || t->_whence == init;
+}
+
+bool foreign_threads(runtime::Run& run) {
+  PyObject* n = PyObject_CallNoArgs(count_threads);
+  if (!n) {
+    PyErr_Clear();
+    return true;
+  }
+  const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n)) + 1;
+  Py_DECREF(n);
+  std::set<PyThreadState*> known = every_helper();
+  known.insert(PyThreadState_Get());
+  for (const auto& [t, whose] : own_threads) {
+    if (whose && whose != &run) return true;
+    known.insert(t);
+  }
+  known.erase(run_of(run).state);  // of a guest it may be gone
+  std::size_t ours = run_of(run).counted;
+  for (PyThreadState* t : known) ours += is_counted(t);
+  return all > ours;
+}
+#else
+bool is_foreign(PyThreadState* t, runtime::Run& run) {
+  if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) return false;
+  const auto it = own_threads.find(t);
+  return it == own_threads.end() || (it->second && it->second != &run);
+}
+bool foreign_threads(runtime::Run& run) {
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
+       t = PyThreadState_Next(t))
+    if (is_foreign(t, run)) return true;
+  return false;
+}
+#endif
+
+// Such a thread may hold an end that no process holds, at a channel where somebody waits for its
+// other side.
+bool anything_outside(runtime::Run& run) noexcept {
+  if (ends_pending()) return true;  // whoever retires them asks again
+  if (wake_owners()) return true;   // so do these, once they have slept again
+  if (!foreign_threads(run)) return false;
+  held.clear();
+  run.each_process(note_ends);
+  struct Look final : runtime::WaitVisitor {
+    bool found = false;
+    void channel(const core::SyncObject& c, bool writing) override {
+      const auto& core = static_cast<const Engine&>(c);
+      const auto it = held.find(&c);
+      const std::size_t known =
+          it == held.end() ? 0 : (writing ? it->second.reader_ends : it->second.writer_ends).size();
+      found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
+    }
+    void barrier(const core::SyncObject&) override { found = true; }
+    // another run's goes on by itself
+    void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
+    runtime::Run& run;
+    explicit Look(runtime::Run& r) : run(r) {}
+  } look(run);
+  run.each_process([&](ProcessBase& p) {
+    if (p.op && p.op->visit) p.op->visit(p, look);
+  });
+  held.clear();
+  if (look.found) strangers_matter();
+  return look.found;
+}
+
+// _is_ours(identity): is it a thread of Weft's own?
+PyObject* f_is_ours(PyObject*, PyObject* o) {
+  const unsigned long identity = PyLong_AsUnsignedLong(o);
+  if (PyErr_Occurred()) return nullptr;
+  const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
+  const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
+  return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(),
+                                              [&](const auto& t) { return is(t.first); }));
+}
+PyMethodDef functions[] = {{"_is_ours", gated<f_is_ours>, METH_O, nullptr}, {}};
+
+PyObject* f_shutdown(PyObject*, PyObject*) {
+  close_door();
+  Py_RETURN_NONE;
+}
+PyMethodDef shutdown_def{"_shutdown", gated<f_shutdown>, METH_NOARGS, nullptr};
+
+}  // namespace
+
+PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
+#ifdef Py_GIL_DISABLED
+  counted = is_counted(PyThreadState_Get());
+  thread = PyThread_get_thread_ident();
+#endif
+  watch_standstill(run);
+  runs.insert(this);
+  runtime::Outsiders::all().join(run);  // links to other OS processes are outside
+}
+PyRun::~PyRun() {
+  runtime::Outsiders::all().leave(run);
+  take_condemned(this);
+  runs.erase(this);
+}
+const std::set<PyRun*>& every_run() noexcept { return runs; }
+void look_again() noexcept {
+  for (PyRun* r : runs) {
+    r->run.enter_outside();
+    r->run.leave_outside();
+  }
+}
+void look_for_ends() noexcept {
+  ProcessBase* const p = this_process();
+  if (coroutine_of(p) || greenlet_of(p)) return;  // its scheduler's next turn does it
+  if (interpreter_ends()) return;                 // threads that slept are gone, or will be
+  if (sleepers) sleepers->by->disturb();
+  ring_loops();
+}
+#ifdef Py_GIL_DISABLED
+bool wake_owners() noexcept {
+  bool any = false;
+  if (interpreter_ends()) return any;
+  for (const Sleeper* s = sleepers; s; s = s->next) {
+    if (!owns_dropped(s->state)) continue;
+    any = true;
+    s->by->disturb();
+  }
+  return any;
+}
+#endif
+void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
+void lend_thread(PyThreadState* t) { own_threads[t] = of_the_users(); }
+void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
+bool idle_worker(PyThreadState* t) noexcept {
+  const auto it = own_threads.find(t);
+  return it != own_threads.end() && !it->second;
+}
+
+void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept {
+  if (!run) run = root_run;
+  if (run && run == root_run && run->in_block()) {
+    Py_XSETREF(run->interrupt, owned);
+    run->self.cancel().fetch_or(runtime::Identity::Cancel::host);
+    runtime::Group::ask(run->self);
+  } else if (run) {
+    Py_XSETREF(run->interrupt, owned);
+    run->run.cancel_everybody();
+  } else {
+    Py_XSETREF(guest_interrupt, owned);
+  }
+}
+
+PyObject* block_interrupt(const ProcessBase& p) noexcept {
+  PyRun* const run = root_run;
+  if (!run || !run->interrupt || !run->in_block() || &p != &run->self) return nullptr;
+  run->self.cancel().take_back(runtime::Identity::Cancel::host);
+  return std::exchange(run->interrupt, nullptr);
+}
+
+void locate(ProcessBase& p) noexcept {
+  ProcessObject* o = process_object(&p);
+  if (!o)  // the thread of an outermost block
+    locate_thread(static_cast<ThreadProcess&>(p));
+  else if (o->kind == Kind::thread && o->thread)
+    locate_thread(*static_cast<ThreadProcess*>(o->thread));
+  else if (o->kind == Kind::greenlet)
+    locate_greenlet(p, o);
+#ifdef Py_GIL_DISABLED
+  else if (o->stepping)
+    return;
+#endif
+  else if (o->body)
+    locate_coroutine(p, o->body);
+}
+
+void forget_threads() noexcept {
+  runs.clear();
+  sleepers = nullptr;
+  sleeper.next = sleeper.before = nullptr;
+  own_threads.clear();
+  forget_steps();
+  forget_strangers();
+  forget_links();
+  new_door();
+}
+
+bool nobody_else() noexcept {
+  if (!runs.empty()) return false;
+#ifdef Py_GIL_DISABLED
+  for (const auto& [t, whose] : own_threads)
+    if (whose) return false;
+  PyObject* n = PyObject_CallNoArgs(count_threads);
+  if (!n) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool alone = PyLong_AsSsize_t(n) == 0 && on_main_thread();
+  Py_DECREF(n);
+  return alone;
+#else
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
+       t = PyThreadState_Next(t))
+    if (t != PyThreadState_Get() && !is_helper(t) && !idle_worker(t)) return false;
+  return true;
+#endif
+}
+
+PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
+  PyObject* list = PyList_New(0);
+#ifndef Py_GIL_DISABLED
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;
+       t = PyThreadState_Next(t)) {
+    if (run ? !is_foreign(t, *run)
+            : t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0)
+      continue;
+    PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+#endif
+  return list;
+}
+
+#ifdef Py_GIL_DISABLED
+PyObject* known_of_all() {
+  std::set<unsigned long> found;
+  const auto add = [&found](PyThreadState* t) {
+    if (is_counted(t)) found.insert(t->thread_id);
+  };
+  add(PyThreadState_Get());
+  for (PyThreadState* t : every_helper()) add(t);
+  for (const auto& [t, whose] : own_threads) add(t);
+  for (const PyRun* r : runs)
+    if (r->counted) found.insert(r->thread);
+  PyObject* list = PyList_New(0);
+  for (const unsigned long identity : found) {
+    PyObject* one = PyLong_FromUnsignedLong(identity);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+#else
+PyObject* strangers_of_all() {
+  PyObject* list = PyList_New(0);
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;
+       t = PyThreadState_Next(t)) {
+    if (t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0) continue;
+    if (std::any_of(runs.begin(), runs.end(), [t](const PyRun* r) { return r->state == t; }))
+      continue;
+    PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+#endif
+
+void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
+
+int init_report(PyObject* module) {
+  if (!(cr_frame = descriptor_of("cr_frame")) || !(cr_await = descriptor_of("cr_await"))) return -1;
+#ifdef Py_GIL_DISABLED
+  PyObject* const names = PyDict_New();
+  nothing = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : nullptr;
+  Py_XDECREF(names);
+  if (!nothing) return -1;
+  PyObject* threads = PyImport_ImportModule("_thread");
+  if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
+  Py_DECREF(threads);
+#endif
+  runtime::patience();  // reads the environment: what is wrong there is told now
+  init_caller();
+  runtime::around_sleep.begin = &begin_sleep;
+  runtime::around_sleep.end = &end_sleep;
+  runtime::around_sleep.disturbed = &disturbed;
+  runtime::around_sleep.step_aside = &step_aside;
+  runtime::around_sleep.step_back = &step_back;
+  runtime::around_sleep.conclude = &take_to_conclude;
+  runtime::around_sleep.concluded = &leave_concluded;
+  runtime::report_hooks.begin = &begin_report;
+  runtime::report_hooks.end = &end_report;
+  runtime::report_hooks.holders = &holders_of;
+  runtime::report_hooks.never = &never_had;
+  runtime::report_hooks.deadlock = &on_deadlock;
+  runtime::report_hooks.ends = "ended=\"raise\"";
+  PyObject* m = PyImport_ImportModule("atexit");
+  PyObject* f = m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr;
+  PyObject* r = f ? PyObject_CallMethod(m, "register", "O", f) : nullptr;
+  Py_XDECREF(r);
+  Py_XDECREF(f);
+  Py_XDECREF(m);
+  return r ? PyModule_AddFunctions(module, functions) : -1;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,260 @@
+// Rounds of questions that come by sessions, and ours to others (WIRE.md 10.6, 10.8). What follows
+// from the answers is wire/everywhere.hpp, for programs of Python as for those of C++.
+//
+// What this program says is put together by weft/_rounds/rounds.py: it has to ask its hosts first, and so
+// does it on a thread that may wait. Here lies what has come for that thread, and its bell is rung.
+//
+//   ASK ──asked_first()──► news ──the bell──► _rounds/rounds.py: _rounds_news() … _rounds_say() ──► SAID
+//   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► _rounds/rounds.py
+//   TELL, or ours by _rounds_tell() ──► runs are condemned; news ──the bell──► _rounds/rounds.py, which has
+//                                       that carried out by _declare_deadlock()
+//
+// Invariants
+// - The news is touched in a step of the space alone, which is taken with the GIL.
+// - A run is condemned within the step in which that was told: the ends of who was told first go
+//   with it, and what then comes by the same session does not let a run end well.
+// - Who is condemned is so until it is taken, or is over.
+#include "watching/rounds.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+#include "watching/observe.hpp"
+#include "weft/wire/asking.hpp"
+#include "weft/wire/everywhere.hpp"
+#include "wire/far.hpp"
+
+namespace weft::py {
+
+namespace {
+
+using wire::Buffer;
+using wire::Bytes;
+using wire::Everywhere;
+
+class Questions final : public wire::Asking {
+ public:
+  Questions(std::shared_ptr<wire::Space> s, int bell) : Asking(std::move(s)), bell_(bell) {}
+  wire::Space& space() const noexcept { return *space_; }
+
+  struct News {
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> asked;
+    std::optional<std::uint32_t> round;  // of ours, which is over
+    Buffer found;
+    bool whole = false;
+    std::vector<std::pair<Buffer, PyObject*>> told;  // and a list, owned: who waited here
+  };
+  News news;
+  std::set<PyRun*> condemned;
+
+  // `who`: a list, to which is appended who waited there (facts_at_rest()).
+  void condemn(Bytes what, PyObject* who = nullptr) {
+    const auto k = Everywhere::Knot::get(what);
+    if (!k) return;
+    for (PyRun* r : every_run()) {
+      if (!r->run.detect_deadlock || !r->run.waits_for_links()) continue;
+      PyObject* const facts = who ? facts_at_rest(*r) : nullptr;
+      if (r->run.condemn(k->text, k->paths)) {
+        condemned.insert(r);
+        if (facts) PyList_Append(who, facts);
+      }
+      Py_XDECREF(facts);
+    }
+  }
+
+ private:
+  void asked_first(std::uint64_t asker, std::uint32_t round) override {
+    news.asked.emplace_back(asker, round);
+    ring();
+  }
+  void found(std::uint32_t round, Bytes all, bool whole) override {
+    news.round = round;
+    news.found.assign(all.begin(), all.end());
+    news.whole = whole;
+    ring();
+  }
+  void told(Bytes what) override {
+    PyObject* const who = PyList_New(0);
+    condemn(what, who);
+    news.told.emplace_back(Buffer(what.begin(), what.end()), who);
+    ring();
+  }
+  // It does not block; if it is full it rings.
+  void ring() const noexcept { [[maybe_unused]] const auto n = ::write(bell_, "?", 1); }
+
+  const int bell_;
+};
+
+Questions* questions = nullptr;  // lives as long as the program
+
+Bytes bytes_of(const Py_buffer& b) noexcept {
+  return {static_cast<const std::byte*>(b.buf), static_cast<std::size_t>(b.len)};
+}
+PyObject* to_bytes(const Buffer& b) {
+  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(b.data()),
+                                   static_cast<Py_ssize_t>(b.size()));
+}
+// What is a buffer's while this lives.
+struct Given : Py_buffer {
+  Given() { obj = nullptr; }
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
+  ~Given() {
+    if (obj) PyBuffer_Release(this);
+  }
+};
+PyObject* knot_of(const Everywhere::Knot& k) {
+  PyObject* const paths = PyList_New(0);
+  for (const std::string& p : k.paths) {
+    PyObject* const s = to_str(p);
+    if (s) PyList_Append(paths, s);
+    Py_XDECREF(s);
+  }
+  return Py_BuildValue("NN", to_str(k.text), paths);
+}
+
+// _rounds_answer(bell, name): links that are made from now on say that this program answers.
+// Whatever comes is in _rounds_news(), and a byte `?` is written to the bell, a descriptor.
+PyObject* f_answer(PyObject*, PyObject* args) {
+  int bell;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "is", &bell, &name)) return nullptr;
+  if (!questions) questions = new Questions(space_named(name), bell);
+  Py_RETURN_NONE;
+}
+// _rounds_news(): ([(who asks, its round)], None or (the round of ours that is over, the answers,
+// have all answered), [(what was told, who waited in the runs that it condemned, as in _facts())])
+// since the last time.
+PyObject* f_news(PyObject*, PyObject*) {
+  Questions::News news;
+  if (questions) {
+    const wire::Space::Step step(questions->space());
+    news = std::exchange(questions->news, {});
+  }
+  PyObject *asked = PyList_New(0), *told = PyList_New(0);
+  const auto append = [](PyObject* list, PyObject* one) {
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  };
+  for (const auto& [who, round] : news.asked)
+    append(asked, Py_BuildValue("KI", static_cast<unsigned long long>(who), round));
+  for (const auto& [what, who] : news.told) append(told, Py_BuildValue("NN", to_bytes(what), who));
+  PyObject* const found = news.round ? Py_BuildValue("INO", *news.round, to_bytes(news.found),
+                                                     news.whole ? Py_True : Py_False)
+                                     : Py_NewRef(Py_None);
+  return Py_BuildValue("NNN", asked, found, told);
+}
+PyObject* no_questions() { return bad_use("rounds: this program does not answer them yet"); }
+// _rounds_ask(): begins a round of ours, whether all wait: (who we are, its number). _rounds_say()
+// is to follow.
+PyObject* f_ask(PyObject*, PyObject*) {
+  if (!questions) return no_questions();
+  const wire::Space::Step step(questions->space());
+  return Py_BuildValue("KI", static_cast<unsigned long long>(questions->me()),
+                       questions->ask(false));
+}
+// _rounds_say(who asks, its round, what this program says, do all wait of which it knows, whole)
+PyObject* f_say(PyObject*, PyObject* args) {
+  unsigned long long who;
+  unsigned round;
+  Given said;
+  int waits, whole;
+  if (!PyArg_ParseTuple(args, "KIy*pp", &who, &round, static_cast<Py_buffer*>(&said), &waits,
+                        &whole))
+    return nullptr;
+  if (!questions) return no_questions();
+  const wire::Space::Step step(questions->space());
+  questions->say(who, round, bytes_of(said), waits != 0, whole != 0);
+  Py_RETURN_NONE;
+}
+// _rounds_tell(what): to all programs, in the words of _rounds_knot(), and to this one.
+// _declare_deadlock() is to follow.
+PyObject* f_tell(PyObject*, PyObject* args) {
+  Given what;
+  if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
+  if (!questions) return no_questions();
+  const wire::Space::Step step(questions->space());
+  questions->tell(bytes_of(what));
+  questions->condemn(bytes_of(what));
+  Py_RETURN_NONE;
+}
+
+// --- what follows from the answers of a round ----------------------------------------------------
+
+// _rounds_still(answers, whole): do all stand still, with nothing under way?
+PyObject* f_still(PyObject*, PyObject* args) {
+  Given all;
+  int whole;
+  if (!PyArg_ParseTuple(args, "y*p", static_cast<Py_buffer*>(&all), &whole)) return nullptr;
+  return PyBool_FromLong(Everywhere::get(bytes_of(all), whole != 0).stands_still());
+}
+// _rounds_moved(first, second): has anything happened between them?
+PyObject* f_moved(PyObject*, PyObject* args) {
+  Given first, second;
+  if (!PyArg_ParseTuple(args, "y*y*", static_cast<Py_buffer*>(&first),
+                        static_cast<Py_buffer*>(&second)))
+    return nullptr;
+  return PyBool_FromLong(Everywhere::get(bytes_of(second), true)
+                             .has_moved_since(Everywhere::get(bytes_of(first), true)));
+}
+// _rounds_knot(answers): (the report, [path of the knot], both in the words of a TELL)
+PyObject* f_knot(PyObject*, PyObject* args) {
+  Given all;
+  if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&all))) return nullptr;
+  const Everywhere::Knot k = Everywhere::get(bytes_of(all), true).knot();
+  return Py_BuildValue("NN", knot_of(k), to_bytes(k.told()));
+}
+// _rounds_told(what): (the report, [path of the knot]), or None: it is none.
+PyObject* f_told(PyObject*, PyObject* args) {
+  Given what;
+  if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
+  const auto k = Everywhere::Knot::get(bytes_of(what));
+  if (!k) Py_RETURN_NONE;
+  return knot_of(*k);
+}
+PyMethodDef functions[] = {{"_rounds_answer", gated<f_answer>, METH_VARARGS, nullptr},
+                           {"_rounds_news", gated<f_news>, METH_NOARGS, nullptr},
+                           {"_rounds_ask", gated<f_ask>, METH_NOARGS, nullptr},
+                           {"_rounds_say", gated<f_say>, METH_VARARGS, nullptr},
+                           {"_rounds_tell", gated<f_tell>, METH_VARARGS, nullptr},
+                           {"_rounds_still", gated<f_still>, METH_VARARGS, nullptr},
+                           {"_rounds_moved", gated<f_moved>, METH_VARARGS, nullptr},
+                           {"_rounds_knot", gated<f_knot>, METH_VARARGS, nullptr},
+                           {"_rounds_told", gated<f_told>, METH_VARARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+namespace {
+std::mutex taking;
+std::condition_variable taken;
+}  // namespace
+bool take_condemned(PyRun* run) noexcept {
+  if (!questions || !questions->condemned.erase(run)) return false;
+  const std::lock_guard g(taking);
+  taken.notify_all();
+  return true;
+}
+void await_declared(PyRun* run) noexcept {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::seconds(1);
+  while (questions && questions->condemned.contains(run) && Clock::now() < until) {
+    const OutsideGate beyond;
+    Py_BEGIN_ALLOW_THREADS;
+    std::unique_lock g(taking);
+    // not longer at once: it may have been taken since we looked
+    taken.wait_for(g, std::chrono::milliseconds(10));
+    g.unlock();
+    Py_END_ALLOW_THREADS;
+  }
+}
+// The space is the parent's too.
+void forget_rounds() noexcept { questions = nullptr; }
+
+int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,372 @@
+// What wire.cpp, far_channel.cpp and abroad.cpp share: values in rooms of the wire, a channel as its
+// home's code sees it, and the party's side of a far channel. The invariants are wire.cpp's.
+#pragma once
+#include <unordered_map>
+
+#include "weft/core/far_engine.hpp"
+#include "weft/wire/space.hpp"
+#include "wire/packed.hpp"
+
+namespace weft::py {
+
+using wire::Peer;
+using wire::Space;
+
+// The types of values, as GIVE names them.
+inline constexpr const char* kPickle = "pickle";
+inline constexpr const char* kCbor = "cbor";
+inline constexpr const char* kValues = "typed";
+inline const char* type_of(Carries what) noexcept {
+  return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
+}
+
+// What came in a frame. Null: it is no value of that kind.
+inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
+  if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
+  return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
+}
+
+class ValueRoom final : public wire::Room {
+ public:
+  explicit ValueRoom(Carries what = Carries::pickle) noexcept : what_(what) {}
+  void* slot() noexcept override { return &value; }
+  bool load(const wire::Payload& p, wire::Carrier& by) override {
+    value.o = value_from(what_, p, by);
+    if (!value.o) PyErr_Clear();
+    return full_ = value.o != nullptr;
+  }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    return packed_out(value.o, keep, by);
+  }
+  wire::Keeper keeper() const override { return packed_keeper(value.o); }
+  bool will_come(std::size_t bytes) override { return coming_.will_come(what_, bytes); }
+  void more(wire::Bytes piece) override { coming_.more(piece); }
+  bool last(wire::Bytes piece) override {
+    value.o = coming_.last(piece);
+    if (!value.o) PyErr_Clear();
+    return full_ = value.o != nullptr;
+  }
+
+  Value value;
+
+ private:
+  const Carries what_;
+  Coming coming_;
+};
+// The value that a party here writes.
+class SlotRoom final : public wire::Room {
+ public:
+  explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
+  void* slot() noexcept override { return nullptr; }
+  bool load(const wire::Payload&, wire::Carrier&) override { return false; }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    return packed_out(value_.o, keep, by);
+  }
+  wire::Keeper keeper() const override { return packed_keeper(value_.o); }
+
+ private:
+  const Value& value_;
+};
+
+// --- the home's side -----------------------------------------------------------------------------
+
+template <Side S>
+class ChannelPort : public wire::Port {
+ public:
+  // Takes over one count of the core, if that is counted.
+  explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept
+      : Port(S == Side::out), closed_(!counted), channel_(c) {
+    Py_INCREF(reinterpret_cast<PyObject*>(c));
+  }
+  ~ChannelPort() override {
+    close(false);
+    defer_decref(reinterpret_cast<PyObject*>(channel_));
+  }
+  std::string type() const override { return kPickle; }
+  std::shared_ptr<wire::Port> another() const override {
+    if constexpr (S == Side::in)
+      core().another_reader();
+    else
+      core().another_writer();
+    return std::make_shared<ChannelPort>(channel_);
+  }
+  std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(); }
+  Status begin(core::Node& n) noexcept override { return core().template begin<S>(n); }
+  bool withdraw(core::Node& n) noexcept override { return core().template withdraw<S>(n); }
+  bool has_met(const core::Node& n) noexcept override { return core().has_met(n); }
+  Status watch(core::Node& n) noexcept override { return core().template watch<S>(n); }
+  int lend(core::Node* n, std::uint32_t wanted) noexcept override {
+    if constexpr (S == Side::out) return core().lend(n, wanted);
+    return wire::Port::lend(n, wanted);
+  }
+  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
+    return put_into(value, by, Carries::pickle);
+  }
+  void end_lending(std::uint32_t n) noexcept override {
+    if constexpr (S == Side::out) core().end_lending(n);
+  }
+  Status deliver(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) return core().deliver(n);
+    return wire::Port::deliver(n);
+  }
+  void abandon(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) core().abandon(n);
+  }
+  void end_extended(core::Node& n) noexcept override {
+    if constexpr (S == Side::in) core().end_extended(n);
+  }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if constexpr (S == Side::in) return core().give_back(n, again);
+    return wire::Port::give_back(n, again);
+  }
+  bool buffered() const noexcept override { return core().buffered(); }
+  Status ended() const noexcept override { return core().template how_ended<S>(); }
+  const void* channel() const noexcept override { return &core(); }
+  void arm(core::Guard& g) noexcept override {
+    g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
+    g.ops = &core::channel_ops<Engine, S>;
+    g.where = &core();
+  }
+  std::uint8_t strength() const noexcept override { return core().poison_strength(); }
+  void poison(std::uint8_t s) noexcept override { core().poison(s); }
+  ChannelObject* of() const noexcept { return channel_; }
+  void close(bool died) noexcept override {
+    if (std::exchange(closed_, true)) return;
+    if constexpr (S == Side::in)
+      core().drop_reader(died);
+    else
+      core().drop_writer(died);
+  }
+
+ private:
+  bool closed_;
+
+ protected:
+  bool put_into(const wire::Payload& value, wire::Carrier& by, Carries what) noexcept {
+    if constexpr (S == Side::out) {
+      ValueRoom room(what);
+      if (!room.load(value, by)) return false;
+      core::Node n;
+      n.slot = room.slot();
+      core().put(n);
+      return true;
+    }
+    return false;
+  }
+  Engine& core() const noexcept { return channel_->core; }
+  ChannelObject* const channel_;
+};
+
+// The same for a board, or a program elsewhere that nobody trusts: values are CBOR.
+template <Side S, Carries What>
+class CborPort : public ChannelPort<S> {
+ public:
+  using ChannelPort<S>::ChannelPort;
+  std::string type() const override { return type_of(What); }
+  std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(What); }
+  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
+    return this->put_into(value, by, What);
+  }
+};
+
+// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's,
+// which its supervisor holds as well. With a list, what it had in hand goes there, and not back to
+// the channel.
+template <Side S, class Base = ChannelPort<S>>
+class SupervisedPort final : public Base {
+ public:
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept
+      : Base(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  ~SupervisedPort() override {
+    if (in_hand_) defer_decref(in_hand_);
+  }
+  void close(bool died) noexcept override { Base::close(died && last_); }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if (!in_hand_) return Base::give_back(n, again);
+    if constexpr (S == Side::in) {
+      const Value value = std::move(*static_cast<Value*>(n.slot));
+      if (PyList_Append(in_hand_, value.o) < 0) PyErr_Clear();
+      if (this->buffered()) this->end_extended(n);
+    }
+    return Status::ok;
+  }
+
+ private:
+  const bool last_;  // nobody is started in its place
+  PyObject* const in_hand_;
+};
+
+// --- the party's side ----------------------------------------------------------------------------
+
+class FarSide;
+
+// One operation that is asked for at the home.
+class Asked final : public wire::FarOp {
+ public:
+  Asked(FarSide& f, core::Node& n);
+  bool holds() const noexcept { return guard_.holds; }
+  FarSide& far;
+  core::Node& node;
+  ValueRoom room;
+  SlotRoom from;
+
+ private:
+  void over() noexcept override;
+  wire::FarGuard guard_;
+};
+
+// A far channel's agent, and what it knows of its end at the home.
+class FarSide : public core::FarAgent {
+ public:
+  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
+      : peer(e->peer),
+        number(e->number),
+        key(e->key),
+        reads(reads),
+        carries(what),
+        end(std::move(e)) {
+    ops = &kOps;
+    leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
+    poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
+  }
+  core::FarEngine<Value, Shared>* core = nullptr;
+  const std::shared_ptr<Peer> peer;
+  const std::uint32_t number;
+  const std::uint64_t key;
+  const bool reads;
+  const Carries carries;
+  bool is_barrier() const noexcept { return carries == Carries::nothing; }
+  // the value of an extended read is the next to be read if this program dies (wire 4.7)
+  bool keeps = false;
+  std::shared_ptr<wire::FarEnd> end;  // null: given back
+
+  // Of an extended read that has happened: what its home knows it by, asked for once; its block is
+  // over.
+  std::uint64_t happened(const core::Node& n) noexcept {
+    const Space::Step step(*peer->space);
+    const auto at = blocks_.extract(&n);
+    return at ? at.mapped() : 0;
+  }
+  void held_end(std::uint64_t number, bool back) noexcept {
+    const Space::Step step(*peer->space);
+    peer->far.held_end(number, back);
+  }
+  // Whoever has joined the line is asked for; an end that was closed is given back, after those
+  // that were before it.
+  void look() noexcept {
+    const Space::Step step(*peer->space);
+    while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
+      auto a = std::make_unique<Asked>(*this, *n);
+      Asked& asked = *a;
+      asked_.emplace(n, std::move(a));
+      if (peer->far.begin(asked)) over(asked);
+    }
+    if (reads ? core->closed<Side::in>() : core->closed<Side::out>())
+      give_back(reads ? core->died_here<Side::in>() : core->died_here<Side::out>());
+  }
+  // Has the home been asked for this one, and has it not said yet how that ended?
+  bool asks_for(core::Node& n) const noexcept {
+    const Space::Step step(*peer->space);
+    return asked_.count(&n) != 0;
+  }
+  void give_back(bool died) noexcept {
+    if (end && died) end->will_have_died();
+    end.reset();
+  }
+  void leave(core::Node& n) noexcept {
+    const Space::Step step(*peer->space);
+    const auto at = asked_.find(&n);
+    if (at != asked_.end()) peer->far.withdraw(*at->second);
+  }
+  void poison(std::uint8_t strength) noexcept {
+    const Space::Step step(*peer->space);
+    if (end) peer->poison(number, strength);
+  }
+  void has_ended(Status s, std::uint8_t strength) noexcept {
+    if (reads)
+      core->has_ended<Side::in>(s, strength);
+    else
+      core->has_ended<Side::out>(s, strength);
+  }
+
+  // An operation is over, and its outcome says how. In a step.
+  void over(Asked& a) noexcept {
+    const wire::Outcome o = a.outcome;
+    core::Node& n = a.node;
+    if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
+    if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
+    asked_.erase(&n);
+    // What fits into no frame was refused when it was packed. At a barrier nobody is enrolled.
+    const Status s = o.status == Status::pending ? is_barrier() ? Status::retired : Status::died
+                     : o.in_doubt                ? Status::in_doubt
+                                                 : o.status;
+    core::FarEngine<Value, Shared>::finish(n, s);
+    if (o.lost)
+      has_ended(Status::died, 0);
+    else
+      told(o);
+  }
+  // What the home has said to an operation holds for those that come after it; but a death may be
+  // of that operation alone (rule 5.8: a function that was to make its value has raised), so the
+  // next one asks again.
+  void told(const wire::Outcome& o) noexcept {
+    if (is_end(o.status) && o.status != Status::died && !is_barrier())
+      has_ended(o.status, o.strength);
+  }
+
+ private:
+  static FarSide& of(core::Node* a) noexcept {
+    return *static_cast<FarSide*>(static_cast<core::FarAgent*>(a));
+  }
+  static void tell(core::Node* a) noexcept { of(a).look(); }
+  static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
+
+  std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
+  // that have begun, and whose process has not run yet
+  std::unordered_map<const core::Node*, std::uint64_t> blocks_;
+};
+
+inline Asked::Asked(FarSide& f, core::Node& n)
+    : far(f), node(n), room(f.carries), from(*static_cast<Value*>(n.slot)) {
+  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended),
+            n.is(core::NodeFlags::kept)};
+  guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
+  if (f.reads)
+    guard_.room = &room;
+  else
+    guard_.room = &from;
+  guards = std::span(&guard_, 1);
+}
+inline void Asked::over() noexcept { far.over(*this); }
+
+// wire.cpp: a channel's values are packed from now on (-1: they cannot be).
+int wire_channel(ChannelObject* c, Carries what);
+// far_channel.cpp: an end of what a peer has handed to us.
+PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
+                  Carries what = Carries::pickle);
+
+int init_far_channel();
+
+std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
+// of each session, to be told that it is over
+extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
+// f(side) for each far channel.
+template <class F>
+void each_far_side(F&& f) {
+  for (const auto& [peer, all] : far_sides)
+    for (const FarSide* one : all) f(*one);
+}
+
+struct FarChannelObject {
+  PyObject_HEAD PyObject* name;
+  std::uint32_t generation;
+  std::uint8_t immunity;
+  bool traced;
+  core::FarEngine<Value, Shared> core;
+  FarSide* side;
+};
+inline FarSide& side_of(const ChannelObject* c) noexcept {
+  return *reinterpret_cast<FarChannelObject*>(const_cast<ChannelObject*>(c))->side;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,139 @@
+// See far_barrier.hpp.
+#include "wire/far_barrier.hpp"
+
+#include <chrono>
+#include <memory>
+#include <semaphore>
+
+#include "interpreter/door.hpp"
+#include "processes/asyncio.hpp"
+
+namespace weft::py {
+
+namespace {
+
+FarSide& side_of(const BarrierObject* b) noexcept {
+  return side_of(reinterpret_cast<EndObject*>(b->far)->channel);
+}
+
+// How long a scheduler's thread waits for a home: its other processes stand still meanwhile.
+constexpr std::chrono::seconds kBound{10};
+// An answer takes some µs. One that takes longer is waited for in pieces, between which signals are
+// looked for.
+constexpr std::chrono::milliseconds kPiece{50};
+
+// A word about its parties, under way. It keeps itself until it is answered, since who has said it
+// may not wait so long.
+class Word final : public wire::FarOp {
+ public:
+  Word(std::uint32_t end, Parties what) {
+    guard_ = {end, false, &room};
+    guard_.parties = what;
+    guards = std::span(&guard_, 1);
+  }
+  bool answered_within(std::chrono::milliseconds time) noexcept {
+    return answered_.try_acquire_for(time);
+  }
+  wire::PartiesRoom room;
+  std::shared_ptr<Word> itself;  // while it is under way; the space's lock
+
+ private:
+  void over() noexcept override {
+    const std::shared_ptr<Word> until_then = std::move(itself);
+    answered_.release();
+  }
+  wire::FarGuard guard_;
+  std::binary_semaphore answered_{0};
+};
+
+// Does somebody else need this thread?
+bool has_others() noexcept {
+  ProcessBase* const p = this_process();
+  return coroutine_of(p) || greenlet_of(p) || in_asyncio();
+}
+
+// Until it is answered; false: an exception is set. Whoever tells it steps with the GIL, and has
+// done so when we have the GIL again.
+bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
+  const auto until = std::chrono::steady_clock::now() + kBound;
+  const bool bound = has_others();
+  for (;;) {
+    PyThreadState* const state = give_up_lock();
+    const bool answered = word.answered_within(kPiece);
+    take_lock(state);
+    if (answered) return true;
+    if (PyErr_CheckSignals() < 0) return false;
+    if (bound && std::chrono::steady_clock::now() >= until) {
+      PyErr_Format(
+          PyExc_TimeoutError,
+          "%s on barrier %U: the OS process that made it has not answered for %d s, in which no "
+          "other process of this scheduler could run. Is it stopped? What was asked is done if it "
+          "goes on; in a thread process it would be waited for",
+          verb, b->name, static_cast<int>(kBound.count()));
+      return false;
+    }
+  }
+}
+
+}  // namespace
+
+bool is_far_barrier(const ChannelObject* c) noexcept {
+  return is_far(c) && side_of(c).is_barrier();
+}
+
+PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called) {
+  PyObject* const reader = far_end(std::move(e), false, called, Carries::nothing);
+  if (!reader) return nullptr;
+  auto* const b = reinterpret_cast<BarrierObject*>(BarrierType.tp_alloc(&BarrierType, 0));
+  if (!b) {
+    Py_DECREF(reader);
+    return nullptr;
+  }
+  new (&b->core) BarrierEngine();
+  b->far = reader;
+  b->generation = generation;
+  b->name = to_str(called);
+  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) {
+    Py_DECREF(reinterpret_cast<PyObject*>(b));
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(b);
+}
+
+std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
+  const std::shared_ptr<wire::FarEnd> share = side_of(b).end;
+  if (!share) bad_use("barrier %U has died, and can go to nobody: make another", b->name);
+  return share;
+}
+
+// Our share is given back as that of one that died, which is the barrier's death (WIRE.md 4.9).
+void far_dies(BarrierObject* b) {
+  FarSide& far = side_of(b);
+  const Space::Step step(*far.peer->space);
+  far.has_ended(Status::died, 0);
+  far.give_back(true);
+}
+
+PyObject* far_parties(BarrierObject* b, Parties what) {
+  static constexpr const char* kVerbs[] = {"", "parties", "enrol", "resign"};
+  const char* const verb = kVerbs[static_cast<int>(what)];
+  FarSide& far = side_of(b);
+  if (!far.end) return raise_barrier_died(verb);
+  const std::shared_ptr<Peer> peer = far.peer;
+  const auto word = std::make_shared<Word>(far.number, what);
+  bool over;
+  {
+    const Space::Step step(*peer->space);
+    word->itself = word;
+    over = peer->far.begin(*word);
+    if (over) word->itself.reset();
+  }
+  if (!over && !wait_for(*word, b, verb)) return nullptr;
+  const wire::Outcome& o = word->outcome;
+  if (o.status == Status::pending) return bad_use("%s: %s", verb, word->refused);
+  if (o.status != Status::ok) return raise_barrier_died(verb);
+  if (what == Parties::ask) return PyLong_FromUnsignedLong(word->room.parties);
+  Py_RETURN_NONE;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,306 @@
+// weft._Feed: what the loop calls (weft/_net/link.py).
+#include "wire/feed.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "interpreter/door.hpp"
+#include "watching/observe.hpp"
+
+namespace weft::py {
+
+using wire::Space;
+
+std::atomic<std::uint32_t> Feed::rings_{0}, Feed::unheard_{0};
+
+Feed::Feed(const std::shared_ptr<Space>& space) : Joint(space) {
+  if (::pipe(bell_) != 0) weft::detail::bad_use("no descriptor is left for a link");
+  for (const int fd : bell_) {
+    ::fcntl(fd, F_SETFL, O_NONBLOCK);
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  peer_->session.may_lend();
+  begin();
+}
+Feed::~Feed() {
+  bye("the space has let go of the session");
+  end();
+  if (rung_.load()) unheard_.fetch_sub(1);
+  for (const int fd : bell_) ::close(fd);
+}
+
+void Feed::ring() noexcept {
+  rings_.fetch_add(1);
+  if (!rung_.exchange(true)) unheard_.fetch_add(1);
+  const char one = 1;
+  if (::write(bell_[1], &one, 1) < 0) return;  // it is full: that rings too
+}
+void Feed::hush() noexcept {
+  if (!rung_.exchange(false)) return;
+  unheard_.fetch_sub(1);
+  char all[64];
+  if (::read(bell_[0], all, sizeof all) < 0) return;  // somebody has heard it already
+}
+void Feed::flush() noexcept {
+  // The end is told also to who waits until the connection takes more.
+  const bool ends = over() && !std::exchange(said_over_, true);
+  if (told_.load() && !ends) return;
+  told_.store(true);
+  if (feeder_.load() == std::this_thread::get_id()) return;
+  if (!owed_ && !ends && direct && direct->may && says_and_waits && unheard_.load() == 0) {
+    owed_ = this;
+    return;
+  }
+  if (owed_) std::exchange(owed_, nullptr)->ring();  // it was said before
+  ring();
+}
+
+bool Feed::input(wire::Bytes in) {
+  struct Feeding {
+    Feed& f;
+    ~Feeding() { f.feeder_.store({}); }
+  };
+  std::uint32_t before;
+  {
+    const Feeding feeding{*this};
+    const Space::Step step(*peer_->space);  // at its end what was said is flushed
+    before = rings_.load();
+    feeder_.store(std::this_thread::get_id());
+    peer_->session.input(in);
+  }
+  if (!told_.load()) return false;
+  if (rings_.load() == before) return true;
+  ring();
+  return false;
+}
+void Feed::lost(const char* why) {
+  const Space::Step step(*peer_->space);
+  peer_->session.lost(why);
+}
+std::size_t Feed::next(std::size_t most) noexcept {
+  hush();
+  // What is to go begins with a frame, as it always went in whole ones.
+  const std::size_t n = peer_->session.frames(most);
+  if (n == 0 && !over()) told_.store(false);
+  return n;
+}
+
+PyObject* Feed::piece(std::size_t most) noexcept {
+  const Space::Step step(*peer_->space);
+  const std::size_t n = next(most);
+  if (n == 0) return nullptr;
+  constexpr std::size_t kHead = 4;
+  PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + n));
+  if (!made) return nullptr;
+  char* const at = PyBytes_AS_STRING(made);
+  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(n >> (8 * i) & 0xFF);
+  peer_->session.copy_to(reinterpret_cast<std::byte*>(at + kHead), n);
+  peer_->session.went(n);
+  return made;
+}
+
+// --- who waits sends by itself -------------------------------------------------------------------
+
+Feed::Direct::~Direct() {
+  for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
+}
+
+bool Feed::send_owed() noexcept {
+  Feed* const f = std::exchange(owed_, nullptr);
+  const std::shared_ptr<Feed> kept = f->me.lock();  // TLS lets others run meanwhile
+  const std::shared_ptr<Direct> by = f->direct;
+  if (kept && by) return f->send_now(*by);
+  f->ring();
+  return false;
+}
+
+bool Feed::send_now(Direct& by) noexcept {
+  constexpr std::size_t kMost = 16'000;  // bytes: a record of TLS
+  PyObject* const mine = PyObject_CallOneArg(by.acquire, Py_False);
+  if (mine != Py_True) {  // the loop is at it
+    Py_XDECREF(mine);
+    PyErr_Clear();
+    ring();
+    return false;
+  }
+  Py_DECREF(mine);
+  bool raised = false;
+  const bool small = peer_->session.queued() <= kMost;
+  if (PyObject* const said = small && by.may ? piece(kMost) : nullptr) {
+    PyObject* const r = PyObject_CallOneArg(by.encrypt, said);
+    // Of a signal's handler: what was said is encrypted all the same.
+    raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
+    if (raised) keep_interrupt_for(nullptr, take_exception());
+    PyErr_Clear();
+    Py_XDECREF(r);
+    Py_DECREF(said);
+    if (PyObject* const data = PyObject_CallNoArgs(by.encrypted)) {
+      const Py_ssize_t size = PyBytes_GET_SIZE(data);
+      const auto took = static_cast<Py_ssize_t>(::send(by.fd, PyBytes_AS_STRING(data),
+                                                       static_cast<std::size_t>(size),
+                                                       MSG_DONTWAIT | MSG_NOSIGNAL));
+      if (took < size) {  // the loop's transport says what is wrong, if that is it
+        by.may = false;
+        by.rest = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + std::max<Py_ssize_t>(took, 0),
+                                            size - std::max<Py_ssize_t>(took, 0));
+      }
+      Py_DECREF(data);
+    }
+  }
+  // Was that all?
+  bool more = by.rest != nullptr;
+  {
+    const Space::Step step(*peer_->space);
+    more = next(1) > 0 || over() || more;
+  }
+  PyErr_Clear();
+  Py_XDECREF(PyObject_CallNoArgs(by.release));
+  PyErr_Clear();
+  if (more) ring();
+  return raised;
+}
+
+namespace {
+
+struct FeedObject {
+  PyObject_HEAD std::shared_ptr<Feed>* feed;
+  std::uint32_t generation;
+};
+PyTypeObject FeedType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+Feed* feed_of(PyObject* o) noexcept {
+  auto* const f = reinterpret_cast<FeedObject*>(o);
+  if (f->generation == generation) return f->feed->get();
+  bad_use("this link was made before a fork, and this is the child");
+  return nullptr;
+}
+void feed_dealloc(PyObject* o) {
+  auto* const f = reinterpret_cast<FeedObject*>(o);
+  if (f->generation == generation && !door_is_closed()) delete f->feed;  // else as close_link()
+  run_deferred();
+  Py_TYPE(o)->tp_free(o);
+}
+
+// fileno(): of the bell: readable if there may be something to go.
+PyObject* feed_fileno(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  return f ? PyLong_FromLong(f->bell()) : nullptr;
+}
+// input(bytes): what has come. True: output() is to be asked now.
+PyObject* feed_input(PyObject* o, PyObject* data) {
+  Feed* const f = feed_of(o);
+  Py_buffer b;
+  if (!f || PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) return nullptr;
+  PyObject* r;
+  try {
+    r = PyBool_FromLong(
+        f->input({static_cast<const std::byte*>(b.buf), static_cast<std::size_t>(b.len)}));
+  } catch (const std::bad_alloc&) {
+    r = PyErr_NoMemory();
+  }
+  PyBuffer_Release(&b);
+  run_deferred();
+  return r;
+}
+// output(most): a piece of what is to go (WIRE.md 17.13): its length, and whole frames, of at most
+// so many bytes if that is more than one; b"": nothing now, and the bell rings when there is
+// something. None: nothing more ever, the session is over.
+PyObject* feed_output(PyObject* o, PyObject* number) {
+  Feed* const f = feed_of(o);
+  const std::size_t most = PyLong_AsSize_t(number);
+  if (!f || (most == static_cast<std::size_t>(-1) && PyErr_Occurred())) return nullptr;
+  PyObject* const piece = f->piece(most);
+  if (piece || PyErr_Occurred()) return piece;
+  if (f->over()) Py_RETURN_NONE;
+  return PyBytes_FromStringAndSize(nullptr, 0);
+}
+// direct(fd, acquire, release, encrypt, encrypted): from now on who waits sends by itself (Direct).
+// direct(): not any more. With the lock.
+PyObject* feed_direct(PyObject* o, PyObject* args) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  if (PyTuple_GET_SIZE(args) == 0) {
+    f->direct = nullptr;
+    Py_RETURN_NONE;
+  }
+  auto d = std::make_shared<Feed::Direct>();
+  PyObject *acquire, *release, *encrypt, *encrypted;
+  if (!PyArg_ParseTuple(args, "iOOOO", &d->fd, &acquire, &release, &encrypt, &encrypted))
+    return nullptr;
+  d->acquire = Py_NewRef(acquire);
+  d->release = Py_NewRef(release);
+  d->encrypt = Py_NewRef(encrypt);
+  d->encrypted = Py_NewRef(encrypted);
+  f->direct = std::move(d);
+  Py_RETURN_NONE;
+}
+// may(whether): the loop's transport keeps nothing. With the lock.
+PyObject* feed_may(PyObject* o, PyObject* whether) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
+  Py_RETURN_NONE;
+}
+// rest(): what the socket did not take of what was sent directly; None: nothing. With the lock.
+PyObject* feed_rest(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  PyObject* const rest = f->direct ? std::exchange(f->direct->rest, nullptr) : nullptr;
+  if (rest) return rest;
+  Py_RETURN_NONE;
+}
+// hush(): the bell has been heard, though nothing can go now.
+PyObject* feed_hush(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  f->hush();
+  Py_RETURN_NONE;
+}
+// lost(why): the connection has ended.
+PyObject* feed_lost(PyObject* o, PyObject* text) {
+  Feed* const f = feed_of(o);
+  const char* const why = f ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!why) return nullptr;
+  f->lost(why);
+  run_deferred();
+  Py_RETURN_NONE;
+}
+PyObject* feed_over(PyObject* o, void*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  const Space::Step step(*f->peer()->space);
+  return PyBool_FromLong(f->over());
+}
+PyMethodDef methods[] = {{"fileno", gated<feed_fileno>, METH_NOARGS, nullptr},
+                         {"input", gated<feed_input>, METH_O, nullptr},
+                         {"output", gated<feed_output>, METH_O, nullptr},
+                         {"hush", gated<feed_hush>, METH_NOARGS, nullptr},
+                         {"direct", gated<feed_direct>, METH_VARARGS, nullptr},
+                         {"may", gated<feed_may>, METH_O, nullptr},
+                         {"rest", gated<feed_rest>, METH_NOARGS, nullptr},
+                         {"lost", gated<feed_lost>, METH_O, nullptr},
+                         {}};
+PyGetSetDef getset[] = {{"over", gated<feed_over>, nullptr, nullptr, nullptr}, {}};
+
+}  // namespace
+
+PyObject* new_feed(std::shared_ptr<Feed> feed) noexcept {
+  auto* const f = reinterpret_cast<FeedObject*>(FeedType.tp_alloc(&FeedType, 0));
+  if (!f) return nullptr;
+  feed->me = feed;
+  f->feed = new auto(std::move(feed));
+  f->generation = generation;
+  return reinterpret_cast<PyObject*>(f);
+}
+
+int init_feed(PyObject*) {
+  FeedType.tp_name = "weft._Feed";
+  FeedType.tp_basicsize = sizeof(FeedObject);
+  FeedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  FeedType.tp_dealloc = gated<feed_dealloc>;
+  FeedType.tp_methods = methods;
+  FeedType.tp_getset = getset;
+  return PyType_Ready(&FeedType);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,44 @@
+// Ends in values that leave, or have come (WIRE.md 7.4).
+//
+//   pickling: an end's __reduce__ ──► a Moved with a count of its own ──put_moved()──► a description in the frame
+//   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): it goes on
+//
+// Invariant: a Moved has one count of its end, which goes with it. So an end that nobody unpickles
+// is given back.
+#pragma once
+#include "wire/far.hpp"
+
+namespace weft::py {
+
+struct Moved {
+  std::shared_ptr<wire::Port> here;     // a ChannelPort or BarrierPort: its home is this program
+  std::shared_ptr<wire::FarEnd> there;  // else
+  bool writes;
+  std::string name;
+  bool barrier = false;
+};
+using AllMoved = std::vector<Moved>;
+
+// For the time of a scope, what is pickled by this thread gathers its ends there, and what is
+// unpickled finds them there.
+class Moving {
+ public:
+  explicit Moving(AllMoved& a) noexcept;
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+  ~Moving();
+
+ private:
+  AllMoved* const outer_;
+};
+
+// What goes in front of a value that has ends: 5, three zeros, how many in 4 bytes; then their
+// descriptions. In a step.
+inline constexpr std::byte kMovedMark{5};
+void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by);
+// off the front; false: they do not add up
+bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);
+
+int init_moved(PyObject* m);
+
+}  // namespace weft::py

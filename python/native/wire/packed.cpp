@@ -1,0 +1,683 @@
+// Values on their way to another OS process: the bytes of a pickle, and the object that they were
+// made of if it was made here. Those on their way to a board are CBOR (WIRE.md 12.8), which
+// weft.serial makes and reads; those to a program elsewhere that nobody trusts too (17.15),
+// of weft.net.
+//
+//   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a
+//   table in a slot (slot.hpp)
+//
+// A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each
+// at a multiple of 64. A plain array has the head of plain.hpp in place of the pickle. Who gets the
+// value gets the buffers where they are, to write to as well: nobody else has them.
+//
+// A *place* is a slot that is made before its value: a buffer in it is filled there, and the table
+// is written before it when it is sent.
+//
+//   _place() ──a value whose only buffer it is is packed: of_a_place()──► sent: from now on copied, as any other
+#include "wire/packed.hpp"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "components/cells.hpp"
+#include "interpreter/owners.hpp"
+#include "weft/wire/cbor.hpp"
+#include "wire/moved.hpp"
+#include "wire/plain.hpp"
+#include "wire/shared.hpp"
+
+namespace weft::py {
+
+using wire::Slot;
+
+namespace {
+
+constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
+
+struct PackedObject {
+  PyObject_HEAD PyObject* bytes;  // null: in the slot. Of a large typed value a bytearray
+  PyObject* original;             // of a value that was written here; else null
+  std::shared_ptr<Slot>* slot;    // null: in the bytes
+  bool table;                     // of the bytes
+  Carries what;                   // is in the bytes
+  AllSealed* sealed;              // the arrays of Shared objects in it (shared.hpp); null: none
+  AllMoved* moved;                // the ends of channels in it (moved.hpp); null: none
+};
+
+PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
+// (value, channel) -> bytes, by weft._hosts.pickling: also for what pickle refuses
+PyObject* dumps = nullptr;
+PyObject* pickle_dumps = nullptr;
+PyObject* pickle_loads = nullptr;
+PyObject* dumps_keywords = nullptr;  // ("buffer_callback",)
+struct CborCodec {
+  PyObject* dumps = nullptr;  // (value, channel) -> bytes
+  PyObject* loads = nullptr;  // (bytes, channel or None) -> value
+};
+CborCodec of_boards, of_networks;  // by weft.serial; by weft.net
+CborCodec& codec_of(Carries what) noexcept {
+  return what == Carries::typed ? of_networks : of_boards;
+}
+PyObject* loads_keywords = nullptr;  // ("buffers",)
+PyObject* numbers = nullptr;  // (memoryview) -> what pickle takes for it, by weft._hosts.pickling
+PyObject* protocol = nullptr;
+
+PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
+
+// Takes both references over.
+PyObject* new_packed(PyObject* bytes, std::shared_ptr<Slot> slot, bool table,
+                     PyObject* original) noexcept {
+  PackedObject* p = PyObject_New(PackedObject, &PackedType);
+  if (p) {
+    p->bytes = bytes;
+    p->original = original;
+    p->slot = slot ? new std::shared_ptr<Slot>(std::move(slot)) : nullptr;
+    p->table = table;
+    p->what = Carries::pickle;
+    p->sealed = nullptr;
+    p->moved = nullptr;
+    // a link's thread makes those that come, and drops those that leave: with the ends in them
+    count_alike(reinterpret_cast<PyObject*>(p));
+    return reinterpret_cast<PyObject*>(p);
+  }
+  Py_XDECREF(bytes);
+  Py_XDECREF(original);
+  return nullptr;
+}
+
+void packed_dealloc(PyObject* o) {
+  Py_XDECREF(packed_of(o)->bytes);
+  PyObject* const original = packed_of(o)->original;
+  const bool of_another = original && made_by_another(original);
+  Py_XDECREF(original);
+  if (of_another) wake_owners();
+  delete packed_of(o)->slot;
+  delete packed_of(o)->sealed;
+  delete packed_of(o)->moved;
+  PyObject_Free(o);
+}
+// With the ends that go beside it.
+PyObject* with_moved(PyObject* packed, AllMoved&& all) noexcept {
+  if (packed && !all.empty()) packed_of(packed)->moved = new AllMoved(std::move(all));
+  return packed;
+}
+// With the arrays that go beside it.
+PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
+  if (packed && !all.empty()) packed_of(packed)->sealed = new AllSealed(std::move(all));
+  return packed;
+}
+
+// --- a part of a slot, as a buffer ---------------------------------------------------------------
+
+struct PartObject {
+  PyObject_HEAD std::shared_ptr<Slot>* slot;
+  std::byte* at;
+  Py_ssize_t size;
+};
+PyTypeObject PartType{PyVarObject_HEAD_INIT(nullptr, 0)};
+std::mutex places_lock;
+std::unordered_map<const void*, PartObject*> places;  // that were not sent, by their address
+void part_dealloc(PyObject* o) {
+  {
+    const std::lock_guard g(places_lock);
+    const auto it = places.find(reinterpret_cast<PartObject*>(o)->at);
+    if (it != places.end() && it->second == reinterpret_cast<PartObject*>(o)) places.erase(it);
+  }
+  delete reinterpret_cast<PartObject*>(o)->slot;
+  PyObject_Free(o);
+}
+int part_buffer(PyObject* o, Py_buffer* view, int flags) {
+  auto* const p = reinterpret_cast<PartObject*>(o);
+  return PyBuffer_FillInfo(view, o, p->at, p->size, 0, flags);
+}
+PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t size,
+                  bool is_a_place = false) {
+  PartObject* p = PyObject_New(PartObject, &PartType);
+  if (!p) return nullptr;
+  p->slot = new std::shared_ptr<Slot>(s);
+  p->at = s->data() + at;
+  p->size = static_cast<Py_ssize_t>(size);
+  if (is_a_place) {
+    const std::lock_guard g(places_lock);
+    places[p->at] = p;
+  }
+  PyObject* const view = PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p));
+  Py_DECREF(p);
+  return view;
+}
+// A part of bytes: its own copy, for whoever gets it may write to it.
+PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
+  return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
+                                       static_cast<Py_ssize_t>(size));
+}
+
+// --- tables --------------------------------------------------------------------------------------
+
+constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 63) / 64 * 64; }
+
+// The pickle and its buffers, one after another.
+class Parts {
+ public:
+  Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  ~Parts() {
+    for (Py_buffer& b : views_) PyBuffer_Release(&b);
+  }
+  bool add(PyObject* o) {
+    Py_buffer b;
+    if (PyObject_GetBuffer(o, &b, PyBUF_SIMPLE) < 0) return false;
+    views_.push_back(b);
+    return true;
+  }
+  std::size_t size() const noexcept {
+    std::size_t n = aligned(8 * (views_.size() + 1));
+    for (const Py_buffer& b : views_) n += aligned(static_cast<std::size_t>(b.len));
+    return n;
+  }
+  void write(std::byte* to) const noexcept {
+    const std::uint64_t n = views_.size();
+    std::memcpy(to, &n, 8);
+    std::size_t at = aligned(8 * (n + 1));
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto length = static_cast<std::uint64_t>(views_[i].len);
+      std::memcpy(to + 8 * (i + 1), &length, 8);
+      if (length) std::memcpy(to + at, views_[i].buf, length);
+      at += aligned(length);
+    }
+  }
+
+ private:
+  std::vector<Py_buffer> views_;
+};
+
+// What is before a place in its slot: the table, then the pickle, and zeros, which pickle passes
+// over.
+constexpr std::size_t kFront = 4096, kLengths = aligned(8 * 3);
+
+// The slot of a place, if this buffer is one, complete with the pickle.
+std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes));
+  Py_buffer b;
+  if (size > kFront - kLengths || PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  std::shared_ptr<Slot> slot;
+  {
+    const std::lock_guard g(places_lock);
+    const auto it = places.find(b.buf);
+    if (it != places.end() && it->second->size == b.len) {
+      slot = *it->second->slot;
+      places.erase(it);
+    }
+  }
+  const std::uint64_t head[] = {2, kFront - kLengths, static_cast<std::uint64_t>(b.len)};
+  PyBuffer_Release(&b);
+  if (!slot) return nullptr;
+  std::memset(slot->data(), 0, kFront);
+  std::memcpy(slot->data(), head, sizeof(head));
+  std::memcpy(slot->data() + kLengths, PyBytes_AS_STRING(bytes), size);
+  return slot;
+}
+
+// Whether a buffer goes beside the pickle: the callback of pickle.dumps, bound to the list of those
+// that do.
+PyObject* apart(PyObject* list, PyObject* buffer) {
+  Py_buffer b;
+  if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {  // it is not contiguous: pickle copies it
+    PyErr_Clear();
+    Py_RETURN_TRUE;
+  }
+  const bool large = b.len >= kApart;
+  PyBuffer_Release(&b);
+  if (!large) Py_RETURN_TRUE;
+  if (PyList_Append(list, buffer) < 0) return nullptr;
+  Py_RETURN_FALSE;
+}
+PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
+
+// The bytes of a pickle, or the head of an array (plain.hpp); `list`: the buffers beside it. Null
+// with an exception.
+PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
+  list = nullptr;
+  if (PyObject* const plain = plain_pickle(value)) return plain;
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* bytes = array_head(value, kApart);
+  if (bytes) {
+    list = PyList_New(1);
+    if (list) PyList_SET_ITEM(list, 0, Py_NewRef(value));
+    return list ? bytes : (Py_DECREF(bytes), nullptr);
+  }
+  if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ||
+      PyFloat_CheckExact(value)) {
+    PyObject* const args[] = {value, protocol};
+    bytes = PyObject_Vectorcall(pickle_dumps, args, 2, nullptr);
+  } else if ((list = PyList_New(0))) {
+    if (PyObject* const callback = PyCFunction_New(&apart_def, list)) {
+      PyObject* const args[] = {value, protocol, callback};
+      bytes = PyObject_Vectorcall(pickle_dumps, args, 2, dumps_keywords);
+      Py_DECREF(callback);
+    }
+  }
+  if (bytes || !PyErr_ExceptionMatches(PyExc_Exception)) return bytes;
+  PyErr_Clear();
+  Py_CLEAR(list);
+  return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
+}
+
+// These bytes and buffers, as what is to be sent. Steals both.
+PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
+  Parts parts;
+  const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
+  bool good = parts.add(bytes);
+  for (Py_ssize_t i = 0; good && i < n; ++i) good = parts.add(PyList_GET_ITEM(list, i));
+  PyObject* packed = nullptr;
+  std::shared_ptr<Slot> made;
+  if (good && n == 1) made = of_a_place(bytes, PyList_GET_ITEM(list, 0));
+  if (made) {
+    packed = new_packed(nullptr, std::move(made), true, Py_NewRef(value));
+  } else if (good) {
+    const std::size_t size = parts.size();
+    if (auto slot = Slot::make(size)) {
+      parts.write(slot->data());
+      packed = new_packed(nullptr, std::move(slot), true, Py_NewRef(value));
+    } else if (PyObject* const whole =
+                   PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size))) {
+      parts.write(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(whole)));
+      packed = new_packed(whole, nullptr, true, Py_NewRef(value));
+    }
+  }
+  Py_DECREF(bytes);
+  Py_XDECREF(list);
+  return packed;
+}
+
+// The value of a table of `size` bytes at `data`, whose parts `part(at, size)` makes.
+template <class Part>
+PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
+  std::uint64_t n = 0;
+  if (size >= 8) std::memcpy(&n, data, 8);
+  std::size_t at = n < size / 8 ? aligned(8 * (n + 1)) : size;
+  PyObject* const buffers = PyList_New(0);
+  PyObject *bytes = nullptr, *value = nullptr;
+  wire::Bytes head;
+  bool good = buffers && n > 0 && at < size;
+  for (std::uint64_t i = 0; good && i < n; ++i) {
+    std::uint64_t length;
+    std::memcpy(&length, data + 8 * (i + 1), 8);
+    good = at <= size && length <= size - at;
+    if (!good) break;
+    if (i == 0 && n == 2 && is_array_head({data + at, length})) {
+      head = {data + at, length};
+      at += aligned(length);
+      continue;
+    }
+    PyObject* const p = part(at, length);
+    if (i == 0)
+      bytes = p;
+    else if (p)
+      good = PyList_Append(buffers, p) == 0, Py_DECREF(p);
+    good = good && p;
+    at += aligned(length);
+  }
+  if (good && !head.empty()) {
+    value = array_of(head, PyList_GET_ITEM(buffers, 0));
+  } else if (good) {
+    PyObject* const args[] = {bytes, buffers};
+    value = PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
+  } else if (!PyErr_Occurred()) {
+    bad_use("a value came that is none: its parts do not add up");
+  }
+  Py_XDECREF(bytes);
+  Py_XDECREF(buffers);
+  return value;
+}
+
+// _place(size): a buffer of so many bytes in a slot. None: there is none.
+PyObject* f_place(PyObject*, PyObject* bytes) {
+  const std::size_t size = PyLong_AsSize_t(bytes);
+  if (PyErr_Occurred()) return nullptr;
+  const std::shared_ptr<Slot> slot = size < SIZE_MAX / 2 ? Slot::make(kFront + size) : nullptr;
+  if (!slot) Py_RETURN_NONE;
+  return part_of(slot, kFront, size, true);
+}
+PyObject* f_set_pickling(PyObject*, PyObject* args) {
+  PyObject *d, *of_pickle, *l;
+  if (!PyArg_ParseTuple(args, "OOO", &d, &of_pickle, &l)) return nullptr;
+  Py_XSETREF(dumps, Py_NewRef(d));
+  Py_XSETREF(pickle_dumps, Py_NewRef(of_pickle));
+  Py_XSETREF(pickle_loads, Py_NewRef(l));
+  Py_RETURN_NONE;
+}
+PyObject* f_set_numbers(PyObject*, PyObject* f) {
+  Py_XSETREF(numbers, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+PyObject* f_set_cbor(PyObject*, PyObject* args) {
+  PyObject *d, *l;
+  int typed = 0;
+  if (!PyArg_ParseTuple(args, "OO|p", &d, &l, &typed)) return nullptr;
+  CborCodec& codec = typed ? of_networks : of_boards;
+  Py_XSETREF(codec.dumps, Py_NewRef(d));
+  Py_XSETREF(codec.loads, Py_NewRef(l));
+  Py_RETURN_NONE;
+}
+// What is wrong with bytes as a value of a board's channel, or of one to a program elsewhere; None:
+// nothing.
+PyObject* f_cbor_fault(PyObject*, PyObject* args) {
+  PyObject* bytes;
+  int typed = 0;
+  if (!PyArg_ParseTuple(args, "S|p", &bytes, &typed)) return nullptr;
+  const wire::Bytes in(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes)),
+                       static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
+  const char* const wrong = wire::cbor_fault(in, typed != 0);
+  if (!wrong) Py_RETURN_NONE;
+  return PyUnicode_FromString(wrong);
+}
+// A value that came back from a process that died (WIRE.md 4.7).
+PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
+PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
+                           {"_place", gated<f_place>, METH_O, nullptr},
+                           {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
+                           {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
+                           {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
+                           {"_cbor_fault", gated<f_cbor_fault>, METH_VARARGS, nullptr},
+                           {}};
+
+PyObject* as_cbor(PyObject* bytes, PyObject* original, Carries what) noexcept {
+  PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;
+  if (packed) packed_of(packed)->what = what;
+  return packed;
+}
+PyObject* pack_cbor(ChannelObject* c, PyObject* value) {
+  const Carries what = carries(c);
+  PyObject* const bytes = PyObject_CallFunctionObjArgs(codec_of(what).dumps, value,
+                                                       reinterpret_cast<PyObject*>(c), nullptr);
+  return bytes ? as_cbor(bytes, Py_NewRef(value), what) : nullptr;
+}
+
+}  // namespace
+
+void forget_places() noexcept {
+  new (&places_lock) std::mutex;  // another thread of the parent may have held it
+  places.clear();
+}
+
+bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
+
+// What goes in front of a value that has shared arrays: 4, three zeros, how many in 4 bytes; then
+// for each its length in 8, and what wire::Sealed puts.
+constexpr std::byte kSealedMark{4};
+#ifdef __linux__
+void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {
+  out.assign(4, std::byte{0});
+  out[0] = kSealedMark;
+  wire::detail::put(out, static_cast<std::uint32_t>(all.size()));
+  for (const Sealed& s : all) {
+    const std::size_t at = out.size();
+    wire::detail::put(out, std::uint64_t{0});
+    s->put(out, by);
+    const std::uint64_t length = out.size() - at - 8;
+    std::memcpy(out.data() + at, &length, 8);
+    wire::detail::pad(out);
+  }
+}
+// Takes them off the front. False: they do not add up.
+bool take_sealed(wire::Bytes& in, AllSealed& all, wire::Carrier& by) {
+  if (in.size() < 8) return false;
+  const auto n = wire::detail::get<std::uint32_t>(in.data() + 4);
+  in = in.subspan(8);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (in.size() < 8) return false;
+    const auto length = wire::detail::get<std::uint64_t>(in.data());
+    in = in.subspan(8);
+    if (length > in.size() || wire::padded(static_cast<std::size_t>(length)) > in.size())
+      return false;
+    Sealed s = wire::Sealed::get(in.first(static_cast<std::size_t>(length)), by);
+    if (!s) return false;
+    all.push_back(std::move(s));
+    in = in.subspan(wire::padded(static_cast<std::size_t>(length)));
+  }
+  return !in.empty();
+}
+#else
+void put_sealed(const AllSealed&, wire::Buffer&, wire::Carrier&) {}
+bool take_sealed(wire::Bytes&, AllSealed&, wire::Carrier&) { return false; }
+#endif
+
+PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
+  if (!all.in_body || all.bytes.empty()) return nullptr;
+  wire::Payload p = all;
+  if (p.bytes[0] == kSealedMark) {
+    AllSealed sealed;
+    if (!take_sealed(p.bytes, sealed, by) || p.bytes[0] == kSealedMark) return nullptr;
+    return with_sealed(packed_from(p, by), std::move(sealed));
+  }
+  if (p.bytes[0] == kMovedMark) {
+    AllMoved moved;
+    if (!take_moved(p.bytes, moved, by) || p.bytes[0] == kMovedMark || p.bytes[0] == kSealedMark)
+      return nullptr;
+    return with_moved(packed_from(p, by), std::move(moved));
+  }
+  std::unique_ptr<Slot> slot;
+  const std::byte* data = p.bytes.data();
+  std::size_t size = p.bytes.size();
+  bool table = data[0] == std::byte{2};  // in pieces, with seven zeros: no pickle begins so
+  if (Slot::is_described(p.bytes)) {
+    if (!(slot = Slot::take(p.bytes, by))) return nullptr;
+    if (Slot::crowded())
+      Slot::copied.fetch_add(1, std::memory_order_relaxed);
+    else if (PyObject* const o = new_packed(nullptr, std::move(slot), true, nullptr))
+      return o;
+    if (!slot) return nullptr;
+    data = slot->data(), size = slot->size(), table = true;
+  } else if (table) {
+    if (size < 8) return nullptr;
+    data += 8, size -= 8;
+  }
+  PyObject* const bytes =
+      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size));
+  if (bytes) count_alike(bytes);
+  return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
+}
+
+// A large one is a bytearray: an array of numpy is made of it where it lies.
+PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept {
+  if (!p.in_body || wire::cbor_fault(p.bytes, what == Carries::typed)) return nullptr;
+  const auto* const data = reinterpret_cast<const char*>(p.bytes.data());
+  const auto size = static_cast<Py_ssize_t>(p.bytes.size());
+  const bool large = what == Carries::typed && size >= kApart;
+  PyObject* const o =
+      large ? PyByteArray_FromStringAndSize(data, size) : PyBytes_FromStringAndSize(data, size);
+  if (o) count_alike(o);
+  return as_cbor(o, nullptr, what);
+}
+
+Coming::~Coming() {
+  if (bytes_) defer_decref(bytes_);
+}
+bool Coming::will_come(Carries what, std::size_t bytes) noexcept {
+  if (what != Carries::typed || bytes < static_cast<std::size_t>(kApart) ||
+      bytes > wire::detail::kAtOnce || bytes_)
+    return false;
+  bytes_ = PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes));
+  if (!bytes_) PyErr_Clear();
+  return bytes_ != nullptr;
+}
+void Coming::more(wire::Bytes piece) noexcept {
+  if (piece.size() > static_cast<std::size_t>(PyByteArray_GET_SIZE(bytes_)) - had_) return;
+  if (!piece.empty()) std::memcpy(PyByteArray_AS_STRING(bytes_) + had_, piece.data(), piece.size());
+  had_ += piece.size();
+}
+PyObject* Coming::last(wire::Bytes piece) noexcept {
+  more(piece);
+  const auto* const data = reinterpret_cast<const std::byte*>(PyByteArray_AS_STRING(bytes_));
+  if (had_ != static_cast<std::size_t>(PyByteArray_GET_SIZE(bytes_)) ||
+      wire::cbor_fault({data, had_}, true))
+    return nullptr;
+  PyObject* const o = std::exchange(bytes_, nullptr);
+  count_alike(o);
+  return as_cbor(o, nullptr, Carries::typed);
+}
+
+// Not the packed value, which may be the last to have what it was made of; bytes run nobody's code
+// as they go.
+wire::Keeper packed_keeper(PyObject* packed) {
+  PyObject* const bytes = packed_of(packed)->bytes;
+  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // others may write to it
+  return {Py_NewRef(bytes), defer_decref};
+}
+
+namespace {
+wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by);
+}
+wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by) {
+  const PackedObject* const p = packed_of(packed);
+  if (!p->sealed && !p->moved) return out_alone(p, keep, by);
+  wire::Buffer rest;
+  keep.clear();
+  if (p->sealed) put_sealed(*p->sealed, keep, by);
+  if (p->moved) put_moved(*p->moved, keep, by);
+  const wire::Payload alone = out_alone(p, rest, by);
+  keep.insert(keep.end(), alone.bytes.begin(), alone.bytes.end());
+  return {0, keep, true, false};
+}
+namespace {
+wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by) {
+  const auto bytes_of = [&](const std::byte*& data) {
+    const bool array = !p->slot && PyByteArray_Check(p->bytes);
+    data = p->slot ? (*p->slot)->data()
+                   : reinterpret_cast<const std::byte*>(array ? PyByteArray_AS_STRING(p->bytes)
+                                                              : PyBytes_AS_STRING(p->bytes));
+    return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(Py_SIZE(p->bytes));
+  };
+  const std::byte* data;
+  const std::size_t size = bytes_of(data);
+  const bool table = p->slot || p->table;
+  if ((table || size > kInFrame) && by.passes()) {
+    std::unique_ptr<Slot> made;
+    const Slot* slot = p->slot ? p->slot->get() : nullptr;
+    if (!slot && table && (made = Slot::make(size))) {
+      std::memcpy(made->data(), data, size);
+      slot = made.get();
+    }
+    if (slot && slot->lend_to(by, keep)) return {0, keep, true, false};
+  }
+  if (!table) return {0, {data, size}, true, false, !p->slot && PyBytes_CheckExact(p->bytes)};
+  keep.assign(8, std::byte{0});
+  keep[0] = std::byte{2};
+  keep.insert(keep.end(), data, data + size);
+  return {0, keep, true, false};
+}
+}  // namespace
+
+PyObject* as_sent(PyObject* view) noexcept {
+  if (!PyMemoryView_Check(view)) return view;
+  PyObject* const r = PyObject_CallOneArg(numbers, view);
+  Py_DECREF(view);
+  return r;
+}
+
+PyObject* pack(ChannelObject* c, PyObject* value) {
+  if (is_native(c) && !is_wired(c)) return pack_native(c, value);
+  if (is_packed(value)) return value;
+  PyObject* packed = nullptr;
+  PyObject* const sent = is_native(c) ? plain_native(c, value) : Py_NewRef(value);
+  if (!sent) {
+    Py_DECREF(value);
+    return nullptr;
+  }
+  {
+    const OutsideGate beyond;
+    PyObject* list = nullptr;
+    AllSealed sealed;
+    AllMoved moved;
+    const Beside gathers(sealed);
+    const Moving moves(moved);
+    if (is_board(c)) {
+      packed = pack_cbor(c, value);
+    } else if (PyObject* const bytes = pickled(sent, reinterpret_cast<PyObject*>(c), list)) {
+      if (PyBytes_GET_SIZE(bytes) > kInFrame || (list && PyList_GET_SIZE(list) > 0)) {
+        packed = pack_parts(bytes, list, value);
+      } else {
+        Py_XDECREF(list);
+        packed = new_packed(bytes, nullptr, false, Py_NewRef(value));
+      }
+    } else {
+      Py_XDECREF(list);
+    }
+    with_sealed(packed, std::move(sealed));
+    with_moved(packed, std::move(moved));
+  }
+  Py_DECREF(sent);
+  Py_DECREF(value);
+  return packed;
+}
+
+PyObject* unpack(const ChannelObject* c, PyObject* packed) {
+  if (is_cell(packed)) return unpack_native(packed);
+  if (!is_packed(packed)) return packed;
+  PyObject* r;
+  {
+    const OutsideGate beyond;
+    const PackedObject* const p = packed_of(packed);
+    AllSealed none;
+    AllMoved nobody;
+    const Beside finds(p->sealed ? *p->sealed : none);
+    const Moving comes(p->moved ? *p->moved : nobody);
+    if (p->slot) {
+      const std::shared_ptr<Slot> slot = *p->slot;
+      slot->close_if_crowded();
+      r = load_table(slot->data(), slot->size(),
+                     [&](std::size_t at, std::size_t size) { return part_of(slot, at, size); });
+    } else if (p->table) {
+      r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)),
+                     static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
+                     [&](std::size_t at, std::size_t size) { return part_of(p->bytes, at, size); });
+    } else if (p->what == Carries::pickle) {
+      r = plain_value(p->bytes);
+      if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
+    } else {
+      PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
+      // Whoever reads it may write to it: if somebody else has it too (an extended read that may
+      // give it back), a copy.
+      PyObject* const whole = PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
+                                  ? PyBytes_FromObject(p->bytes)
+                                  : Py_NewRef(p->bytes);
+      r = whole ? PyObject_CallFunctionObjArgs(codec_of(p->what).loads, whole, at, nullptr)
+                : nullptr;
+      Py_XDECREF(whole);
+    }
+  }
+  Py_DECREF(packed);
+  return r;
+}
+
+PyObject* unsent(PyObject* packed) noexcept {
+  if (packed && is_cell(packed)) return unsent_native(packed);
+  if (!packed || !is_packed(packed) || !packed_of(packed)->original) return packed;
+  PyObject* original = Py_NewRef(packed_of(packed)->original);
+  Py_DECREF(packed);
+  return original;
+}
+
+int init_packed(PyObject* m) {
+  PackedType.tp_name = "weft._Packed";
+  PackedType.tp_basicsize = sizeof(PackedObject);
+  PackedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  PackedType.tp_dealloc = gated<packed_dealloc>;
+  static PyBufferProcs buffer{&part_buffer, nullptr};
+  PartType.tp_name = "weft._Part";
+  PartType.tp_basicsize = sizeof(PartObject);
+  PartType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  PartType.tp_dealloc = part_dealloc;
+  PartType.tp_as_buffer = &buffer;
+  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0 || init_plain() < 0) return -1;
+  if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
+      !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
+    return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

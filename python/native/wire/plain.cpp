@@ -1,0 +1,230 @@
+// What goes to another OS process without a call of `pickle` (plain.hpp).
+#include "wire/plain.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace weft::py {
+
+namespace {
+
+// A pickle that `pickle` too reads and writes:
+//
+//   128 5 (the protocol), what follows, its bytes if it has any, 46 (the end)
+constexpr unsigned char kProtocol = 0x80, kFive = 5, kEnd = '.', kByte = 'K', kTwoBytes = 'M',
+                        kFourBytes = 'J', kLong = 0x8a, kNone = 'N', kTrue = 0x88, kFalse = 0x89;
+}  // namespace
+
+PyObject* plain_pickle(PyObject* value) noexcept {
+  unsigned char out[13] = {kProtocol, kFive};
+  std::size_t n = 3;
+  const auto put = [&](unsigned char what, std::uint64_t bits, std::size_t bytes) {
+    out[2] = what;
+    for (std::size_t i = 0; i < bytes; ++i) out[n++] = static_cast<unsigned char>(bits >> 8 * i);
+  };
+  if (PyLong_CheckExact(value)) {
+    int beyond = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(value, &beyond);
+    if (beyond) return nullptr;
+    const auto bits = static_cast<std::uint64_t>(v);
+    if (v >= 0 && v < 256)
+      put(kByte, bits, 1);
+    else if (v >= 0 && v < 65'536)
+      put(kTwoBytes, bits, 2);
+    else if (v >= INT32_MIN && v <= INT32_MAX)
+      put(kFourBytes, bits, 4);
+    else
+      put(kLong, 8, 1), put(kLong, bits, 8);
+  } else if (value == Py_None || value == Py_True || value == Py_False) {
+    out[2] = value == Py_None ? kNone : value == Py_True ? kTrue : kFalse;
+  } else {
+    return nullptr;
+  }
+  out[n++] = kEnd;
+  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(out), static_cast<Py_ssize_t>(n));
+}
+
+PyObject* plain_value(PyObject* pickle) noexcept {
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(pickle));
+  if (size < 4 || size > 13) return nullptr;
+  const auto* const in = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(pickle));
+  if (in[0] != kProtocol || in[1] != kFive || in[size - 1] != kEnd) return nullptr;
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < bytes; ++i) bits |= std::uint64_t{in[at + i]} << 8 * i;
+    return bits;
+  };
+  switch (in[2]) {
+    case kByte: return size == 5 ? PyLong_FromLong(in[3]) : nullptr;
+    case kTwoBytes: return size == 6 ? PyLong_FromLong(static_cast<long>(number(3, 2))) : nullptr;
+    case kFourBytes:
+      return size == 8 ? PyLong_FromLong(static_cast<std::int32_t>(number(3, 4))) : nullptr;
+    case kLong:
+      return size == 13 && in[3] == 8 ? PyLong_FromLongLong(static_cast<long long>(number(4, 8)))
+                                      : nullptr;
+    case kNone: return size == 4 ? Py_NewRef(Py_None) : nullptr;
+    case kTrue: return size == 4 ? Py_NewRef(Py_True) : nullptr;
+    case kFalse: return size == 4 ? Py_NewRef(Py_False) : nullptr;
+    default: return nullptr;
+  }
+}
+
+// --- arrays of numpy -----------------------------------------------------------------------------
+
+namespace {
+
+// A head: 5 (no pickle begins so), how many dimensions, the length of the type's text, five zeros;
+// each dimension in 8 bytes; the text, as numpy.dtype.str.
+constexpr std::byte kArray{5};
+constexpr std::size_t kFixed = 8, kMostDimensions = 32;
+constexpr Py_ssize_t kMostText = 16;
+
+PyObject *name_dtype, *name_str, *name_kind, *name_metadata;  // interned
+
+// What was met before; for ever. Under the lock nothing is called (without a GIL several threads are
+// here).
+std::atomic<PyTypeObject*> ndarray{nullptr};
+std::mutex lock;
+std::unordered_map<PyObject*, PyObject*> texts;    // by the type; both owned
+std::unordered_map<std::string, PyObject*> types;  // by the text; owned
+constexpr std::size_t kKept = 64;                  // of each of the two
+
+template <class Map>
+PyObject* found(const Map& all, const typename Map::key_type& key) {
+  const std::lock_guard g(lock);
+  const auto it = all.find(key);
+  return it == all.end() ? nullptr : Py_NewRef(it->second);
+}
+
+bool is_array(PyObject* o) noexcept {
+  PyTypeObject* const type = Py_TYPE(o);
+  if (PyTypeObject* const known = ndarray.load(std::memory_order_relaxed)) return type == known;
+  // what a program defines is a heap type
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
+      std::strcmp(type->tp_name, "numpy.ndarray") != 0)
+    return false;
+  ndarray = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(type)));
+  return true;
+}
+
+// The text of a type of plain numbers. Null: it is none such, or an exception.
+PyObject* text_of(PyObject* dtype) {
+  if (PyObject* const text = found(texts, dtype)) return text;
+  PyObject* const kind = PyObject_GetAttr(dtype, name_kind);
+  PyObject* const metadata = kind ? PyObject_GetAttr(dtype, name_metadata) : nullptr;
+  const char* const k = kind && PyUnicode_Check(kind) ? PyUnicode_AsUTF8(kind) : nullptr;
+  PyObject* text = nullptr;
+  if (k && *k && std::strchr("biufc", *k) && metadata == Py_None)
+    text = PyObject_GetAttr(dtype, name_str);
+  Py_XDECREF(kind);
+  Py_XDECREF(metadata);
+  if (!text) return nullptr;
+  if (!PyUnicode_Check(text) || PyUnicode_GET_LENGTH(text) > kMostText) {
+    Py_DECREF(text);
+    return nullptr;
+  }
+  const std::lock_guard g(lock);
+  if (texts.size() < kKept && texts.try_emplace(dtype, text).second)
+    Py_INCREF(dtype), Py_INCREF(text);
+  return text;
+}
+
+// The type of that text. Null with an exception.
+PyObject* type_of_text(const std::string& text) {
+  if (PyObject* const type = found(types, text)) return type;
+  PyObject* const numpy = PyImport_ImportModule("numpy");
+  PyObject* const type = numpy ? PyObject_CallMethod(numpy, "dtype", "s", text.c_str()) : nullptr;
+  PyObject* const array = type ? PyObject_GetAttrString(numpy, "ndarray") : nullptr;
+  Py_XDECREF(numpy);
+  if (!array) {
+    Py_XDECREF(type);
+    return nullptr;
+  }
+  if (!ndarray.load(std::memory_order_relaxed))
+    ndarray = reinterpret_cast<PyTypeObject*>(Py_NewRef(array));
+  Py_DECREF(array);
+  const std::lock_guard g(lock);
+  if (types.size() < kKept && types.try_emplace(text, type).second) Py_INCREF(type);
+  return type;
+}
+
+}  // namespace
+
+PyObject* array_head(PyObject* value, Py_ssize_t least) {
+  if (!is_array(value)) return nullptr;
+  Py_buffer b;
+  if (PyObject_GetBuffer(value, &b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  PyObject* head = nullptr;
+  const auto n = static_cast<std::size_t>(b.ndim);
+  PyObject* const dtype =
+      b.len >= least && n <= kMostDimensions ? PyObject_GetAttr(value, name_dtype) : nullptr;
+  PyObject* const text = dtype ? text_of(dtype) : nullptr;
+  if (text) {
+    Py_ssize_t length = 0;
+    const char* const chars = PyUnicode_AsUTF8AndSize(text, &length);
+    head =
+        chars ? PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kFixed + 8 * n) + length)
+              : nullptr;
+    if (head) {
+      char* const to = PyBytes_AS_STRING(head);
+      std::memset(to, 0, kFixed);
+      to[0] = static_cast<char>(kArray);
+      to[1] = static_cast<char>(n);
+      to[2] = static_cast<char>(length);
+      for (std::size_t i = 0; i < n; ++i) {
+        const auto d = static_cast<std::uint64_t>(b.shape[i]);
+        std::memcpy(to + kFixed + 8 * i, &d, 8);
+      }
+      std::memcpy(to + kFixed + 8 * n, chars, static_cast<std::size_t>(length));
+    }
+  }
+  Py_XDECREF(text);
+  Py_XDECREF(dtype);
+  PyBuffer_Release(&b);
+  if (!head) PyErr_Clear();  // pickle says it
+  return head;
+}
+
+bool is_array_head(wire::Bytes head) noexcept { return !head.empty() && head[0] == kArray; }
+
+PyObject* array_of(wire::Bytes head, PyObject* buffer) {
+  const std::size_t n = head.size() < kFixed ? 0 : static_cast<std::size_t>(head[1]);
+  const std::size_t length = head.size() < kFixed ? 0 : static_cast<std::size_t>(head[2]);
+  if (length == 0 || length > static_cast<std::size_t>(kMostText) || n > kMostDimensions ||
+      head.size() < kFixed + 8 * n + length)
+    return bad_use("a value came that is none: the head of an array does not add up");
+  PyObject* const type = type_of_text(
+      std::string(reinterpret_cast<const char*>(head.data()) + kFixed + 8 * n, length));
+  PyObject* const shape = type ? PyTuple_New(static_cast<Py_ssize_t>(n)) : nullptr;
+  bool good = shape != nullptr;
+  for (std::size_t i = 0; good && i < n; ++i) {
+    std::uint64_t d;
+    std::memcpy(&d, head.data() + kFixed + 8 * i, 8);
+    PyObject* const number = PyLong_FromUnsignedLongLong(d);
+    good = number != nullptr;
+    PyTuple_SET_ITEM(shape, static_cast<Py_ssize_t>(i), number);
+  }
+  PyObject* const args[] = {shape, type, buffer};
+  PyObject* const value =
+      good ? PyObject_Vectorcall(reinterpret_cast<PyObject*>(ndarray.load()), args, 3, nullptr)
+           : nullptr;
+  Py_XDECREF(shape);
+  Py_XDECREF(type);
+  return value;
+}
+
+int init_plain() {
+  name_dtype = PyUnicode_InternFromString("dtype");
+  name_str = PyUnicode_InternFromString("str");
+  name_kind = PyUnicode_InternFromString("kind");
+  name_metadata = PyUnicode_InternFromString("metadata");
+  return name_dtype && name_str && name_kind && name_metadata ? 0 : -1;
+}
+
+}  // namespace weft::py

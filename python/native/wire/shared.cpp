@@ -1,0 +1,221 @@
+// weft.processes.Shared: the type, and its way through pickle.
+#include "wire/shared.hpp"
+
+#include "gate.hpp"
+
+namespace weft::py {
+
+namespace {
+
+constexpr int kDims = 16;
+thread_local AllSealed* beside = nullptr;
+PyObject* found_by = nullptr;  // what pickle calls, of weft._hosts.pickling: it calls f_found
+
+struct SharedObject {
+  PyObject_HEAD Sealed* at;
+  PyObject* format;  // bytes
+  Py_ssize_t item;
+  int dims;
+  Py_ssize_t shape[kDims], strides[kDims];
+};
+PyTypeObject SharedType{PyVarObject_HEAD_INIT(nullptr, 0)};
+SharedObject* shared_of(PyObject* o) noexcept { return reinterpret_cast<SharedObject*>(o); }
+
+#ifdef __linux__
+Py_ssize_t bytes_of(const Sealed& s) noexcept { return static_cast<Py_ssize_t>(s->bytes().size()); }
+const void* data_of(const Sealed& s) noexcept { return s->bytes().data(); }
+Sealed copy_of(const Py_buffer& b) {
+  return wire::Sealed::copy_of(
+      {static_cast<const std::byte*>(b.buf), static_cast<std::size_t>(b.len)});
+}
+#else
+Py_ssize_t bytes_of(const Sealed&) noexcept { return 0; }
+const void* data_of(const Sealed&) noexcept { return nullptr; }
+Sealed copy_of(const Py_buffer&) {
+  weft::detail::bad_use("Shared is for Linux: its memory is a sealed memfd");
+}
+#endif
+
+// Takes the format over. Null with an exception: shape and bytes do not go together.
+PyObject* new_shared(PyTypeObject* type, Sealed s, PyObject* format, Py_ssize_t item, int dims,
+                     const Py_ssize_t* shape) {
+  Py_ssize_t size = item;
+  for (int i = 0; i < dims; ++i) size *= shape[i];
+  auto* const o =
+      size == bytes_of(s) ? reinterpret_cast<SharedObject*>(type->tp_alloc(type, 0)) : nullptr;
+  if (!o) {
+    Py_XDECREF(format);
+    return PyErr_Occurred() ? nullptr
+                            : bad_use("a shared array came whose shape is not that of its memory");
+  }
+  o->at = new Sealed(std::move(s));
+  o->format = format;
+  o->item = item;
+  o->dims = dims;
+  Py_ssize_t stride = item;
+  for (int i = dims; i-- > 0; stride *= shape[i]) o->shape[i] = shape[i], o->strides[i] = stride;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  PyObject* from;
+  static const char* names[] = {"array", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:Shared", const_cast<char**>(names), &from))
+    return nullptr;
+  Py_buffer b;
+  if (PyObject_GetBuffer(from, &b, PyBUF_CONTIG_RO | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();
+    return bad_use(
+        "Shared: %.200s has no buffer whose bytes lie in one piece: take bytes, array.array, or "
+        "numpy.ascontiguousarray(a)",
+        Py_TYPE(from)->tp_name);
+  }
+  const char* const format = b.format ? b.format : "B";
+  PyObject* made = nullptr;
+  if (std::strchr(format, 'O')) {
+    bad_use(
+        "Shared: the array's elements are objects, which mean nothing in another OS process: take "
+        "numbers");
+  } else if (b.ndim > kDims) {
+    bad_use("Shared: an array of %d dimensions; %d are the most", b.ndim, kDims);
+  } else {
+    Sealed s;
+    std::string wrong;
+    Py_BEGIN_ALLOW_THREADS try { s = copy_of(b); } catch (const std::exception& e) {
+      wrong = e.what();
+    }
+    Py_END_ALLOW_THREADS if (s) {
+      if (PyObject* const f = PyBytes_FromString(format)) {
+        // One without a shape is a row of bytes.
+        const Py_ssize_t row = b.itemsize ? b.len / b.itemsize : b.len;
+        made = new_shared(type, std::move(s), f, b.itemsize, b.shape || b.ndim == 0 ? b.ndim : 1,
+                          b.shape ? b.shape : &row);
+      }
+    }
+    else bad_use("Shared: %s", wrong.c_str());
+  }
+  PyBuffer_Release(&b);
+  return made;
+}
+void shared_dealloc(PyObject* o) {
+  delete shared_of(o)->at;
+  Py_XDECREF(shared_of(o)->format);
+  Py_TYPE(o)->tp_free(o);
+}
+int shared_buffer(PyObject* o, Py_buffer* view, int flags) {
+  SharedObject* const s = shared_of(o);
+  view->obj = nullptr;
+  if (flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError,
+                    "a Shared array is read-only, for all who have it: change a copy");
+    return -1;
+  }
+  view->buf = const_cast<void*>(data_of(*s->at));
+  view->len = bytes_of(*s->at);
+  view->itemsize = s->item;
+  view->readonly = 1;
+  view->ndim = s->dims;
+  view->format = (flags & PyBUF_FORMAT) ? PyBytes_AS_STRING(s->format) : nullptr;
+  view->shape = (flags & PyBUF_ND) ? s->shape : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? s->strides : nullptr;
+  view->suboffsets = nullptr;
+  view->internal = nullptr;
+  view->obj = Py_NewRef(o);
+  return 0;
+}
+
+PyObject* shape_of(PyObject* o, void*) {
+  const SharedObject* const s = shared_of(o);
+  PyObject* const t = PyTuple_New(s->dims);
+  for (int i = 0; t && i < s->dims; ++i) PyTuple_SET_ITEM(t, i, PyLong_FromSsize_t(s->shape[i]));
+  return t;
+}
+PyObject* format_of(PyObject* o, void*) {
+  return PyUnicode_FromString(PyBytes_AS_STRING(shared_of(o)->format));
+}
+PyObject* nbytes_of(PyObject* o, void*) { return PyLong_FromSsize_t(bytes_of(*shared_of(o)->at)); }
+PyObject* shared_repr(PyObject* o) {
+  PyObject* const shape = shape_of(o, nullptr);
+  if (!shape) return nullptr;
+  PyObject* const r = PyUnicode_FromFormat("<Shared array of %R, format '%s'>", shape,
+                                           PyBytes_AS_STRING(shared_of(o)->format));
+  Py_DECREF(shape);
+  return r;
+}
+
+PyObject* shared_reduce(PyObject* o, PyObject*) {
+  const SharedObject* const s = shared_of(o);
+  if (!beside)
+    return bad_use(
+        "a Shared array goes to other OS processes as an argument of theirs, or through a "
+        "channel: pickled by itself it has no place for its memory");
+  beside->push_back(*s->at);
+  PyObject* const shape = shape_of(o, nullptr);
+  return shape ? Py_BuildValue("(O(nOnN))", found_by, static_cast<Py_ssize_t>(beside->size() - 1),
+                               s->format, s->item, shape)
+               : nullptr;
+}
+// (number, format, item, shape): what shared_reduce() said.
+PyObject* f_found(PyObject*, PyObject* args) {
+  Py_ssize_t number, item, shape[kDims];
+  PyObject *format, *sizes;
+  if (!PyArg_ParseTuple(args, "nSnO!", &number, &format, &item, &PyTuple_Type, &sizes))
+    return nullptr;
+  const Py_ssize_t dims = PyTuple_GET_SIZE(sizes);
+  if (!beside || number < 0 || static_cast<std::size_t>(number) >= beside->size() || dims > kDims ||
+      item < 0)
+    return bad_use("a shared array came without its memory");
+  for (Py_ssize_t i = 0; i < dims; ++i)
+    if ((shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, i))) < 0) return nullptr;
+  return new_shared(&SharedType, (*beside)[static_cast<std::size_t>(number)], Py_NewRef(format),
+                    item, static_cast<int>(dims), shape);
+}
+PyObject* f_set_found(PyObject*, PyObject* f) {
+  Py_XSETREF(found_by, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {{"__reduce_ex__", shared_reduce, METH_O, nullptr}, {}};
+PyGetSetDef members[] = {
+    {"shape", shape_of, nullptr, "How many elements in each direction.", nullptr},
+    {"format", format_of, nullptr, "The type of an element, as in the module struct.", nullptr},
+    {"nbytes", nbytes_of, nullptr, "Its size in bytes.", nullptr},
+    {}};
+PyMethodDef functions[] = {{"_shared_found", f_found, METH_VARARGS, nullptr},
+                           {"_set_shared_found", f_set_found, METH_O, nullptr},
+                           {}};
+
+}  // namespace
+
+Beside::Beside(AllSealed& a) noexcept : outer_(std::exchange(beside, &a)) {}
+Beside::~Beside() { beside = outer_; }
+
+int init_shared(PyObject* m) {
+  static PyBufferProcs buffer{&shared_buffer, nullptr};
+  SharedType.tp_name = "weft.processes.Shared";
+  SharedType.tp_doc = PyDoc_STR(
+      "Shared(array)\n--\n\nAn array that many OS processes read and none changes: copied once, "
+      "here, and mapped by each that gets it.\n\n"
+      "It goes as an argument of a process or through a channel, alone or in any value. "
+      "memoryview(s) and numpy.asarray(s) are views of "
+      "its\n"
+      "memory, read-only; it goes with its last holder. Linux.\n\n"
+      "Args:\n    array: whatever has a C-contiguous buffer of numbers: bytes, array.array, a "
+      "numpy array of any shape up to 16 "
+      "dimensions.\n"
+      "Raises:\n    BadUse: it has none, or of objects; there is no memory.");
+  SharedType.tp_basicsize = sizeof(SharedObject);
+  SharedType.tp_flags = Py_TPFLAGS_DEFAULT;
+  SharedType.tp_new = shared_new;
+  SharedType.tp_dealloc = shared_dealloc;
+  SharedType.tp_repr = shared_repr;
+  SharedType.tp_as_buffer = &buffer;
+  SharedType.tp_methods = methods;
+  SharedType.tp_getset = members;
+  if (PyType_Ready(&SharedType) < 0 ||
+      PyModule_AddObjectRef(m, "Shared", reinterpret_cast<PyObject*>(&SharedType)) < 0)
+    return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

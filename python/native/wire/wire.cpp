@@ -1,0 +1,647 @@
+// Links to other OS processes: ends go out and come in (WIRE.md). Values are in packed.cpp,
+// starting the processes is Python's.
+//
+//   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are guests at the channel
+//         └────take(name)───────► an end of a far channel: its parties are asked for at the peer
+//
+// Invariants
+//  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
+//    cores over Value are touched under the GIL alone, and of the two locks the GIL comes first.
+//  2 A far channel keeps its session; who is asked for keeps the far channel, by the end that its
+//    operation refers to.
+//  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
+#include <unordered_map>
+
+#include "components/cells.hpp"
+#include "components/component.hpp"
+#include "interpreter/aside.hpp"
+#include "interpreter/door.hpp"
+#include "watching/observe.hpp"
+#include "watching/rounds.hpp"
+#include "weft/wire/lookout.hpp"
+#include "weft/wire/serial.hpp"
+#include "wire/abroad.hpp"
+#include "wire/far_barrier.hpp"
+#include "wire/feed.hpp"
+#include "wire/moved.hpp"
+#include "wire/shared.hpp"
+#ifdef __linux__
+#include "weft/wire/shm.hpp"
+#endif
+#include "weft/wire/stream.hpp"
+
+namespace weft::py {
+
+namespace {
+
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+
+// --- a channel is wired --------------------------------------------------------------------------
+
+// A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a
+// choice that spans. Borrowed; null: none.
+Value* first_bare(Engine& c) {
+  Value* found = nullptr;
+  for (Abroad* a : abroads)
+    if ((found = a->bare(c))) return found;
+  c.with_lock([&](core::Queue&, core::Queue& writers) {
+    for (core::Link* l = writers.front(); l && !found; l = l->next) {
+      auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
+      if (v && v->o && !is_packed(v->o)) found = v;
+    }
+    if (core::Ring<Value>* r = c.ring)
+      for (std::uint32_t i = 0; i < r->size && !found; ++i) {
+        Value& v = r->data[(r->head + i) % r->capacity];
+        if (!is_packed(v.o)) found = &v;
+      }
+  });
+  return found;
+}
+}  // namespace
+// Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing
+// was changed but for those before it.
+int wire_channel(ChannelObject* c, Carries what) {
+  if (observing()) observe("lent", nullptr, reinterpret_cast<PyObject*>(c), nullptr);
+  const bool board = what != Carries::pickle;
+  if (is_wired(c) && carries(c) != what) {
+    bad_use(
+        "give: channel %s has ends %s, where its values are packed differently: make another "
+        "channel, and a process between the two",
+        channel_name(c).c_str(),
+        !is_board(c)                   ? "in other OS processes"
+        : carries(c) == Carries::typed ? "on another machine"
+                                       : "on a board");
+    return -1;
+  }
+  if (is_wired(c)) return 0;
+  if (is_native(c) && board) {
+    bad_use(
+        "channel %s has an end of a native component, and cannot have ends on a board or another "
+        "machine yet: put a Python process between them",
+        channel_name(c).c_str());
+    return -1;
+  }
+  if (is_native(c)) {
+    go_abroad(c);
+    if (is_wired(c)) return 0;  // by another thread, meanwhile
+    c->generation |= kWired;
+    if (cells_to_objects(c) < 0) return -1;
+  }
+  carry_ends(c);
+  c->generation |= marks_of(what);
+  for (Value* v; (v = first_bare(c->core));) {
+    PyObject* const value = v->o;
+    PyObject* const packed = pack(c, Py_NewRef(value));
+    if (!packed) {
+      c->generation &= ~(kBoard | kObjects);
+      return -1;
+    }
+    // The program went on meanwhile: is it there yet?
+    if (first_bare(c->core) == v && v->o == value) {
+      v->o = packed;
+      Py_DECREF(value);
+    } else {
+      Py_DECREF(packed);
+    }
+  }
+  c->generation |= kWired;
+  return 0;
+}
+
+namespace {
+
+// --- links ---------------------------------------------------------------------------------------
+
+// A link of any kind.
+class AnyLink {
+ public:
+  AnyLink(wire::Joint& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
+  bool network = false;  // over a network (WIRE.md 17)
+  bool counted = false;  // in `boards`
+  const char* type() const noexcept { return type_of(what); }
+  virtual ~AnyLink() = default;
+  virtual void begin() {}  // without the GIL, once it is made
+  virtual void leave(const char* why) = 0;
+  virtual void join() = 0;  // without the GIL
+  const std::shared_ptr<Peer>& peer() const noexcept { return joint.peer(); }
+  std::uint32_t news() const noexcept { return joint.news(); }
+  void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
+  wire::Joint& joint;
+  const Carries what;
+  const bool board;  // its values are CBOR
+};
+template <class L>
+class LinkOf : public AnyLink {
+ public:
+  template <class... Options>
+  LinkOf(Carries what, const std::shared_ptr<Space>& s, int fd, const Options&... o)
+      : AnyLink(link_, what), link_(s, fd, o...) {}
+  void leave(const char* why) override { link_.leave(why); }
+  void join() override { link_.join(); }
+
+ protected:
+  L link_;
+};
+// Whose bytes a loop of Python's carries (feed.hpp).
+class FedLink final : public AnyLink {
+ public:
+  FedLink(Carries what, const std::shared_ptr<Space>& s) : AnyLink(link, what), link(s) {}
+  void leave(const char* why) override { link.bye(why); }
+  void join() override {}
+  Feed link;
+};
+// In shared memory (WIRE.md 12.4). Without a GIL nobody has tried it.
+#if defined(__linux__) && !defined(Py_GIL_DISABLED)
+unsigned shared_links = 0;
+// that a program makes; introductions make more, and there are 60 in all
+constexpr unsigned kSharedLinks = 24;
+// lives as long as the program: it is never ended under the GIL
+std::shared_ptr<wire::Attendant>* attendant = nullptr;
+class SharedLink final : public LinkOf<wire::ShmLink> {
+ public:
+  SharedLink(const std::shared_ptr<Space>& s, int fd)
+      : LinkOf(Carries::pickle, s, fd, wire::ShmLink::kLater) {
+    if (!attendant) attendant = new auto(wire::Attendant::get());
+    ++shared_links;
+  }
+  ~SharedLink() override { --shared_links; }
+  void begin() override { link_.enlist(); }
+};
+#endif
+
+struct WireObject {
+  PyObject_HEAD std::shared_ptr<AnyLink>* link;  // null: closed. Shared with who waits for its news
+  std::uint32_t generation;
+};
+WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
+std::shared_ptr<Space> space;
+
+// Around the steps of a link's thread, and of one of Python's that serves links in shared memory
+// while it waits.
+thread_local PyThreadState* served = nullptr;  // of a thread of the wire's own
+thread_local PyThreadState* was_aside = nullptr;
+#ifdef Py_GIL_DISABLED
+thread_local std::optional<Gate> gate;
+#endif
+void enter() {
+  if (PyThreadState* const mine = served ? served : PyGILState_GetThisThreadState()) {
+    was_aside = std::exchange(aside_state, nullptr);
+    take_lock(mine);
+  } else {
+    enter_interpreter();
+    served = PyThreadState_Get();
+    own_thread(served, nullptr);
+  }
+#ifdef Py_GIL_DISABLED
+  gate.emplace();
+#endif
+}
+void leave() {
+#ifdef Py_GIL_DISABLED
+  gate.reset();
+#endif
+  give_up_lock();
+  aside_state = std::exchange(was_aside, nullptr);
+}
+void end() {
+  if (!served) return;
+  take_lock(served);
+  disown_thread(served);
+  PyGILState_Release(PyGILState_UNLOCKED);
+  served = nullptr;
+}
+constexpr wire::Around around{&enter, &leave, &end};
+
+unsigned boards = 0;  // open links to boards, and over networks
+void count(AnyLink& link, bool so) noexcept {
+  if (link.counted == so) return;
+  link.counted = so;
+  if (so)
+    ++boards;
+  else
+    --boards;
+}
+
+std::shared_ptr<AnyLink> open_link(PyObject* o) {
+  WireObject* const w = wire_of(o);
+  if (w->link && w->generation == generation) return *w->link;
+  bad_use(w->link ? "this link was made before a fork, and this is the child"
+                  : "this link is closed");
+  return nullptr;
+}
+
+// Takes over the socket. Throws BadUse.
+std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
+  if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(Carries::pickle, space, fd);
+#if defined(__linux__) && !defined(Py_GIL_DISABLED)
+  if (shared_links < kSharedLinks) return std::make_shared<SharedLink>(space, fd);
+  ::close(fd);
+  weft::detail::bad_use("no more links in shared memory");
+#else
+  ::close(fd);
+  weft::detail::bad_use("links in shared memory are for Linux, and for interpreters with a GIL");
+#endif
+}
+
+PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  int fd, shared = 0;
+  const char* name;
+  int board = 0;
+  int network = 0;  // 1: typed values; 2: each side trusts the other's pickles
+  unsigned baud = 0;
+  wire::LineOptions line;
+  if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
+                        &line.again_ms, &network))
+    return nullptr;
+  // how values go: it tells packed.cpp as it is imported
+  PyObject* const pickling = PyImport_ImportModule("weft._hosts.pickling");
+  if (!pickling) return nullptr;
+  Py_DECREF(pickling);
+  auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
+  if (!w) return nullptr;
+  w->generation = generation;
+  wire::around_steps = &around;
+  std::string wrong;
+  try {
+    space_named(name);
+    std::shared_ptr<AnyLink> link;
+    if (board) {
+      wire::make_line(fd, baud);
+      link = std::make_shared<LinkOf<wire::SerialLink>>(Carries::cbor, space, fd, line);
+      count(*link, true);
+    } else if (network) {
+      const Carries what = network == 1 ? Carries::typed : Carries::pickle;
+      if (fd < 0)
+        link = std::make_shared<FedLink>(what, space);
+      else
+        link = std::make_shared<LinkOf<wire::StreamLink>>(what, space, fd, false);
+      link->network = true;
+      count(*link, true);
+    } else {
+      link = make_link(fd, shared != 0);
+    }
+    w->link = new auto(link);
+    PyThreadState* const state = give_up_lock();
+    try {
+      link->begin();
+    } catch (const std::exception& e) {
+      wrong = e.what();
+    }
+    take_lock(state);
+  } catch (const std::exception& e) {
+    wrong = e.what();
+  }
+  if (!wrong.empty()) {
+    bad_use("%s", wrong.c_str());
+    Py_DECREF(w);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(w);
+}
+
+// In a GIVE stand the name by which the other asks for the end, which has no space, and behind a
+// space the channel's.
+std::string name_given(const char* key, ChannelObject* c) {
+  const std::string plain = c->core.line == 0 ? std::string(c->core.name) : channel_name(c);
+  return (std::string(key) + " " + plain).substr(0, 150);
+}
+bool is_named(const std::string& given, std::string_view key) noexcept {
+  return given.size() > key.size() && given[key.size()] == ' ' &&
+         given.compare(0, key.size(), key) == 0;
+}
+
+template <Side S>
+std::shared_ptr<wire::Port> port_of(ChannelObject* c, Carries what, bool supervised, bool last,
+                                    PyObject* in_hand) {
+  const auto made = [&]<class Port>(std::type_identity<Port>) -> std::shared_ptr<wire::Port> {
+    if (supervised) return std::make_shared<SupervisedPort<S, Port>>(c, last, in_hand);
+    return std::make_shared<Port>(c);
+  };
+  switch (what) {
+    case Carries::typed: return made(std::type_identity<CborPort<S, Carries::typed>>{});
+    case Carries::cbor: return made(std::type_identity<CborPort<S, Carries::cbor>>{});
+    default: return made(std::type_identity<ChannelPort<S>>{});
+  }
+}
+
+// A barrier is the peer's too from now on.
+PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, bool dies) {
+  if (check_barrier(b, "give") < 0) return nullptr;
+  if (link.board || link.network)
+    return bad_use(
+        "give: a barrier meets within one machine, and boards have none: meet by a channel");
+  const std::string given =
+      (std::string(name) + " " + (b->far ? b->core.name : runtime::name_of(b->core)))
+          .substr(0, 150);
+  const std::shared_ptr<wire::FarEnd> share = b->far ? far_share(b) : nullptr;
+  if (b->far && !share) return nullptr;
+  const Space::Step step(*space);
+  if (!b->far) {
+    link.peer()->home.give(std::make_shared<BarrierPort>(b, dies), wire::kBarrierType, given, 0);
+  } else if (const char* wrong = link.peer()->pass(share, false, wire::kBarrierType, given)) {
+    return bad_use("give: a barrier: %s", wrong);
+  }
+  Py_RETURN_NONE;
+}
+
+// give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it
+// moves if nobody will be started in that one's place, and else is the peer's as well. `in_hand`: a
+// list for the values of extended reads in which it dies; None: they go back.
+PyObject* wire_give(PyObject* o, PyObject* args) {
+  PyObject *end, *in_hand = nullptr;
+  const char* name;
+  int last = -1;
+  if (!PyArg_ParseTuple(args, "Os|pO", &end, &name, &last, &in_hand)) return nullptr;
+  const bool supervised = last >= 0;
+  if (in_hand && !PyList_Check(in_hand)) in_hand = nullptr;
+  std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  if (Py_IS_TYPE(end, &BarrierType))
+    return give_barrier(*link, reinterpret_cast<BarrierObject*>(end), name, last != 0);
+  if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
+  EndObject* const e = end_of(end);
+  if (check_end(e, "give") < 0) return nullptr;
+  if (is_far(e->channel) && (link->board || link->network || is_board(e->channel)))
+    return bad_use(
+        "give: the home of channel %s is another OS process, and %s only this one: "
+        "make a channel here, and a process between "
+        "the two",
+        channel_name(e->channel).c_str(),
+        link->network || link->board ? "the other side reaches" : "others reach it through");
+  if (is_far(e->channel) && supervised)
+    return bad_use(
+        "channel %s was made by another OS process, and a supervisor keeps only ends of channels "
+        "that its own program made: supervise where the channel is made",
+        channel_name(e->channel).c_str());
+  if (is_far(e->channel)) {
+    const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
+    {
+      const Space::Step step(*space);
+      if (const char* wrong =
+              link->peer()->pass(f->end, !f->reads, kPickle, name_given(name, e->channel)))
+        return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
+    }
+    if (e->holders <= 1) close_end(e, EndState::sent);
+    Py_RETURN_NONE;
+  }
+  if (wire_channel(e->channel, link->what) < 0 || !(link = open_link(o)) ||
+      check_end(e, "give") < 0)
+    return nullptr;
+  ChannelObject* const c = e->channel;
+  std::shared_ptr<wire::Port> port;
+  if (is_reader(end)) {
+    c->core.another_reader();
+    port = port_of<Side::in>(c, link->what, supervised, last, in_hand);
+  } else {
+    c->core.another_writer();
+    port = port_of<Side::out>(c, link->what, supervised, last, in_hand);
+  }
+  {
+    const Space::Step step(*space);
+    link->peer()->home.give(std::move(port), link->type(), name_given(name, c),
+                            c->core.ring ? c->core.ring->capacity : 0);
+  }
+  // else another process has it too
+  if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
+  Py_RETURN_NONE;
+}
+
+// take(name): the end that the peer has handed to us by this name; waits for it. None: the session
+// ended first. `keeps`: values of extended reads in which this program dies are not lost (wire
+// 4.7).
+PyObject* wire_take(PyObject* o, PyObject* args) {
+  PyObject* name;
+  int keeps = 0;
+  if (!PyArg_ParseTuple(args, "U|p", &name, &keeps)) return nullptr;
+  const char* const wanted = PyUnicode_AsUTF8(name);
+  if (!wanted) return nullptr;
+  for (;;) {
+    const std::shared_ptr<AnyLink> link = open_link(o);
+    if (!link) return nullptr;
+    const std::uint32_t seen = link->news();
+    {
+      const Space::Step step(*space);
+      for (Peer::Offered& at : link->peer()->offered) {
+        if (!is_named(at.name, wanted)) continue;
+        const bool barrier = at.type == wire::kBarrierType && !link->board && !link->network;
+        if (!barrier && at.type != link->type())
+          return bad_use("the end %R that was handed to us is of type %s, and this link carries %s",
+                         name, at.type.c_str(), link->type());
+        // A space takes so many that wait to be asked for, and a session may last.
+        const Peer::Offered got = std::move(at);
+        link->peer()->offered.erase(link->peer()->offered.begin() +
+                                    (&at - link->peer()->offered.data()));
+        if (barrier && got.got.here)
+          return Py_NewRef(
+              reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
+        if (got.got.here)
+          return bad_use("the end %R that was handed to us has its home in this process", name);
+        auto there = got.got.there
+                         ? got.got.there
+                         : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name);
+        const std::string called = got.name.substr(std::string_view(wanted).size() + 1);
+        if (barrier) return far_barrier(std::move(there), called);
+        PyObject* const mine = far_end(std::move(there), got.writes, called, link->what);
+        if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
+        return mine;
+      }
+      if (link->peer()->session.is_over()) Py_RETURN_NONE;
+    }
+    PyThreadState* const state = give_up_lock();
+    link->wait_for_news(seen);
+    take_lock(state);
+    if (PyErr_CheckSignals() < 0) return nullptr;
+  }
+}
+
+// wait(): until the session is over: why it is.
+PyObject* wire_wait(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  const std::shared_ptr<Peer> peer = link->peer();
+  for (;;) {
+    const std::uint32_t seen = link->news();
+    {
+      const Space::Step step(*space);
+      if (peer->session.is_over()) return to_str(peer->session.why());
+    }
+    PyThreadState* const state = give_up_lock();
+    link->wait_for_news(seen);
+    take_lock(state);
+    if (PyErr_CheckSignals() < 0) return nullptr;
+  }
+}
+
+// refused(): why this side has ended the session, if it has; else None.
+PyObject* wire_refused(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  const Space::Step step(*space);
+  if (!link->peer()->session.is_ours()) Py_RETURN_NONE;
+  return to_str(link->peer()->session.why());
+}
+
+void close_link(WireObject* w, const char* why) noexcept {
+  auto* const link = std::exchange(w->link, nullptr);
+  if (!link || w->generation != generation) return;
+  // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our
+  // end from the system.
+  if (door_is_closed()) return;
+  count(**link, false);
+  {  // in good order: barriers that we have do not die with us (rule 8.7)
+    const Space::Step step(*space);
+    if (const auto at = far_sides.find((*link)->peer().get()); at != far_sides.end())
+      for (FarSide* f : at->second)
+        if (f->is_barrier()) f->give_back(false);
+  }
+  (*link)->leave(why);
+  PyThreadState* const state = give_up_lock();
+  (*link)->join();
+  take_lock(state);
+  delete link;
+}
+// close(why): ends the session, and waits until its thread has gone.
+PyObject* wire_close(PyObject* o, PyObject* args) {
+  const char* why = "the link was closed";
+  if (!PyArg_ParseTuple(args, "|s", &why)) return nullptr;
+  run_deferred();
+  close_link(wire_of(o), why);
+  run_deferred();
+  Py_RETURN_NONE;
+}
+void wire_dealloc(PyObject* o) {
+  close_link(wire_of(o), "the link was let go of");
+  Py_TYPE(o)->tp_free(o);
+}
+// of_calls(): one over a network carries calls one after another (WIRE.md 17.14), which are outside
+// themselves as long as they go on; so it is not, unless other ends than the two of the calls have
+// gone over it in a value.
+PyObject* wire_of_calls(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  std::size_t ends = 0;
+  {
+    const Space::Step step(*space);
+    Peer& peer = *link->peer();
+    peer.home.each_end([&](std::uint64_t, const wire::Port&) { ++ends; });
+    if (far_sides.count(&peer) != 0) ends = 3;
+  }
+  count(*link, ends > 2);
+  link->joint.be_outside(ends > 2);
+  Py_RETURN_NONE;
+}
+// feed(): the way to it, of one over a network that was made without a socket.
+PyObject* wire_feed(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  auto* const fed = dynamic_cast<FedLink*>(link.get());
+  if (!fed) return bad_use("feed: this link has a socket of its own");
+  return new_feed(std::shared_ptr<Feed>(link, &fed->link));
+}
+// queued(): bytes that the session has for the link and that the link has not taken yet.
+PyObject* wire_queued(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  const Space::Step step(*space);
+  return PyLong_FromSize_t(link->peer()->session.queued());
+}
+PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
+                              {"take", gated<wire_take>, METH_VARARGS, nullptr},
+                              {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
+                              {"refused", gated<wire_refused>, METH_NOARGS, nullptr},
+                              {"close", gated<wire_close>, METH_VARARGS, nullptr},
+                              {"feed", gated<wire_feed>, METH_NOARGS, nullptr},
+                              {"of_calls", gated<wire_of_calls>, METH_NOARGS, nullptr},
+                              {"queued", gated<wire_queued>, METH_NOARGS, nullptr},
+                              {}};
+PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+// Programs of which each may come to this one over a network, or that this one waits for (WIRE.md
+// 17): then somebody outside may wake a run (rule 10.3).
+std::vector<weft::Outside> outsiders;
+PyObject* f_outside(PyObject*, PyObject* more) {
+  if (PyObject_IsTrue(more) > 0) {
+    outsiders.emplace_back(weft::Outside::due);
+    ++boards;
+  } else if (!outsiders.empty()) {
+    --boards;
+    outsiders.pop_back();
+  }
+  Py_RETURN_NONE;
+}
+// _by_copy(channel): does what is written to it go as bytes, made as the write begins?
+PyObject* f_by_copy(PyObject*, PyObject* o) {
+  if (!PyObject_TypeCheck(o, &ChannelType)) return bad_use("_by_copy: %R is no channel", o);
+  return PyBool_FromLong(packs(reinterpret_cast<const ChannelObject*>(o)));
+}
+// _be_prompt(): of this thread (wire/prompt.hpp).
+PyObject* f_be_prompt(PyObject*, PyObject*) {
+  wire::detail::be_prompt();
+  Py_RETURN_NONE;
+}
+// _wait_for(fd, ms): until it is readable; ms -1: for ever (wire/lookout.hpp). Whether it is.
+PyObject* f_wait_for(PyObject*, PyObject* args) {
+  static thread_local wire::detail::Lookout here;
+  pollfd p{-1, POLLIN, 0};
+  int ms = 0, found = 0;
+  if (!PyArg_ParseTuple(args, "ii", &p.fd, &ms)) return nullptr;
+  {
+    const OutsideGate beyond;
+    Py_BEGIN_ALLOW_THREADS;
+    found = here.poll(&p, 1, ms);
+    Py_END_ALLOW_THREADS;
+  }
+  return PyBool_FromLong(found > 0);
+}
+PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr},
+                           {"_be_prompt", gated<f_be_prompt>, METH_NOARGS, nullptr},
+                           {"_wait_for", gated<f_wait_for>, METH_VARARGS, nullptr},
+                           {"_by_copy", gated<f_by_copy>, METH_O, nullptr},
+                           {}};
+
+}  // namespace
+
+bool any_board() noexcept { return boards > 0; }
+
+std::shared_ptr<Space> this_space() noexcept { return space; }
+
+std::shared_ptr<Space> space_named(const char* name) {
+  if (!space) space = Space::make(name);
+  return space;
+}
+
+void forget_links() noexcept {
+  boards = 0;
+  forget_rounds();
+#if defined(__linux__) && !defined(Py_GIL_DISABLED)
+  wire::Attendant::forget();
+  attendant = nullptr;
+  shared_links = 0;
+#endif
+  new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
+  new auto(std::move(far_sides));
+  far_sides.clear();
+  new auto(std::move(outsiders));
+  outsiders.clear();
+  runtime::Outsiders::all().forget();
+  runtime::links_are_asked = false;
+  abroads.clear();
+  wire::Slot::forget();
+  forget_places();
+}
+
+int init_wire(PyObject* m) {
+  WireType.tp_name = "weft._Link";
+  WireType.tp_basicsize = sizeof(WireObject);
+  WireType.tp_flags = Py_TPFLAGS_DEFAULT;
+  WireType.tp_new = gated<wire_new>;
+  WireType.tp_dealloc = gated<wire_dealloc>;
+  WireType.tp_methods = wire_methods;
+  if (init_far_channel() < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
+      init_shared(m) < 0 || init_moved(m) < 0 || init_feed(m) < 0 ||
+      PyModule_AddFunctions(m, functions) < 0)
+    return -1;
+  return add_type(m, "_Link", &WireType);
+}
+
+}  // namespace weft::py
