@@ -1,5 +1,5 @@
 """Rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table of rooms and
-under "Layers"."""
+under "Layers", which names the folders too."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from conftest import ROOT
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 HEADERS = ROOT / "cpp/include/weft"
 PACKAGE = ROOT / "python/src/weft"
+NATIVE = ROOT / "python/native"
 
 
 def layers(of: str) -> list[list[str]]:
@@ -42,15 +43,41 @@ def upwards(edges: Iterator[tuple[str, str]], of: list[list[str]]) -> list[str]:
 # --- C++ ------------------------------------------------------------------------------------------
 
 
-def included(file: Path) -> Iterator[str]:
-    """The headers of weft/ that one of them includes, as paths below weft/."""
+def includes(file: Path, roots: tuple[Path, ...], within: Path) -> Iterator[Path]:
+    """The files in `within` that one of them includes."""
     text = file.read_text(encoding="utf-8")
     for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
-        for folder in (file.parent, HEADERS.parent):
+        for folder in (file.parent, *roots):
             path = (folder / name).resolve()
-            if path.is_file() and path.is_relative_to(HEADERS):
-                yield place(path)
+            if path.is_file() and path.is_relative_to(within):
+                yield path
                 break
+
+
+def included(file: Path) -> Iterator[str]:
+    """The headers of weft/ that one of them includes, as paths below weft/."""
+    yield from map(place, includes(file, (HEADERS.parent,), HEADERS))
+
+
+def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
+    """The ways by which a file includes itself, or a module imports itself."""
+    of: dict[str, set[str]] = {}
+    for a, b in edges:
+        of.setdefault(a, set()).add(b)
+    done: set[str] = set()
+    found: list[str] = []
+
+    def walk(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            found.append(" -> ".join((*above[above.index(name) :], name)))
+        elif name not in done:
+            for other in sorted(of.get(name, set()) - {name}):
+                walk(other, (*above, name))
+            done.add(name)
+
+    for name in sorted(of):
+        walk(name, ())
+    return found
 
 
 def place(path: Path) -> str:
@@ -75,22 +102,39 @@ def test_headers_include_only_downwards() -> None:
 def test_no_header_includes_itself_by_a_way_round() -> None:
     """Within a layer too. The version's text names the configuration, which names the version's
     numbers: one pair."""
-    edges: dict[str, set[str]] = {}
-    for file in HEADERS.rglob("*.hpp"):
-        name = str(file.relative_to(HEADERS))
-        edges[name] = {other for other in included(file) if other != name}
-    edges["version.hpp"].remove("config.hpp")
-    done: set[str] = set()
+    edges = [
+        (str(file.relative_to(HEADERS)), other)
+        for file in HEADERS.rglob("*.hpp")
+        for other in included(file)
+    ]
+    edges.remove(("version.hpp", "config.hpp"))
+    assert ways_round(iter(edges)) == []
 
-    def walk(name: str, above: tuple[str, ...]) -> None:
-        assert name not in above, " -> ".join((*above, name))
-        if name not in done:
-            for other in sorted(edges.get(name, ())):
-                walk(other, (*above, name))
-            done.add(name)
 
-    for name in sorted(edges):
-        walk(name, ())
+# --- the extension --------------------------------------------------------------------------------
+
+
+def native_edges() -> Iterator[tuple[str, str]]:
+    for file in NATIVE.rglob("*.hpp"):
+        for other in includes(file, (NATIVE,), NATIVE):
+            yield str(file.relative_to(NATIVE)), str(other.relative_to(NATIVE))
+
+
+def test_headers_of_the_extension_include_only_downwards() -> None:
+    edges = list(native_edges())
+    assert len(edges) > 30
+    assert upwards(iter(edges), layers("native")) == []
+    assert ways_round(iter(edges)) == []
+
+
+def test_every_include_of_the_extension_names_the_folder() -> None:
+    """From wherever it is included, a file has one name."""
+    wrong = []
+    for file in (*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")):
+        for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.MULTILINE):
+            if not name.startswith("weft/") and not (NATIVE / name).is_file():
+                wrong.append(f"{file.relative_to(NATIVE)}: {name}")
+    assert wrong == []
 
 
 # --- Python ---------------------------------------------------------------------------------------
@@ -141,6 +185,43 @@ def test_modules_import_only_downwards() -> None:
     assert upwards(python_edges(), layers("python")) == []
 
 
+def test_no_module_imports_itself_by_a_way_round() -> None:
+    assert ways_round(python_edges()) == []
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def folders(table: str) -> set[str]:
+    """The folders in the table `folder of `TABLE``."""
+    (rows,) = re.findall(rf"\| folder of `{table}/` \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", TEXT)
+    return set(re.findall(r"^\| \[?`(\w+)/`", rows, re.MULTILINE))
+
+
+@pytest.mark.parametrize("where", ["python/src/weft", "python/native"])
+def test_every_folder_is_in_the_table(where: str) -> None:
+    assert folders(where) == {
+        p.name for p in (ROOT / where).glob("[!.]*/") if p.name != "__pycache__"
+    }
+
+
+@pytest.mark.parametrize("where", ["python", "native"])
+def test_a_folder_stands_on_one_line(where: str) -> None:
+    """So its files include nothing above it, and none of its files is above another folder's."""
+    lines = [line for patterns in layers(where) for line in patterns]
+    names = folders("python/native" if where == "native" else "python/src/weft")
+    own = {"native": "{}/*", "python": "weft.{}*"}[where]
+    assert {own.format(name) for name in names} <= {*lines}
+    assert not [line for line in lines if re.match(r"weft\.\w+\.", line)]
+
+
+def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
+    """Each import of a module imports its folder."""
+    for name in folders("python/src/weft") - {"_without", "compat", "plugnplay"}:
+        (said,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
+        assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
+
+
 # --- rooms ----------------------------------------------------------------------------------------
 
 
@@ -189,7 +270,8 @@ def outward(file: Path) -> Iterator[Path]:
             for name in {name.partition(".")[0] for name in names} & set(folders):
                 yield ROOT / folders[name] / "__init__.py"
         return
-    roots = (file.parent, ROOT / "cpp/include", ROOT / "mcu/include", ROOT / "mcu/csp/include")
+    roots = [ROOT / name for name in ("cpp/include", "mcu/include", "mcu/csp/include")]
+    roots = [file.parent, NATIVE, *roots] if NATIVE in file.parents else [file.parent, *roots]
     for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
         for root in roots:
             path = (root / name).resolve()
@@ -229,6 +311,8 @@ def test_what_goes_upwards_is_found() -> None:
     assert upwards(iter([("a", "c/x"), ("b", "a"), ("b", "c/y")]), of) == ["a -> c/x"]
     with pytest.raises(AssertionError, match="d is in no layer"):
         layer("d", of)
+    ways = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d"), ("d", "d")]
+    assert ways_round(iter(ways)) == ["b -> c -> b"]
 
 
 def test_the_table_of_rooms_is_read() -> None:
