@@ -250,9 +250,8 @@ class Host:
         """Starts the child. What is made here is a field at once: a signal's handler may raise
         anywhere.
         """
-        from weft._hosts import (
-            start as _start,  # imported by who starts OS processes, not by each that is started
-        )
+        # imported by who starts OS processes, not by each that is started
+        from weft._hosts import start as _start
 
         _refuse_imports()
         if _pickling.main_is_typed():

@@ -138,9 +138,8 @@ def follow(wanted: Wanted) -> bool:
         if not _following:
             _source = os.getpid(), time.monotonic_ns()
         for key in those.keys() - _following.keys():
-            from weft._hosts import (
-                there as _there,  # imported by who is observed, not by every host
-            )
+            # imported by who is observed, not by every host
+            from weft._hosts import there as _there
 
             kind, setting = those[key]
             one = _there.KINDS[kind](key, setting)

@@ -73,9 +73,8 @@ def make_keys(
             authority's key.
         OSError: a file cannot be written.
     """
-    from weft._net import (
-        certificates as _net_certificates,  # it takes 50 ms, and most programs have their keys
-    )
+    # it takes 50 ms, and most programs have their keys
+    from weft._net import certificates as _net_certificates
 
     return _net_certificates.make(Path(folder), None if by is None else Path(by), name)
 
