@@ -166,6 +166,66 @@ TEST_CASE_TEMPLATE("rule 2.6: an end keeps its channel alive", P, POLICIES) {
   CHECK(got == std::vector<int>{4, 5});
 }
 
+// What is left for somebody who still waits there is not given back before the program ends.
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __lsan_disable();
+extern "C" void __lsan_enable();
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+extern "C" void __lsan_disable();
+extern "C" void __lsan_enable();
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+template <class C, class... Args>
+std::unique_ptr<C> never_given_back(Args... args) {
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_disable();
+#endif
+  auto c = std::make_unique<C>(args...);
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_enable();
+#endif
+  return c;
+}
+
+TEST_CASE_TEMPLATE("rules 3.2, 11.3: who waits by an end that another process closes", P,
+                   POLICIES) {
+  using Ends = std::pair<weft::Reader<int, P>, weft::Writer<int, P>>;
+  auto reader = [](Ends& shared, std::string& how) -> Process {
+    try {
+      co_await shared.first.read();
+    } catch (const weft::Retired& e) {
+      how = e.what();
+    }
+  };
+  auto closes = [](Ends& shared, std::unique_ptr<weft::Channel<int, P>> c) -> Process {
+    const void* const was = c->core();
+    c.reset();
+    shared.first.retire();  // the reader waits, and counts as an end
+    shared.second.retire();
+    const weft::Channel<int, P> another;
+    CHECK(another.core() != was);
+    co_return;
+  };
+  auto c = never_given_back<weft::Channel<int, P>>();
+  Ends shared{c->reader(), c->writer()};
+  std::string how;
+  weft::run(reader(shared, how), closes(shared, std::move(c)));
+  CHECK(how.find("it has retired") != std::string::npos);
+}
+
+TEST_CASE("rule 11.3: who waits at a barrier whose last handle another process drops") {
+  auto waits = [](std::unique_ptr<weft::Barrier>& b) -> Process { co_await b->sync(); };
+  auto drops = [](std::unique_ptr<weft::Barrier>& b) -> Process {
+    b.reset();
+    co_return;
+  };
+  auto b = never_given_back<weft::Barrier>(2u);
+  CHECK_THROWS_WITH_AS(weft::run(waits(b), drops(b)), doctest::Contains("sync"),
+                       weft::Deadlock);
+}
+
 TEST_CASE_TEMPLATE(
     "rule 3.1: readers drain what was committed and what blocked writers hold, then Retired", P,
     POLICIES) {

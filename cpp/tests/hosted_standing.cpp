@@ -180,3 +180,47 @@ TEST_CASE_TEMPLATE(
   weft::run(owner({c.reader()}, got, first), writer(c.writer()));
   CHECK(got == std::vector<int>{1, 2, 3});
 }
+
+TEST_CASE_TEMPLATE("rules 2.6, 5.2: guards that are kept outlast their ends, and the channel", P,
+                   POLICIES) {
+  using Fixed = decltype(weft::in(std::declval<weft::Reader<int, P>&>()));
+  auto p = [](auto&& alt, weft::Reader<int, P> r,
+              std::unique_ptr<weft::Channel<int, P>> c) -> Process {
+    CHOSEN(alt->select(), 1);
+    const void* const was = c->core();
+    alt->enable(0, false);
+    c.reset();
+    r.retire();  // the guard is off: its end may be closed
+    const weft::Channel<int, P> another;
+    CHECK(another.core() != was);  // the alternative is enrolled there, or may be again
+    CHOSEN(alt->select(), 1);
+    alt->enable(0, true);  // nobody is left who could write
+    CHOSEN(alt->select(), 1);
+    alt.reset();
+  };
+  auto c = std::make_unique<weft::Channel<int, P>>();
+  auto r = c->reader();
+  using Kept = weft::Alternative<weft::detail::FixedGuards<Fixed, weft::DeadlineGuard>>;
+  auto kept = std::make_unique<Kept>(weft::Mode::fair, weft::in(r), weft::after(1ms));
+  weft::run(virtually, p(std::move(kept), std::move(r), std::move(c)));
+  c = std::make_unique<weft::Channel<int, P>>();
+  r = c->reader();
+  using Standing = weft::StandingAlternative<weft::detail::FixedGuards<Fixed, weft::DeadlineGuard>>;
+  auto standing = std::make_unique<Standing>(weft::in(r), weft::after(1ms));
+  weft::run(virtually, p(std::move(standing), std::move(r), std::move(c)));
+}
+
+TEST_CASE_TEMPLATE("rules 2.6, 5.2: so do those of a vector of readers", P, POLICIES) {
+  using Many = decltype(weft::Alternative(std::vector<weft::Reader<int, P>>{}));
+  auto p = [](std::unique_ptr<weft::Channel<int, P>> c) -> Process {
+    std::vector<weft::Reader<int, P>> rs{c->reader()};
+    Many alt(rs);
+    const void* const was = c->core();
+    c.reset();
+    rs.clear();
+    const weft::Channel<int, P> another;
+    CHECK(another.core() != was);
+    CHECK_THROWS_AS(co_await alt.select(), weft::Cancelled);  // by the deadlock
+  };
+  CHECK_THROWS_AS(weft::run(p(std::make_unique<weft::Channel<int, P>>())), weft::Deadlock);
+}

@@ -10,7 +10,8 @@
 // select ends when the channel has retired. Without ends() such a guard falls silent, and the
 // select throws Retired once all guards that decide have (rule 5.6). select(…).ends() and
 // alternative.ends() do this for all guards. A guard refers to its end: keep the end while the
-// select or the alternative lives.
+// select waits. The end of an alternative's guard may be closed before the alternative goes; for
+// the alternative it then is as its channel is.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -132,6 +133,14 @@ template <class T, class P = Shared>
 
 namespace detail {
 
+template <class Set>
+struct Kept : Set {
+  explicit Kept(Set&& s) : Set(std::move(s)) { this->keep(); }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() { this->let_go(); }
+};
+
 // Shared by both alternatives; belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
@@ -147,11 +156,11 @@ class AlternativeBase {
     AlternativeBase* a;
     SelectAwaiter<Set, Engine> bind(runtime::ProcessBase* p) const {
       a->prepare(*p);
-      return {a->set_, a->engine(), p};
+      return {static_cast<Set&>(a->set_), a->engine(), p};
     }
     auto operator()() const {
       a->prepare(blocking_caller("select()()"));
-      return select_in_thread(a->set_, a->engine());
+      return select_in_thread(static_cast<Set&>(a->set_), a->engine());
     }
   };
   // co_await alt.select() in a coroutine; alt.select()() in a thread.
@@ -214,7 +223,7 @@ class AlternativeBase {
     }
   }
 
-  Set set_;
+  Kept<Set> set_;
   Mode mode_;
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
   std::uint32_t enabled_ = 0;

@@ -217,7 +217,7 @@ void destroy(EngineFor<V, P>* c) noexcept {
 }
 template <class T, class P>
 void release(EngineOf<T, P>* c) noexcept {
-  if (c->references.down()) destroy<core::Stored<T>, P>(c);
+  if (c->references.down() && !c->waited()) destroy<core::Stored<T>, P>(c);
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
@@ -307,14 +307,17 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// An end is given up, and with the last one that refers to it the channel.
+// An end is given up, and with the last one that refers to it the channel. But who waits here, with
+// an end that it had by reference and that is gone, will look at the channel as it goes on: then the
+// storage stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
+  const bool stays = c->references.get() == 1 && c->waited();
   if (side == core::Side::in)
     c->drop_reader(died);
   else
     c->drop_writer(died);
-  release<V, P>(c);
+  if (!stays) release<V, P>(c);
 }
 // It goes, by itself or because of a poison (rule 4.3).
 template <class V, class P>

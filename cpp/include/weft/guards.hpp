@@ -50,11 +50,22 @@ struct OfChannel : Conditional<D> {
     this->loud = true;
     return std::move(static_cast<D&>(*this));
   }
+  // Guards that are kept keep their channel's storage, though not the channel open: their ends may
+  // be closed before they go (rules 2.6, 5.2).
+  void keep() noexcept {
+    if (auto* c = static_cast<D&>(*this).c) c->references.up();
+  }
+  void let_go() noexcept {
+    if (auto* c = static_cast<D&>(*this).c)
+      detail::release<typename D::Sent, typename D::Policy>(c);
+  }
 };
 
 template <class T, class P>
 struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
+  using Sent = T;
+  using Policy = P;
   using Value = T;
   static constexpr bool shared = P::shared;
   Engine* c;  // null: its end is closed, which is bad use if it is on
@@ -74,6 +85,8 @@ struct In : OfChannel<In<T, P>> {
 template <class T, class P>
 struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
+  using Sent = T;
+  using Policy = P;
   using Value = void;
   static constexpr bool shared = P::shared;
   // if it is not, the value is gone after the first time
@@ -95,6 +108,8 @@ struct Out : OfChannel<Out<T, P>> {
 template <class F, class T, class P>
 struct OutWith : OfChannel<OutWith<F, T, P>> {
   using Engine = detail::EngineOf<T, P>;
+  using Sent = T;
+  using Policy = P;
   using Value = void;
   static constexpr bool shared = P::shared;
   Engine* c;  // null: its end is closed, which is bad use if it is on
@@ -255,6 +270,16 @@ struct FixedGuards {
         g.fill(guards[i], p);
     });
   }
+  void keep() noexcept {
+    each([](auto& g, std::size_t) {
+      if constexpr (requires { g.keep(); }) g.keep();
+    });
+  }
+  void let_go() noexcept {
+    each([](auto& g, std::size_t) {
+      if constexpr (requires { g.let_go(); }) g.let_go();
+    });
+  }
   void passed(std::size_t at, runtime::Passed& v) noexcept {
     each([&](auto& g, std::size_t i) {
       if constexpr (requires { g.c; })
@@ -329,6 +354,14 @@ struct ManyReaders {
     }
   }
   void refill_timers(runtime::ProcessBase&) noexcept {}
+  void keep() noexcept {
+    for (auto* c : cores)
+      if (c) c->references.up();
+  }
+  void let_go() noexcept {
+    for (auto* c : cores)
+      if (c) release<T, P>(c);
+  }
   void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }

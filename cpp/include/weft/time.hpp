@@ -153,7 +153,8 @@ class Barrier {
     return *this;
   }
   ~Barrier() {
-    if (core_->references.down()) delete core_;
+    // While somebody waits, who had this handle by reference, the storage stays (rule 11.3).
+    if (core_->references.down() && !core_->waited()) delete core_;
   }
 
   void enrol() const noexcept { core_->enrol_party(); }

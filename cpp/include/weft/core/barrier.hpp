@@ -51,6 +51,7 @@ class BarrierEngine : public SyncObject {
     after.run();
   }
   bool has_died() noexcept { return locked(died_); }
+  bool waited() noexcept { return locked(plain_count_) + locked(choice_count_) > 0; }
 
   // False: nobody is enrolled (bad use).
   bool resign() noexcept {
