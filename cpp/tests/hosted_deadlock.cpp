@@ -1,5 +1,9 @@
 // Rule 10: deadlock, and the knot that is named.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <optional>
 
 #include "hosted.hpp"
 
@@ -259,4 +263,44 @@ TEST_CASE("rule 10.2: of two knots the smaller; those who wait for both are in n
   });
   CHECK(d.knot == Paths{"main/two[0]", "main/two[1]"});
   CHECK(has(d.what(), "main/two[0] waits for main/two[1]"));
+}
+
+TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told of on stderr") {
+  // What is written to stderr comes to a thread, which ends the read when it has been told.
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const int before = dup(STDERR_FILENO);
+  REQUIRE(before >= 0);
+  std::optional<weft::Extended<int>> kept;
+  std::string told;
+  std::thread frees([&] {
+    char piece[256];
+    while (told.find("waits for that\n") == std::string::npos) {
+      const auto n = read(ends[0], piece, sizeof piece);
+      if (n <= 0) break;
+      told.append(piece, static_cast<std::size_t>(n));
+    }
+    kept.reset();
+  });
+  auto takes = [](weft::Reader<int> r, std::optional<weft::Extended<int>>& into) -> Process {
+    auto x = co_await r.extended();
+    into.emplace(std::move(x));
+  };
+  auto writes = [](weft::Writer<int> w) -> Process { co_await w.write(1); };
+  weft::Channel<int> c{weft::named("c")};
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  std::string report;
+  try {
+    weft::run(takes(c.reader(), kept), writes(c.writer()).named("writes"));
+  } catch (const weft::Deadlock& d) {
+    report = d.what();
+  }
+  dup2(before, STDERR_FILENO);  // the pipe's end is closed by that
+  frees.join();
+  close(ends[0]);
+  close(before);
+  CHECK(report.find("main/writes: write 'c'") != std::string::npos);
+  CHECK(told.find(report) != std::string::npos);
+  CHECK(told.find("extended read whose block nobody ends") != std::string::npos);
 }

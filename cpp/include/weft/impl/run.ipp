@@ -1,5 +1,6 @@
 // The definitions of runtime/run.hpp; see config.hpp.
 #pragma once
+#include <cstdio>
 
 #include "../runtime/run.hpp"
 
@@ -10,6 +11,13 @@ namespace weft::inline WEFT_ABI::runtime {
 
 WEFT_IMPL std::uint32_t Run::deactivated() noexcept {
   return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
+}
+
+[[gnu::noinline, gnu::cold]] WEFT_IMPL void Run::tell_who_is_held() const noexcept {
+  std::fprintf(stderr,
+               "weft: %s\nweft: all were cancelled; who is left is held by an extended read whose "
+               "block nobody ends (rule 1.6), and the run waits for that\n",
+               report_.c_str());
 }
 
 [[gnu::noinline]] WEFT_IMPL void Run::gone() noexcept {
@@ -259,8 +267,10 @@ class Concluding {
   // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3):
   // to conclude the same again, and again, would never end.
   if (std::int32_t ours = 1;
-      again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst))
+      again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {
+    if (!told_.exchange(true)) tell_who_is_held();
     return 0;
+  }
   return deactivated();
 }
 

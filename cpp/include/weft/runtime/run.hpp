@@ -278,6 +278,7 @@ class Run final : public Activity {
   void set_earliest() noexcept { earliest_.store(timers_.earliest(), std::memory_order_seq_cst); }
   bool anybody_blocked() noexcept;
   void describe() noexcept;
+  void tell_who_is_held() const noexcept;  // to stderr
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
@@ -285,7 +286,7 @@ class Run final : public Activity {
   prim::atomic<std::uint32_t> closed_{0};    // the door: who wakes waits (written under door_)
   prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
-  prim::atomic<bool> told_{false};  // on_deadlock was called
+  prim::atomic<bool> told_{false};  // on_deadlock was called, or stderr was told
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
