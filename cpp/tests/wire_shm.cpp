@@ -4,9 +4,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <fstream>
+#include <system_error>
 #include <thread>
 
 #include "random.hpp"
@@ -186,6 +188,23 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
   CHECK_THROWS_AS(w::ShmLink(space, fds[0]), BadUse);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   ::close(fds[1]);
+}
+
+TEST_CASE("wire 12.4: no room for a link's second thread is an error, and the first one ends") {
+  if (::geteuid() != 0) return;  // who takes another user's name, who has nothing else running
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit two{2, 2};
+    if (::setresuid(54321, 54321, 54321) != 0 || ::setrlimit(RLIMIT_NPROC, &two) != 0) ::_exit(2);
+    try {
+      const w::Attendant attendant;
+    } catch (const std::system_error&) {
+      ::_exit(0);
+    }
+    ::_exit(1);
+  }
+  int status = -1;
+  CHECK((::waitpid(child, &status, 0) == child && status == 0));
 }
 
 TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why") {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 
 import pytest
@@ -357,3 +361,31 @@ def test_backends_are_chosen(monkeypatch):
     monkeypatch.setenv("WEFT_BACKEND", "fibres")
     with pytest.raises(BadUse, match="WEFT_BACKEND='fibres'"):
         weft.Parallel  # noqa: B018
+
+
+def test_a_program_whose_name_is_no_utf8(tmp_path):  # rules 1.7, 10.2
+    """As every name with an umlaut is to a Python in the C locale without its UTF-8 mode."""
+    path = os.path.join(os.fsencode(tmp_path), b"gr\xf6\xdfe.py")
+    with open(path, "w") as file:
+        file.write(
+            textwrap.dedent("""\
+            from weft.coroutines import *
+
+            @process
+            async def waits(barrier, reader):
+                await barrier.sync()
+                await reader.read()
+
+            c = Channel()
+            print(c)
+            try:
+                run(waits(Barrier(1), c.reader()))
+            except Deadlock as error:
+                print(error)
+            """)
+        )
+    result = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    name = "gr\\udcf6\\udcdfe.py"
+    assert f"Channel {name}:8>" in result.stdout, result.stdout
+    assert f"main/waits: read {name}:8 at {name}:6" in result.stdout, result.stdout

@@ -281,3 +281,24 @@ def test_without_a_descriptor_left_it_is_told_what_to_do(tmp_path: Path) -> None
     assert (result.returncode, result.stderr) == (0, "")
     assert "no descriptor is left: this program may have " in result.stdout
     assert result.stdout.count("\n") == 1, result.stdout
+
+
+def test_that_no_descriptor_is_left_is_told_without_one_to_import_by(tmp_path):
+    result = program(
+        tmp_path,
+        """
+        import os, resource, sys
+        from weft.processes import Hosts
+
+        last = max(map(int, os.listdir("/proc/self/fd")))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last, last))
+        sys.modules["resource"] = None  # its import fails, as that of a file that cannot be opened
+        try:
+            Hosts(1)
+        except OSError as error:
+            print(error)
+        """,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "this program has as many as it may have" in result.stdout
+    assert "Raise the limit" in result.stdout

@@ -106,8 +106,13 @@ class Network {
     if (relay_ != Relay::never)
       ways_.emplace(names_.client(), keys_.fingerprint + "." + home_,
                     [this](int socket) { return let_in(socket); });
-    if (listens_ >= 0) accepts_ = std::thread([this] { accept_all(); });
-    renews_ = std::thread([this] { renew_all(); });
+    try {
+      if (listens_ >= 0) accepts_ = std::thread([this] { accept_all(); });
+      renews_ = std::thread([this] { renew_all(); });
+    } catch (...) {  // std::system_error: the system has no room for another thread
+      close();
+      throw;
+    }
   }
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;

@@ -25,14 +25,15 @@ std::vector<Site> sites(1);  // by number
 std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> numbers;
 
 std::uint32_t number_of(PyCodeObject* code, int line) {
-  const char* const file = PyUnicode_AsUTF8(code->co_filename);
+  PyObject* const name = file_name(code->co_filename);
+  const char* const file = name ? PyUnicode_AsUTF8(name) : nullptr;
   if (!file || line < 0 || sites.size() == kSites) {
     PyErr_Clear();
     return 0;
   }
   const auto [at, is_new] = numbers.try_emplace({file, static_cast<std::uint32_t>(line)},
                                                 static_cast<std::uint32_t>(sites.size()));
-  if (is_new) sites.push_back({Py_NewRef(code->co_filename), static_cast<std::uint32_t>(line)});
+  if (is_new) sites.push_back({Py_NewRef(name), static_cast<std::uint32_t>(line)});
   return at->second;
 }
 
@@ -105,5 +106,23 @@ std::uint32_t site_here() noexcept {
 }
 
 Site site_of(std::uint32_t number) noexcept { return sites[number]; }
+
+PyObject* file_name(PyObject* name) noexcept {
+  if (PyUnicode_AsUTF8(name)) [[likely]]
+    return name;
+  PyErr_Clear();
+  static PyObject* kept = nullptr;  // dict: by the file's name
+  if (!kept && !(kept = PyDict_New())) return nullptr;
+  if (PyObject* const known = PyDict_GetItemWithError(kept, name)) return known;
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* const bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
+  PyObject* const text =
+      bytes ? PyUnicode_FromEncodedObject(bytes, "utf-8", "strict") : nullptr;
+  Py_XDECREF(bytes);
+  if (!text) return nullptr;
+  const bool stored = PyDict_SetItem(kept, name, text) == 0;
+  Py_DECREF(text);  // the dict has it
+  return stored ? text : nullptr;
+}
 
 }  // namespace weft::py

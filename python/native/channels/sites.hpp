@@ -20,4 +20,9 @@ inline constexpr std::uint32_t kSites = 1u << 24;  // as many numbers as an end 
 std::uint32_t site_here() noexcept;
 Site site_of(std::uint32_t number) noexcept;  // not of 0
 
+// A file's name as reports have it. Where the file system's encoding has no UTF-8 (the C locale)
+// a name may have characters that no text can hold: they stand there as "\\udcc3". Borrowed, and
+// kept for good if it is not `name` itself. Null: an exception is set.
+PyObject* file_name(PyObject* name) noexcept;
+
 }  // namespace weft::py

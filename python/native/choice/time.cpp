@@ -1,6 +1,7 @@
 // Barriers, timers and the clock (rule 8).
 #include <cmath>
 
+#include "channels/sites.hpp"
 #include "choice/choice.hpp"
 #include "processes/asyncio.hpp"
 #include "wire/far_barrier.hpp"
@@ -27,7 +28,7 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   b->generation = generation;
   if (PyFrameObject* f = PyEval_GetFrame()) {
     PyCodeObject* code = PyFrame_GetCode(f);
-    b->name = Py_NewRef(code->co_filename);
+    b->name = Py_XNewRef(file_name(code->co_filename));
     b->core.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
     Py_DECREF(code);
   } else {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "channels/sites.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/interrupt.hpp"
@@ -181,8 +182,10 @@ bool disturbed(void* state) {
 // Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
 void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
   p.line = static_cast<std::uint32_t>(line);
-  // kept by the code, which the frame keeps
-  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(owned->co_filename));
+  // kept by the code, which the frame keeps, or for good
+  PyObject* const name = file_name(owned->co_filename);
+  if (!name) PyErr_Clear();
+  p.about = runtime::in_file(nullptr, name ? PyUnicode_AsUTF8(name) : nullptr);
   defer_decref(reinterpret_cast<PyObject*>(owned));
 }
 void at_frame(ProcessBase& p, PyFrameObject* f) {

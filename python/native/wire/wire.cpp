@@ -262,6 +262,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   w->generation = generation;
   wire::around_steps = &around;
   std::string wrong;
+  bool no_room = false;
   try {
     space_named(name);
     std::shared_ptr<AnyLink> link;
@@ -288,11 +289,20 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
       wrong = e.what();
     }
     take_lock(state);
+  } catch (const std::system_error& e) {  // of std::thread
+    wrong = e.what();
+    no_room = true;
   } catch (const std::exception& e) {
     wrong = e.what();
   }
   if (!wrong.empty()) {
-    bad_use("%s", wrong.c_str());
+    if (no_room)
+      PyErr_Format(PyExc_RuntimeError,
+                   "the system has no room for the threads of a link to another program (%s): raise "
+                   "the limit (`ulimit -u`, a container's pids.max)",
+                   wrong.c_str());
+    else
+      bad_use("%s", wrong.c_str());
     Py_DECREF(w);
     return nullptr;
   }

@@ -33,18 +33,24 @@ WEFT_IF_USED_IMPL WEFT_IMPL signals::signals(std::initializer_list<int> which)
     }
     mine_[static_cast<std::size_t>(n)] = true;
   }
-  thread_ = std::thread([w = channel_.writer(), from = pipe_[0]] {
-    for (unsigned char n = 0;;) {
-      const ssize_t got = ::read(from, &n, 1);
-      if (got < 0 && errno == EINTR) continue;
-      if (got != 1 || n == 0) return;
-      try {
-        w(static_cast<int>(n));
-      } catch (const ChannelEnd&) {
-        return;
+  try {
+    thread_ = std::thread([w = channel_.writer(), from = pipe_[0]] {
+      for (unsigned char n = 0;;) {
+        const ssize_t got = ::read(from, &n, 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got != 1 || n == 0) return;
+        try {
+          w(static_cast<int>(n));
+        } catch (const ChannelEnd&) {
+          return;
+        }
       }
-    }
-  });
+    });
+  } catch (...) {  // std::system_error: the system has no room for another thread
+    give_back();
+    close_pipe();
+    throw;
+  }
 }
 
 WEFT_IMPL signals::~signals() {

@@ -102,7 +102,13 @@ class Attendant {
       });
     };
     bells_ = run(&Attendant::serve);
-    sockets_ = run(&Attendant::watch);
+    try {
+      sockets_ = run(&Attendant::watch);
+    } catch (...) {  // std::system_error: the system has no room for another thread
+      stop();
+      bells_.join();
+      throw;
+    }
     current_.store(this);
     runtime::attending.store(&kAttending, std::memory_order_release);
   }
@@ -112,9 +118,7 @@ class Attendant {
     const std::lock_guard g(made_lock_);  // the next one is made when this one is gone
     runtime::attending.store(nullptr, std::memory_order_release);
     current_.store(nullptr);
-    stop_.store(true);
-    wanted_.fetch_add(1);
-    kick();
+    stop();
     users_.wait_until_none();
     bells_.join();
     sockets_.join();
@@ -210,6 +214,11 @@ class Attendant {
     const bool held_;
   };
 
+  void stop() noexcept {
+    stop_.store(true);
+    wanted_.fetch_add(1);
+    kick();
+  }
   void kick() noexcept {
     control_.fetch_add(1, std::memory_order_seq_cst);
     ::syscall(SYS_futex, &control_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);

@@ -79,6 +79,7 @@ class Rounds final : private Asking {
   void serve();
   static std::shared_ptr<Space> alone(std::shared_ptr<Space> space, Rounds* me);
   static void stand() noexcept;
+  static void forget_me() noexcept;
 
   std::mutex asking_;  // one round of ours at a time
   std::mutex lock_;

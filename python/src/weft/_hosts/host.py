@@ -158,18 +158,27 @@ def _over_memory(ours: socket.socket) -> Any:
 
 @contextlib.contextmanager
 def _told_what_to_do() -> Iterator[None]:
-    """Says of an error that no descriptor is left what to do about it."""
+    """Says of an error that no descriptor, or no OS process, is left what to do about it."""
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EAGAIN:
+            raise OSError(
+                errno.EAGAIN,
+                "the system has no room for another OS process: raise the limit (`ulimit -u`, a container's "
+                "pids.max), or put many processes on a few hosts (`.on(Hosts(n))`)",
+            ) from error
         if error.errno != errno.EMFILE:
             raise
-        import resource
+        try:
+            import resource
 
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            may = f"this program may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]:,}"
+        except ImportError:  # nor one to read that module
+            may = "this program has as many as it may have"
         raise OSError(
             errno.EMFILE,
-            f"no descriptor is left: this program may have {most:,}, and each OS process that it starts takes "
+            f"no descriptor is left: {may}, and each OS process that it starts takes "
             "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
             "(`.on(Hosts(n))`)",
         ) from error

@@ -220,15 +220,21 @@ inline bool Network::let_in(int socket) {
   if (coming_.size() >= kMostComing) return false;
   Coming& one = coming_.emplace_back();
   one.socket = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
-  one.thread = std::thread([this, &one, socket] {
-    try {
-      answer(socket);
-    } catch (const std::exception&) {  // it has gone, or has no certificate of this network
-    }
-    const std::lock_guard mine(mutex_);
-    ::close(std::exchange(one.socket, -1));  // else it would not hear that it was sent away
-    one.done = true;
-  });
+  try {
+    one.thread = std::thread([this, &one, socket] {
+      try {
+        answer(socket);
+      } catch (const std::exception&) {  // it has gone, or has no certificate of this network
+      }
+      const std::lock_guard mine(mutex_);
+      ::close(std::exchange(one.socket, -1));  // else it would not hear that it was sent away
+      one.done = true;
+    });
+  } catch (const std::system_error&) {  // no room for another thread
+    ::close(one.socket);
+    coming_.pop_back();
+    return false;
+  }
   return true;
 }
 
@@ -417,10 +423,10 @@ inline void Network::close() {
   }
   if (listens_ >= 0) {
     ::shutdown(listens_, SHUT_RDWR);  // accept() returns
-    accepts_.join();
+    if (accepts_.joinable()) accepts_.join();
     ::close(listens_);
   }
-  renews_.join();
+  if (renews_.joinable()) renews_.join();
   for (Coming& each : coming_) each.thread.join();
   coming_.clear();
   for (const auto& [name, o] : offers) o->hears.reset();

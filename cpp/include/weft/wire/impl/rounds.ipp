@@ -11,16 +11,23 @@ WEFT_IMPL std::shared_ptr<Space> Rounds::alone(std::shared_ptr<Space> space, Rou
   one_ = me;
   return space;
 }
+WEFT_IMPL void Rounds::forget_me() noexcept {
+  runtime::links_stand.store(nullptr);
+  const std::lock_guard g(one_lock_);
+  one_ = nullptr;
+}
 WEFT_IMPL Rounds::Rounds(std::shared_ptr<Space> space) : Asking(alone(std::move(space), this)) {
   runtime::links_stand.store(&stand);
-  thread_ = std::thread([this] { serve(); });
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (...) {  // std::system_error: the system has no room for another thread
+    forget_me();
+    close();
+    throw;
+  }
 }
 WEFT_IMPL Rounds::~Rounds() {
-  runtime::links_stand.store(nullptr);
-  {
-    const std::lock_guard g(one_lock_);
-    one_ = nullptr;
-  }
+  forget_me();
   close();
   {
     const std::lock_guard g(lock_);
