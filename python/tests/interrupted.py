@@ -23,6 +23,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +33,8 @@ from typing import Any
 import weft
 import weft.coroutines as co
 import weft.threads as th
-from weft.processes import Channel, Executor, Hosts, process
+from weft import observe
+from weft.processes import Channel, Executor, Hosts, Supervisor, process
 
 OURS = str(Path(weft.__file__).parent)
 BARE = {  # function: the name that was loaded last before the call
@@ -43,6 +45,8 @@ BARE = {  # function: the name that was loaded last before the call
     "_OfServer.__init__": "RESUME",
     "Host.join": "detach",
     "Timeout.__exit__": "RESUME",
+    "Trace.__init__": "O_TRUNC",
+    "Watchdog.__exit__": "RESUME",
 }
 
 
@@ -99,7 +103,53 @@ def limits() -> Any:
     return True
 
 
-PROGRAMS: dict[str, Callable[[], Any]] = {f.__name__: f for f in (hosts, executor, guest, limits)}
+@process
+def mortal(inp: Any, out: Any, mark: str) -> None:
+    while True:
+        with inp.extended() as n:
+            if n == 1 and not Path(mark).exists():
+                Path(mark).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            out.write(2 * n)
+
+
+def supervised() -> Any:
+    a, b = Channel("a"), Channel("b")
+    with tempfile.TemporaryDirectory() as folder, Hosts(1, start="forkserver") as one:
+        again = mortal.on(Supervisor(one, restarts=3, backoff=0))
+        died = f"{folder}/died"
+        return th.Parallel(
+            counts(a.writer()), again(a.reader(), b.writer(), died), adds(b.reader())
+        )
+
+
+def network() -> Any:
+    a = Channel("a")
+    return co.run(counts(a.writer()), adds(a.reader()))
+
+
+def observed() -> Any:
+    with observe.measuring(), observe.watchdog(100), observe.watching_deadlocks():
+        return network()
+
+
+def traced_too() -> Any:
+    with tempfile.TemporaryDirectory() as folder, observe.tracing(f"{folder}/trace"):
+        return network()
+
+
+def observed_there() -> Any:
+    with Hosts(1, start="forkserver") as one, observe.measuring(), observe.watchdog(100):
+        a, b = Channel("a"), Channel("b")
+        return th.Parallel(
+            counts(a.writer()), doubles.on(one)(a.reader(), b.writer()), adds(b.reader())
+        )
+
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    f.__name__: f
+    for f in (hosts, executor, guest, limits, supervised, observed, traced_too, observed_there)
+}
 
 
 # --- where handlers run ---------------------------------------------------------------------------

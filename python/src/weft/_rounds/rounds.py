@@ -242,7 +242,8 @@ def named(waiters: _deadlocks.Waiters, number: int) -> Named:
 def members() -> list[Member]:
     """The hosts of this space."""
     with _lock:
-        return list(_members)
+        there_are = list(_members)
+    return there_are
 
 
 # _hosts/seen.py sets both: does what a host is told by FOLLOW; and notes that one has gone.

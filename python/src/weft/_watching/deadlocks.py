@@ -243,7 +243,8 @@ class _IdleCheck:
         _native._set_idle(self)
 
     def end(self) -> None:
-        _checks.remove(self)
+        if self in _checks:
+            _checks.remove(self)
         _native._set_idle(_checks[-1] if _checks else None)
 
     def __call__(self) -> None:
@@ -305,10 +306,12 @@ def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
     if action not in ("warn", "raise"):
         raise BadUse(f"a partial deadlock can be reported by 'warn' or 'raise', not {action!r}")
     check = _IdleCheck(action)
-    check.begin()
     try:
+        check.begin()
         _observers.begin_everywhere(check)
         yield
     finally:
-        check.end()
-        _observers.end_everywhere(check)
+        try:
+            check.end()
+        finally:
+            _observers.end_everywhere(check)

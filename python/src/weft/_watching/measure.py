@@ -321,13 +321,15 @@ def measuring() -> Iterator[Measurement]:
     `m.table()`, `m.json()`.
     """
     m = Measurement()
-    m._begin()
     try:
+        m._begin()
         _observers.begin_everywhere(m)
         yield m
     finally:
-        m._end()
-        _observers.end_everywhere(m)
+        try:
+            m._end()
+        finally:
+            _observers.end_everywhere(m)
 
 
 _standing: Measurement | None = None

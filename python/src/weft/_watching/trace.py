@@ -105,6 +105,7 @@ class Trace(Recorder):
     kind = "trace"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = -1
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
@@ -125,6 +126,10 @@ class Trace(Recorder):
             {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
         )
 
+    def __del__(self) -> None:
+        if self._file >= 0:  # what a signal's handler raised came before start(), or as it was closed
+            os.close(self._file)
+
     def start(self) -> None:
         _observers.add(self._event)
         atexit.register(self.close)
@@ -132,15 +137,15 @@ class Trace(Recorder):
 
     def close(self) -> None:
         """Writes what is left and ends the trace. A second call does nothing."""
-        _observers.remove(self._event)
-        atexit.unregister(self.close)
         try:
+            _observers.remove(self._event)
+            atexit.unregister(self.close)
             _observers.end_everywhere(self)
         finally:
             self._flush()
             if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+                file, self._file = self._file, -1
+                os.close(file)
             full, self._full = self._full, None
             if full is not None:
                 warnings.warn(
@@ -247,7 +252,11 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
         trace.start()
         yield
     finally:
-        trace.close()
+        try:
+            trace.close()
+        except BaseException:  # of a signal's handler; then as much is left to do
+            trace.close()
+            raise
 
 
 # --- reading --------------------------------------------------------------------------------------

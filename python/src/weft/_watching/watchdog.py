@@ -67,25 +67,35 @@ class Watchdog:
         self._told: set[int] = set()  # steps
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._counts = False  # among _active
         self._elsewhere: deque[Hog] = deque()  # to be reported
 
     def __enter__(self) -> Watchdog:
-        self._begin()
-        _observers.begin_everywhere(self)
+        if self._thread is not None:
+            raise BadUse("a watchdog is entered once: make another")
+        try:
+            self._begin()
+            _observers.begin_everywhere(self)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             _observers.end_everywhere(self)
         finally:
-            self._end()
+            try:
+                self._end()
+            except BaseException:  # of a signal's handler
+                self._end()
+                raise
 
     def _begin(self) -> None:
         """Watches this OS process."""
         global _active
-        if self._thread is not None:
-            raise BadUse("a watchdog is entered once: make another")
         with _lock:
+            self._counts = True
             _active += 1
             _native._watch_steps(True)
         self._thread = threading.Thread(target=self._watch, name="weft watchdog", daemon=True)
@@ -94,10 +104,14 @@ class Watchdog:
     def _end(self) -> None:
         global _active
         self._stop.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        thread = self._thread
+        started = thread is not None and thread.ident is not None
+        if started and thread is not threading.current_thread():
+            thread.join()
         with _lock:
-            _active -= 1
+            if self._counts:
+                self._counts = False
+                _active -= 1
             if _active == 0:
                 _native._watch_steps(False)
 
