@@ -53,6 +53,7 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
   if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE; /* stopped after a core had committed to it */
   p->action(e, release);
+  if (WEFT_PEEK(e->next)) return WEFT_DONE; /* it has been started anew: that post stands */
   uint32_t step = 0, late = weft_now32() - release;
   for (;; p->skipped++) {
     step += weft_next(&p->rate);

@@ -349,6 +349,27 @@ static void periodic_skips_and_stops(void) {
   CHECK(periodic_->skipped >= 3);
   CHECK(log_[3].release == log_[2].release + 10);
 }
+static uint32_t restarting(weft_event *e, uint32_t release) {
+  note(e, release);
+  if (logged == 2) {
+    weft_periodic_stop(&queue, periodic_);
+    CHECK(weft_periodic_start_rate(&queue, periodic_, &actors[0], restarting, release + 25,
+                                   (weft_rate)WEFT_RATE(15, 2)) == WEFT_OK);
+  }
+  if (logged == 5) weft_periodic_stop(&queue, periodic_);
+  return 0;
+}
+/* M12 */
+static void periodic_started_anew_by_its_own_action(void) {
+  begin(1000);
+  periodic_ = (weft_periodic *)(void *)&pool[10];
+  memset(periodic_, 0, sizeof *periodic_);
+  CHECK(weft_periodic_start(&queue, periodic_, &actors[0], restarting, 1100, 10) == WEFT_OK);
+  run_one_core();
+  CHECK(logged == 5);
+  CHECK(log_[1].release == 1110 && log_[2].release == 1135);
+  CHECK(log_[3].release == 1142 && log_[4].release == 1150); /* every 7.5 us, from its start on */
+}
 /* M14: 64-bit times: any distance; far ones hop. */
 static uint64_t far_at;
 static uint32_t far_action(weft_event *e, uint32_t release) {
@@ -569,6 +590,7 @@ int main(void) {
   TEST(idle_does_no_work);
   TEST(deadline);
   TEST(periodic_skips_and_stops);
+  TEST(periodic_started_anew_by_its_own_action);
   TEST(priority_never_preempts);
   TEST(parts_let_others_go_first);
   TEST(rates_do_not_drift);
