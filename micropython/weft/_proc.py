@@ -412,6 +412,11 @@ def run(*processes, clock="steady", host="weft"):
         if dead is not None:
             raise dead
         return close_run(party)
+    except KeyboardInterrupt:  # it came between two processes, or while all slept
+        for x in _all[:]:
+            x.ask()
+        core.loop(0)
+        raise
     finally:
         abandon()
 
@@ -454,8 +459,15 @@ def abandon():
     if core.time:
         core.time.leave()
     _run = None
-    _all.clear()
     core.setcur(None)
+    for x in _all:  # a second Ctrl-C, or it waits on although it was cancelled
+        at = x.k.at
+        if isinstance(at, core.ENDS):
+            _unlink(at, isinstance(at, core.Wr), x.k)
+        elif at is not None and not isinstance(at, str):
+            at.give_up(x.k)
+        let_go(x, None)
+    _all.clear()
     while core.waiting():
         drain()
 

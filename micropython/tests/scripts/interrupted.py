@@ -1,0 +1,83 @@
+# Ctrl-C while all wait: each is cancelled and cleans up, its ends are let go, and nobody is left in
+# the line of a channel, whom a later writer would meet.
+from weft import _time
+from weft.coroutines import Cancelled, Channel, Parallel, Retired, process, run, select, sleep_ms
+
+wait = _time.wait
+
+
+def interrupted(dt):
+    _time.wait = wait
+    raise KeyboardInterrupt
+
+
+@process
+async def ctrl_c():
+    _time.wait = interrupted  # as all sleep
+    await sleep_ms(100000)
+
+
+@process
+async def reads(name, r, w):
+    try:
+        print(name, "got", await r.read())
+    except Cancelled:
+        print(name, "was cancelled")
+        raise
+
+
+@process
+async def chooses(name, r, s, w):
+    try:
+        print(name, "got", await select(r, s))
+    except Cancelled:
+        print(name, "was cancelled")
+        raise
+
+
+@process
+async def stubborn(name, r, w):
+    while True:
+        try:
+            print(name, "got", await r.read())
+        except Cancelled:
+            print(name, "goes on")
+
+
+@process
+async def both(r, s, w):
+    await Parallel(stubborn("within", r, w), reads("beside", s, w))
+
+
+@process
+async def writes(w):
+    await w.write(7)
+    print("written")
+
+
+@process
+async def takes(r):
+    print("read", await r.read())
+
+
+def tried(*make):
+    cs = [Channel() for _ in range(3)]
+    ends = [(c.reader(), c.writer()) for c in cs]
+    held = Channel()
+    still = held.reader()
+    try:
+        run(ctrl_c(), make[0](*[x.reader() for x in cs[: make[1]]], held.writer()))
+    except KeyboardInterrupt:
+        print("KeyboardInterrupt")
+    for r, w in ends[: make[1]]:
+        run(takes(r), writes(w))
+    try:
+        run(takes(still))
+    except Retired:
+        print("its writer has gone")
+
+
+tried(lambda r, w: reads("one", r, w), 1)
+tried(lambda r, s, w: chooses("two", r, s, w), 2)
+tried(lambda r, w: stubborn("three", r, w), 1)
+tried(both, 2)
