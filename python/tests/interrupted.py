@@ -44,6 +44,7 @@ BARE = {  # function: the name that was loaded last before the call
     "_served": "connect_to_new_process",
     "_OfServer.__init__": "RESUME",
     "Host.join": "detach",
+    "Hosts.__exit__": "RESUME",
     "Timeout.__exit__": "RESUME",
     "Trace.__init__": "O_TRUNC",
     "Watchdog.__exit__": "RESUME",

@@ -55,7 +55,8 @@ class Child:
     def poll(self) -> int | None:
         """Its status, as subprocess gives it; None: it still runs."""
         with self._lock:
-            return self._look()
+            status = self._look()
+        return status
 
     def wait(self) -> int:
         while (status := self.poll()) is None:

@@ -58,22 +58,33 @@ class Space(NamedTuple):
 class Asking:
     """The right to read the members' sockets, which one thread has at a time. Who has it and waits
     for a member that may never answer sees whether others want it.
+
+    What a signal's handler raises may come between any two steps here. So the main thread takes it
+    by acquire() in a `try` with let_go() behind `finally`; the others may by `with`.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._want: list[None] = []  # a handler may come between any two steps here
+        self._lock = threading.RLock()  # only who has it can give it up
+        self._want: set[int] = set()  # threads
 
     def acquire(self, timeout: float = -1) -> bool:
         """False: it was not to be had within so many seconds; -1: however long that takes."""
-        self._want.append(None)
+        me = threading.get_ident()
         try:
+            self._want.add(me)
             return self._lock.acquire(timeout=timeout)
         finally:
-            self._want.pop()
+            self._want.discard(me)
 
     def release(self) -> None:
         self._lock.release()
+
+    def let_go(self) -> None:
+        """If this thread has it."""
+        try:  # noqa: SIM105  # no call comes before that of release()
+            self._lock.release()
+        except RuntimeError:
+            pass
 
     def is_wanted(self) -> bool:
         return bool(self._want)

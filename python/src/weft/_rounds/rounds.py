@@ -301,9 +301,13 @@ def leave(member: Member) -> None:
     """A host has ended, or is let go of: it is asked no more. Who asks it at this moment stops
     waiting for it: a process that it has forked may keep its socket open."""
     member.hang_up()
-    with _asking, _lock:
-        _members.discard(member)
-        member.close()
+    try:
+        _asking.acquire()
+        with _lock:
+            _members.discard(member)
+            member.close()
+    finally:
+        _asking.let_go()
 
 
 def answer(by: socket.socket) -> None:
@@ -359,9 +363,9 @@ def ask(
     if not whom:
         return answers, []
     asked = list(whom)
-    if not _asking.acquire(timeout=patience):
-        return answers, asked
-    try:
+    try:  # what a signal's handler raises may come as soon as it has it
+        if not _asking.acquire(timeout=patience):
+            return answers, asked
         until = time.monotonic() + patience
         for member in whom:
             member.ask(what, more)
@@ -375,7 +379,7 @@ def ask(
     except (OSError, ValueError, RuntimeError):  # the members changed at this moment
         pass
     finally:
-        _asking.release()
+        _asking.let_go()
     return answers, asked
 
 
