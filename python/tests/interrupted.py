@@ -140,7 +140,11 @@ def traced_too() -> Any:
 
 
 def observed_there() -> Any:
-    with Hosts(1, start="forkserver") as one, observe.measuring(), observe.watchdog(100):
+    with (
+        Hosts(1, start="forkserver") as one,
+        observe.watching_deadlocks(),
+        observe.watchdog(100),
+    ):
         a, b = Channel("a"), Channel("b")
         return th.Parallel(
             counts(a.writer()), doubles.on(one)(a.reader(), b.writer()), adds(b.reader())

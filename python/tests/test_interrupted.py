@@ -15,7 +15,17 @@ PROGRAM = str(Path(__file__).with_name("interrupted.py"))
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python runs handlers elsewhere")
 @pytest.mark.parametrize(
-    ("name", "every"), [("guest", 1), ("limits", 1), ("hosts", 23), ("executor", 23)]
+    ("name", "every"),
+    [
+        ("guest", 1),
+        ("limits", 1),
+        ("hosts", 23),
+        ("executor", 23),
+        ("observed", 3),
+        ("traced_too", 3),
+        ("observed_there", 47),
+        ("supervised", 47),
+    ],
 )
 def test_ctrl_c_at_any_place_leaves_nothing_behind(name: str, every: int) -> None:  # rule 6.7
     """The soak has every place of them all."""

@@ -283,6 +283,27 @@ def test_without_a_descriptor_left_it_is_told_what_to_do(tmp_path: Path) -> None
     assert result.stdout.count("\n") == 1, result.stdout
 
 
+def test_that_there_is_no_room_for_another_os_process_is_told_with_what_to_do(tmp_path):
+    result = program(
+        tmp_path,
+        """
+        import errno, os
+        from weft.processes import Hosts
+
+        def none():
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+        os.fork = none
+        try:
+            Hosts(1, start="fork")
+        except OSError as error:
+            print(error)
+        """,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "the system has no room for another OS process: raise the limit" in result.stdout
+
+
 def test_that_no_descriptor_is_left_is_told_without_one_to_import_by(tmp_path):
     result = program(
         tmp_path,
