@@ -222,8 +222,7 @@ TEST_CASE("rule 11.3: who waits at a barrier whose last handle another process d
     co_return;
   };
   auto b = never_given_back<weft::Barrier>(2u);
-  CHECK_THROWS_WITH_AS(weft::run(waits(b), drops(b)), doctest::Contains("sync"),
-                       weft::Deadlock);
+  CHECK_THROWS_WITH_AS(weft::run(waits(b), drops(b)), doctest::Contains("sync"), weft::Deadlock);
 }
 
 TEST_CASE_TEMPLATE(

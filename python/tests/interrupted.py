@@ -163,18 +163,29 @@ _places: dict[CodeType, set[int]] = {}
 
 
 def places(code: CodeType) -> set[int]:
-    """The instructions before which a handler may run."""
+    """The instructions before which a handler may run. What it raises is the call's; so not where a
+    block of `try` or `with` ends with the call, which we come too late for.
+    """
     found = _places.get(code)
     if found is None:
         found = _places[code] = set()
-        before, name = "", ""
+        blocks = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+
+        def around(offset: int) -> set[int]:
+            return {b.target for b in blocks if b.start <= offset < b.end}
+
+        before, at, name = "", 0, ""
         bare = BARE.get(code.co_qualname)  # type: ignore[attr-defined]  # not in 3.10
         for i in dis.get_instructions(code):
-            if before in ("CALL", "CALL_FUNCTION_EX", "RESUME") and bare not in (name, before):
+            if (
+                before in ("CALL", "CALL_FUNCTION_EX", "RESUME")
+                and bare not in (name, before)
+                and around(at) == around(i.offset)
+            ):
                 found.add(i.offset)
             if i.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME"):
                 name = str(i.argval)
-            before = i.opname
+            before, at = i.opname, i.offset
     return found
 
 

@@ -365,25 +365,24 @@ def test_backends_are_chosen(monkeypatch):
 
 def test_a_program_whose_name_is_no_utf8(tmp_path):  # rules 1.7, 10.2
     """As every name with an umlaut is to a Python in the C locale without its UTF-8 mode."""
-    path = os.path.join(os.fsencode(tmp_path), b"gr\xf6\xdfe.py")
-    with open(path, "w") as file:
-        file.write(
-            textwrap.dedent("""\
-            from weft.coroutines import *
+    path = tmp_path / os.fsdecode(b"gr\xf6\xdfe.py")
+    path.write_text(
+        textwrap.dedent("""\
+        from weft.coroutines import *
 
-            @process
-            async def waits(barrier, reader):
-                await barrier.sync()
-                await reader.read()
+        @process
+        async def waits(barrier, reader):
+            await barrier.sync()
+            await reader.read()
 
-            c = Channel()
-            print(c)
-            try:
-                run(waits(Barrier(1), c.reader()))
-            except Deadlock as error:
-                print(error)
-            """)
-        )
+        c = Channel()
+        print(c)
+        try:
+            run(waits(Barrier(1), c.reader()))
+        except Deadlock as error:
+            print(error)
+        """)
+    )
     result = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (0, "")
     name = "gr\\udcf6\\udcdfe.py"

@@ -116,8 +116,7 @@ PyObject* file_name(PyObject* name) noexcept {
   if (PyObject* const known = PyDict_GetItemWithError(kept, name)) return known;
   if (PyErr_Occurred()) return nullptr;
   PyObject* const bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
-  PyObject* const text =
-      bytes ? PyUnicode_FromEncodedObject(bytes, "utf-8", "strict") : nullptr;
+  PyObject* const text = bytes ? PyUnicode_FromEncodedObject(bytes, "utf-8", "strict") : nullptr;
   Py_XDECREF(bytes);
   if (!text) return nullptr;
   const bool stored = PyDict_SetItem(kept, name, text) == 0;

@@ -297,10 +297,11 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   }
   if (!wrong.empty()) {
     if (no_room)
-      PyErr_Format(PyExc_RuntimeError,
-                   "the system has no room for the threads of a link to another program (%s): raise "
-                   "the limit (`ulimit -u`, a container's pids.max)",
-                   wrong.c_str());
+      PyErr_Format(
+          PyExc_RuntimeError,
+          "the system has no room for the threads of a link to another program (%s): raise "
+          "the limit (`ulimit -u`, a container's pids.max)",
+          wrong.c_str());
     else
       bad_use("%s", wrong.c_str());
     Py_DECREF(w);

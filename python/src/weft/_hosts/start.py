@@ -55,8 +55,7 @@ class Child:
     def poll(self) -> int | None:
         """Its status, as subprocess gives it; None: it still runs."""
         with self._lock:
-            status = self._look()
-        return status
+            return self._look()
 
     def wait(self) -> int:
         while (status := self.poll()) is None:

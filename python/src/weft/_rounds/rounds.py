@@ -242,8 +242,7 @@ def named(waiters: _deadlocks.Waiters, number: int) -> Named:
 def members() -> list[Member]:
     """The hosts of this space."""
     with _lock:
-        there_are = list(_members)
-    return there_are
+        return list(_members)
 
 
 # _hosts/seen.py sets both: does what a host is told by FOLLOW; and notes that one has gone.

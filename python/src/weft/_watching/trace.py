@@ -127,7 +127,7 @@ class Trace(Recorder):
         )
 
     def __del__(self) -> None:
-        if self._file >= 0:  # what a signal's handler raised came before start(), or as it was closed
+        if self._file >= 0:  # a signal's handler raised before start(), or as it was closed
             os.close(self._file)
 
     def start(self) -> None:

@@ -105,9 +105,8 @@ class Watchdog:
         global _active
         self._stop.set()
         thread = self._thread
-        started = thread is not None and thread.ident is not None
-        if started and thread is not threading.current_thread():
-            thread.join()
+        if thread not in (None, threading.current_thread()) and thread.ident is not None:
+            thread.join()  # it was started
         with _lock:
             if self._counts:
                 self._counts = False
