@@ -50,22 +50,11 @@ struct OfChannel : Conditional<D> {
     this->loud = true;
     return std::move(static_cast<D&>(*this));
   }
-  // Guards that are kept keep their channel's storage, though not the channel open: their ends may
-  // be closed before they go (rules 2.6, 5.2).
-  void keep() noexcept {
-    if (auto* c = static_cast<D&>(*this).c) c->references.up();
-  }
-  void let_go() noexcept {
-    if (auto* c = static_cast<D&>(*this).c)
-      detail::release<typename D::Sent, typename D::Policy>(c);
-  }
 };
 
 template <class T, class P>
 struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
-  using Sent = T;
-  using Policy = P;
   using Value = T;
   static constexpr bool shared = P::shared;
   Engine* c;  // null: its end is closed, which is bad use if it is on
@@ -85,8 +74,6 @@ struct In : OfChannel<In<T, P>> {
 template <class T, class P>
 struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
-  using Sent = T;
-  using Policy = P;
   using Value = void;
   static constexpr bool shared = P::shared;
   // if it is not, the value is gone after the first time
@@ -108,8 +95,6 @@ struct Out : OfChannel<Out<T, P>> {
 template <class F, class T, class P>
 struct OutWith : OfChannel<OutWith<F, T, P>> {
   using Engine = detail::EngineOf<T, P>;
-  using Sent = T;
-  using Policy = P;
   using Value = void;
   static constexpr bool shared = P::shared;
   Engine* c;  // null: its end is closed, which is bad use if it is on
@@ -243,6 +228,21 @@ concept Computes = requires(G& g, core::Guard& x) {
   g.compute(x);
 };
 
+// Guards that are kept keep the storage of their channels (null: a closed end), though not the
+// channels open: their ends may be closed before they go (rules 2.6, 5.2).
+template <class Engine>
+void keep_storage(Engine* c) noexcept {
+  if (c) c->references.up();
+}
+template <class V, class P>
+void let_go_of(core::ChannelEngine<V, P>* c) noexcept {
+  if (c) release<V, P>(c);
+}
+template <class V, class P>
+void let_go_of(core::OneToOneEngine<V, P>* c) noexcept {
+  if (c) release<V, P>(c);
+}
+
 // A fixed number of guards of any kinds.
 template <class... Gs>
 struct FixedGuards {
@@ -272,12 +272,12 @@ struct FixedGuards {
   }
   void keep() noexcept {
     each([](auto& g, std::size_t) {
-      if constexpr (requires { g.keep(); }) g.keep();
+      if constexpr (requires { g.c; }) keep_storage(g.c);
     });
   }
   void let_go() noexcept {
     each([](auto& g, std::size_t) {
-      if constexpr (requires { g.let_go(); }) g.let_go();
+      if constexpr (requires { g.c; }) let_go_of(g.c);
     });
   }
   void passed(std::size_t at, runtime::Passed& v) noexcept {
@@ -355,12 +355,10 @@ struct ManyReaders {
   }
   void refill_timers(runtime::ProcessBase&) noexcept {}
   void keep() noexcept {
-    for (auto* c : cores)
-      if (c) c->references.up();
+    for (auto* c : cores) keep_storage(c);
   }
   void let_go() noexcept {
-    for (auto* c : cores)
-      if (c) release<T, P>(c);
+    for (auto* c : cores) let_go_of(c);
   }
   void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
   Value take(std::size_t) { return Value(slot.take()); }

@@ -56,50 +56,33 @@ class Space(NamedTuple):
 
 
 class Asking:
-    """The right to read the members' sockets, which one thread has at a time. Who has it and waits
-    for a member that may never answer sees whether others want it.
+    """The right to read the members' sockets, which one thread has at a time: `with asking,
+    asking.lock:`. Who has it and waits for a member that may never answer sees whether others want
+    it.
 
-    What a signal's handler raises may come between any two steps here. So the main thread takes it
-    by acquire() in a `try` with let_go() behind `finally`; the others may by `with`.
+    What a signal's handler raises may come between any two steps of Python code, and none within
+    those of the lock's own `with`.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # only who has it can give it up
+        self.lock = threading.RLock()  # only who has it can give it up
         self._want: set[int] = set()  # threads
 
-    def acquire(self, timeout: float = -1) -> bool:
-        """False: it was not to be had within so many seconds; -1: however long that takes."""
-        me = threading.get_ident()
-        try:
-            self._want.add(me)
-            return self._lock.acquire(timeout=timeout)
-        finally:
-            self._want.discard(me)
+    def __enter__(self) -> None:
+        self._want.add(threading.get_ident())
 
-    def release(self) -> None:
-        self._lock.release()
-
-    def let_go(self) -> None:
-        """If this thread has it."""
-        try:  # noqa: SIM105  # no call comes before that of release()
-            self._lock.release()
-        except RuntimeError:
-            pass
+    def __exit__(self, *how: object) -> None:
+        self._want.discard(threading.get_ident())
 
     def is_wanted(self) -> bool:
-        return bool(self._want)
+        """By others than this thread."""
+        return bool(self._want - {threading.get_ident()})
 
     def give_way(self) -> None:
         """Lets those have it who want it; without it meanwhile."""
-        self._lock.release()
+        self.lock.release()
         time.sleep(0.001)  # else this thread might have it back before they have woken
-        self.acquire()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *how: object) -> None:
-        self.release()
+        self.lock.acquire()
 
 
 class Member:

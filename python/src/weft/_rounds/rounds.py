@@ -195,9 +195,7 @@ def running(process: Any, call: str) -> Iterator[None]:
 
 
 def call_of(process: Any) -> tuple[str, str] | None:
-    """The call of the parent within which this process runs, and its path within that; None: it is
-    no part of one.
-    """
+    """The call of the parent within which this process runs, and its path within that, or None."""
     if not _running or process is None:
         return None
     around = _native._ancestors(process)
@@ -300,13 +298,9 @@ def leave(member: Member) -> None:
     """A host has ended, or is let go of: it is asked no more. Who asks it at this moment stops
     waiting for it: a process that it has forked may keep its socket open."""
     member.hang_up()
-    try:
-        _asking.acquire()
-        with _lock:
-            _members.discard(member)
-            member.close()
-    finally:
-        _asking.let_go()
+    with _asking, _asking.lock, _lock:
+        _members.discard(member)
+        member.close()
 
 
 def answer(by: socket.socket) -> None:
@@ -355,30 +349,32 @@ def where_elsewhere(patience: float) -> list[str]:
 def ask(
     whom: list[Member], what: bytes, more: Any, patience: float
 ) -> tuple[list[tuple[Member, Any]], list[Member]]:
-    """Asks these hosts. Gives the answers, and those that have not answered within `patience`
-    seconds and are still there.
-    """
+    """The answers of these hosts; those there that have not answered within so many seconds."""
     answers: list[tuple[Member, Any]] = []
     if not whom:
         return answers, []
     asked = list(whom)
-    try:  # what a signal's handler raises may come as soon as it has it
-        if not _asking.acquire(timeout=patience):
-            return answers, asked
-        until = time.monotonic() + patience
-        for member in whom:
-            member.ask(what, more)
-        while asked and (rest := until - time.monotonic()) > 0:
-            for member in readable(asked, rest):
-                said = member.take()
-                if said is not None:
-                    answers.append((member, said))
-                if member.gone or said is not None:
-                    asked.remove(member)
-    except (OSError, ValueError, RuntimeError):  # the members changed at this moment
-        pass
-    finally:
-        _asking.let_go()
+    with _asking:
+        try:  # what a signal's handler raises may come as soon as it has the lock
+            if not _asking.lock.acquire(timeout=patience):
+                return answers, asked
+            until = time.monotonic() + patience
+            for member in whom:
+                member.ask(what, more)
+            while asked and (rest := until - time.monotonic()) > 0:
+                for member in readable(asked, rest):
+                    said = member.take()
+                    if said is not None:
+                        answers.append((member, said))
+                    if member.gone or said is not None:
+                        asked.remove(member)
+        except (OSError, ValueError, RuntimeError):  # the members changed at this moment
+            pass
+        finally:
+            try:  # noqa: SIM105  # no call comes before that of release()
+                _asking.lock.release()
+            except RuntimeError:  # this thread has not got it
+                pass
     return answers, asked
 
 
@@ -476,7 +472,7 @@ def _attend(ring: socket.socket) -> None:
     except (OSError, ValueError):  # one was closed meanwhile
         return
     stands = ring in ready and _heard(ring)
-    with _asking:
+    with _asking, _asking.lock:
         for member in _here(ready):
             member.take()
             stands = stands or member.stands or member.gone
@@ -506,7 +502,7 @@ def _all_spaces() -> list[Space]:
     Raises:
         _Gone: one of them has ended, or could not tell.
     """
-    with _asking:
+    with _asking, _asking.lock:
         while True:  # again if others have asked meanwhile: one that is stopped does not answer
             with _lock:
                 asked = list(_members)
