@@ -297,6 +297,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
             return one
 
         monkeypatch.setattr(_rounds, "_all_spaces", asks)
+
         def tell(spaces: Any) -> None:
             if threading.get_ident() == here:
                 told.append(spaces)
