@@ -412,11 +412,6 @@ def run(*processes, clock="steady", host="weft"):
         if dead is not None:
             raise dead
         return close_run(party)
-    except KeyboardInterrupt:  # it came between two processes, or while all slept
-        for x in _all[:]:
-            x.ask()
-        core.loop(0)
-        raise
     finally:
         abandon()
 
@@ -456,18 +451,14 @@ def close_run(party):
 def abandon():
     """Clears up after a run, however it ended: no process is left over."""
     global _run
+    _run = None
+    for x in _all[:]:  # Ctrl-C came between two processes, or while all slept
+        x.ask()
+    core.loop(0)
     if core.time:
         core.time.leave()
-    _run = None
-    core.setcur(None)
-    for x in _all:  # a second Ctrl-C, or it waits on although it was cancelled
-        at = x.k.at
-        if isinstance(at, core.ENDS):
-            _unlink(at, isinstance(at, core.Wr), x.k)
-        elif at is not None and not isinstance(at, str):
-            at.give_up(x.k)
-        let_go(x, None)
     _all.clear()
+    core.setcur(None)
     while core.waiting():
         drain()
 

@@ -36,17 +36,8 @@ async def chooses(name, r, s, w):
 
 
 @process
-async def stubborn(name, r, w):
-    while True:
-        try:
-            print(name, "got", await r.read())
-        except Cancelled:
-            print(name, "goes on")
-
-
-@process
 async def both(r, s, w):
-    await Parallel(stubborn("within", r, w), reads("beside", s, w))
+    await Parallel(reads("within", r, w), reads("beside", s, w))
 
 
 @process
@@ -79,5 +70,4 @@ def tried(*make):
 
 tried(lambda r, w: reads("one", r, w), 1)
 tried(lambda r, s, w: chooses("two", r, s, w), 2)
-tried(lambda r, w: stubborn("three", r, w), 1)
 tried(both, 2)
