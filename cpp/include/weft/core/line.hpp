@@ -88,13 +88,10 @@ class ChannelBase : public SyncObject {
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
-  // Does anybody wait here?
-  WEFT_OUTLINE_HOSTED bool waited() noexcept {
-    if (reader_line_.word() == 0 && writer_line_.empty()) return false;
-    lock_lines();
-    const bool any = blocked(reader_line_) || blocked(writer_line_);
-    unlock_lines();
-    return any;
+  // Does anybody wait here? Asked by who has the last reference, and so without the lock.
+  WEFT_OUTLINE_HOSTED bool waited() const noexcept {
+    const std::uintptr_t w = reader_line_.word();
+    return (w & ~Queue::kTag) != 0 || !writer_line_.empty();
   }
   template <class F>
   void with_lock(F&& f) noexcept {
