@@ -8,6 +8,8 @@ import contextlib
 import socket
 import struct
 import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -290,3 +292,62 @@ def test_a_session_says_whole_frames(most):  # wire 17.13
         frames += within
     assert frames == 1 + len(kept)  # HELLO, and a GIVE each
     link.close("the test is over")
+
+
+def descriptors() -> set[str]:
+    return {p.name for p in Path("/proc/self/fd").iterdir()}
+
+
+def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
+    """While bytes go both ways: each side hears the end, and no thread and no descriptor stays."""
+
+    async def network() -> None:
+        (leaves, a), (stays, b) = await both()
+        await sends(a, b"first")
+        assert await heard(b, 5) == b"first"
+        pouring = [asyncio.ensure_future(pours(link)) for link in (a, b)]
+        await heard(b, 1 << 20)
+        leaves.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await leaves
+        await heard(a)
+        await heard(b)
+        a.close()
+        b.close()
+        await asyncio.wait_for(asyncio.gather(stays, *pouring), HEARD)
+
+    def once() -> None:
+        asyncio.run(network())
+
+    once()
+    before = descriptors()
+    once()
+    assert descriptors() == before
+    assert not [t for t in threading.enumerate() if t.name == "weft: passes on"]
+
+
+def test_between_machines_no_loop_passes_on(ways, monkeypatch):  # wire 17.10
+    """Over TCP with TLS a thread does, for a loop of Python's takes longer than all the rest."""
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("it came to the loop")
+
+    if ways == "tls":
+        monkeypatch.setattr(_net_link, "_carry_out", never)
+        monkeypatch.setattr(Incoming, "onward", never)
+
+    async def network() -> None:
+        (leaves, a), (stays, b) = await both()
+        for n in (1, 1000, 1 << 20):
+            sent = asyncio.ensure_future(sends(a, b"x" * n))
+            got = b""
+            while len(got) < n:
+                got += await recv(b)
+            assert got == b"x" * n
+            await sent
+        a.close()
+        assert await heard(b) == b""
+        b.close()
+        await asyncio.wait_for(asyncio.gather(leaves, stays), HEARD)
+
+    asyncio.run(network())

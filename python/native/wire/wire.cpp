@@ -24,6 +24,7 @@
 #include "wire/far_barrier.hpp"
 #include "wire/feed.hpp"
 #include "wire/moved.hpp"
+#include "wire/passing.hpp"
 #include "wire/shared.hpp"
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
@@ -649,7 +650,7 @@ int init_wire(PyObject* m) {
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
   if (init_far_channel() < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 ||
-      init_shared(m) < 0 || init_moved(m) < 0 || init_feed(m) < 0 ||
+      init_shared(m) < 0 || init_moved(m) < 0 || init_feed(m) < 0 || init_passing(m) < 0 ||
       PyModule_AddFunctions(m, functions) < 0)
     return -1;
   return add_type(m, "_Link", &WireType);

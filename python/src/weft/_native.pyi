@@ -128,6 +128,18 @@ def _cbor_fault(value: bytes, typed: bool = ..., /) -> str | None: ...
 def _outside(more: bool, /) -> None: ...
 def _be_prompt() -> None: ...
 def _wait_for(fd: int, ms: int, /) -> bool: ...
+def _pass(
+    tcp: int,
+    link: int,
+    bell: int,
+    came: Any,
+    tls: Any,
+    goes: Any,
+    wants: Any,
+    linger: int,
+    held: bytes,
+    /,
+) -> bytes: ...
 
 class _Link:
     def __init__(

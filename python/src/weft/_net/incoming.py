@@ -180,6 +180,13 @@ class Incoming(asyncio.StreamReader):
         if self._to is not None:
             self._to.end()
 
+    def held(self) -> bytes:
+        """What has come, and nobody has read: takes it out. Nobody reads here any more."""
+        buffer: bytearray = self._buffer  # type: ignore[attr-defined]
+        held = bytes(buffer)
+        buffer.clear()
+        return held
+
     async def onward(self, to: socket.socket | Callable[[memoryview], object]) -> None:
         """From now on what comes goes to that socket, or is given to that function, which has done
         with it when it returns; until all has been said, or the connection has ended. Nobody reads

@@ -25,9 +25,11 @@ import os
 import socket
 import ssl
 import struct
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from weft import _own_threads
 from weft._extension import native as _native
 from weft._net import keys as _net_keys
 from weft._net import loop as _net_loop
@@ -156,10 +158,10 @@ class Session:
             with contextlib.suppress(BadUse):  # the loop has ended
                 _net_loop.call(self._loop, self._until_carried())
 
-    def _give_up(self) -> None:
+    def _give_up(self, why: str = "the other program has given it up") -> None:
         """What is asked for by it is not waited for any more."""
         self._given_up = True
-        self._link.close("the other program has given it up")
+        self._link.close(why)
 
     async def _until_carried(self) -> None:
         await asyncio.wait([self._carried], timeout=GREETING)
@@ -311,8 +313,13 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 async def couple(link: socket.socket, there: Streams) -> None:
     """Between a connection and a socket that leads to the session, of another OS process. Until
     both sides have said all, or the connection has ended. Who closes first stays until the other
-    side has heard everything, and has said so (17.13)."""
+    side has heard everything, and has said so (17.13). Over TCP by a thread of its own, without a
+    step of Python's."""
     link.setblocking(False)
+    way = there[1].transport
+    if isinstance(way, _net_tls.Tls) and (parts := way.hand_over()) is not None:
+        await _passed(link, there, way, parts)
+        return
     out = asyncio.ensure_future(_carry_out(link, there[1]))
     assert isinstance(there[0], Incoming)
     back = asyncio.ensure_future(there[0].onward(link))
@@ -325,6 +332,42 @@ async def couple(link: socket.socket, there: Streams) -> None:
         back.cancel()
         await asyncio.gather(out, back, return_exceptions=True)
         link.close()
+        await close_writer(there[1])
+
+
+async def _passed(
+    link: socket.socket, there: Streams, way: _net_tls.Tls, parts: _net_tls.Parts
+) -> None:
+    """couple(), by a thread."""
+    assert isinstance(there[0], Incoming)
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[bytes] = loop.create_future()
+    hears, bell = os.pipe()
+    held = there[0].held()
+
+    def passes() -> None:
+        _own_threads.helps()
+        _native._be_prompt()
+        rest = b""
+        try:
+            tls = parts.came_in, parts.tls, parts.goes_out
+            waits, ms = ssl.SSLWantReadError, int(GREETING * 500)
+            rest = _native._pass(parts.descriptor, link.fileno(), hears, *tls, waits, ms, held)
+        finally:
+            loop.call_soon_threadsafe(over.set_result, rest)
+
+    try:
+        threading.Thread(target=passes, name="weft: passes on", daemon=True).start()
+        await asyncio.shield(over)
+    finally:
+        os.close(bell)  # who hears that lets go, if it is not over
+        while not over.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait((over,))
+        for descriptor in (hears, parts.descriptor):
+            os.close(descriptor)
+        link.close()
+        way.take_back(over.result())
         await close_writer(there[1])
 
 

@@ -24,11 +24,11 @@ import os
 import ssl
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft._net.incoming import Incoming
 
-__all__ = ["Came", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
+__all__ = ["Came", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -54,6 +54,15 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+class Parts(NamedTuple):
+    """Of a connection: its socket's descriptor, of his own, and TLS."""
+
+    descriptor: int
+    came_in: ssl.MemoryBIO
+    tls: Any
+    goes_out: ssl.MemoryBIO
 
 
 class Tls(asyncio.Transport, abc.ABC):
@@ -93,6 +102,14 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def direct(self, feed: Any) -> None:
         """From now on threads may send for that session; None: not any more."""
+
+    def hand_over(self) -> Parts | None:
+        """What somebody needs who carries the bytes himself from now on: nobody reads here any more,
+        nor writes until take_back(). None: this one cannot be carried so, or not now."""
+        return None
+
+    def take_back(self, rest: bytes) -> None:
+        """He has done with it; this goes first."""
 
     async def streams(self, patience: float) -> Streams:
         """Once both sides have shown their certificates.
@@ -342,6 +359,20 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             feed.direct(own.fileno(), take, give, within.write, self._goes_out.read)
             feed.may(not self.full)
             self._feed = feed
+
+    def hand_over(self) -> Parts | None:
+        own, raw = self.get_extra_info("socket"), self._raw
+        within = getattr(self._tls, "_sslobj", None)
+        if own is None or raw is None or within is None or self._shakes or self._closing:
+            return None
+        if raw.get_write_buffer_size():
+            return None
+        self.pause_reading()
+        return Parts(os.dup(own.fileno()), self._came_in, within, self._goes_out)
+
+    def take_back(self, rest: bytes) -> None:
+        if rest and self._raw is not None:
+            self._raw.write(rest)
 
     def pause_writing(self) -> None:  # by the transport's write(): who writes has the lock
         if self._feed is not None:

@@ -1,0 +1,308 @@
+// weft._native._pass() (weft/_net/link.py).
+#include "wire/passing.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "interpreter/door.hpp"
+#include "weft/prim.hpp"
+#include "weft/wire/lookout.hpp"
+
+namespace weft::py {
+
+namespace {
+
+// What a socket does not take now.
+class Kept {
+ public:
+  bool empty() const noexcept { return at_ == bytes_.size(); }
+  std::size_t size() const noexcept { return bytes_.size() - at_; }
+  const char* data() const noexcept { return bytes_.data() + at_; }
+  void drop() noexcept { went(size()); }
+  void add(const char* p, std::size_t n) { bytes_.insert(bytes_.end(), p, p + n); }
+  // As much as it takes, first what is kept. False: it takes nothing any more.
+  bool send(int fd, const char* p, std::size_t n) {
+    if (!empty()) {
+      add(p, n);
+      return more(fd);
+    }
+    const ssize_t took = taken(fd, p, n);
+    if (took < 0) return false;
+    add(p + took, n - static_cast<std::size_t>(took));
+    return true;
+  }
+  bool more(int fd) noexcept {
+    const ssize_t took = taken(fd, data(), size());
+    if (took > 0) went(static_cast<std::size_t>(took));
+    return took >= 0;
+  }
+
+ private:
+  static ssize_t taken(int fd, const char* p, std::size_t n) noexcept {
+    if (n == 0) return 0;
+    const ssize_t took = ::send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (took >= 0) return took;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+  }
+  void went(std::size_t n) noexcept {
+    at_ += n;
+    if (empty()) {
+      bytes_.clear();
+      at_ = 0;
+    }
+  }
+
+  std::vector<char> bytes_;
+  std::size_t at_ = 0;
+};
+
+class Passing {
+ public:
+  int tcp = -1, link = -1, bell = -1;
+  int linger = 0;  // ms to hear the rest, once the caller has been told that this was all
+  PyObject *came = nullptr, *tls = nullptr, *goes = nullptr;  // MemoryBIO, _SSLSocket, MemoryBIO
+  PyObject* wants = nullptr;                                  // ssl.SSLWantReadError
+
+  // What had come before is heard first. Returns once it is over; false: no memory.
+  bool run(const char* held, std::size_t n);
+  const Kept& rest() const noexcept { return to_tcp_; }
+
+ private:
+  static constexpr std::size_t kHead = 4, kLargest = 1 << 18, kRoom = 1 << 16;
+
+  void pass();
+  bool wait();
+  void decrypt();
+  void take_apart();
+  void tell(const char* p, std::size_t n);
+  void say(std::size_t n);
+  void say_all();
+  void send_said();
+  bool has_more() const;
+  void lost() noexcept;
+
+  std::unique_ptr<char[]> raw_{new char[kRoom]};
+  std::unique_ptr<char[]> plain_{new char[kHead + kLargest]};
+  std::size_t have_ = 0;  // bytes in plain_: of a piece that is not whole yet
+  Kept to_tcp_, to_link_;
+  wire::detail::Lookout lookout_;
+  std::int64_t until_ = 0;  // when what comes is not heard any more; 0: that is not said yet
+  bool inside_ = true;      // TLS may have something
+  bool said_all_ = false;   // the caller was told so
+  bool heard_all_ = false;
+  bool link_over_ = false;  // it takes nothing any more
+};
+
+bool Passing::run(const char* held, std::size_t n) {
+  try {
+    while (n > 0 && !heard_all_) {
+      const std::size_t now = std::min(n, kHead + kLargest - have_);
+      std::memcpy(plain_.get() + have_, held, now);
+      have_ += now;
+      held += now;
+      n -= now;
+      take_apart();
+    }
+    pass();
+    if (!said_all_) say_all();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Passing::pass() {
+  for (;;) {
+    if (inside_ && to_link_.empty() && !heard_all_) decrypt();
+    if (heard_all_ && to_link_.empty()) return;
+    if (!wait()) return;
+  }
+}
+
+// Until something can go on, without the interpreter's lock; what needs no Python is done. False: it
+// is over.
+bool Passing::wait() {
+  const bool hears = !heard_all_ && to_link_.empty();
+  const bool listens = !said_all_ && to_tcp_.empty();
+  const auto events = [](bool in, bool out) {
+    return static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
+  };
+  pollfd p[3] = {{bell, POLLIN, 0},
+                 {tcp, events(hears, !to_tcp_.empty()), 0},
+                 {link, events(listens, !to_link_.empty()), 0}};
+  for (pollfd& one : p)
+    if (one.events == 0) one.fd = -1;  // else its end would be told again and again
+  PyThreadState* const mine = give_up_lock();
+  const std::int64_t left = until_ == 0 ? -1 : std::max<std::int64_t>(until_ - prim::now(), 0);
+  const int found = lookout_.poll(p, 3, left < 0 ? -1 : static_cast<int>(left / 1'000'000));
+  const bool disturbed = found < 0 && errno == EINTR;
+  ssize_t came_now = -1;
+  const bool heard = found > 0 && hears && p[1].revents != 0;
+  const bool said = found > 0 && listens && p[2].revents != 0;
+  if (heard) came_now = ::recv(tcp, raw_.get(), kRoom, MSG_DONTWAIT);
+  const bool none_heard = heard && came_now < 0 && (errno == EAGAIN || errno == EINTR);
+  take_lock(mine);
+  if (found == 0 || p[0].revents != 0) return false;
+  if (found < 0) return disturbed;
+  if (heard && !none_heard) {
+    if (came_now <= 0) {  // what TLS has not shown yet is no whole record
+      heard_all_ = true;
+    } else {
+      PyObject* const data = PyMemoryView_FromMemory(raw_.get(), came_now, PyBUF_READ);
+      PyObject* const r = data ? PyObject_CallMethod(came, "write", "O", data) : nullptr;
+      Py_XDECREF(data);
+      Py_XDECREF(r);
+      PyErr_Clear();
+      if (!r) lost();
+      decrypt();
+    }
+  }
+  if (p[2].revents != 0 && !to_link_.empty() && !to_link_.more(link)) {
+    link_over_ = true;
+    to_link_.drop();
+  }
+  if (p[1].revents != 0 && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
+  if (said && !said_all_) {
+    const ssize_t said_now = ::recv(link, raw_.get() + kHead, kRoom - kHead, MSG_DONTWAIT);
+    if (said_now > 0) {
+      say(static_cast<std::size_t>(said_now));
+    } else if (said_now == 0 || (errno != EAGAIN && errno != EINTR)) {
+      say_all();  // closed, perhaps with something unread
+      until_ = prim::now() + 1'000'000 * std::int64_t{linger};
+    }
+  }
+  return true;
+}
+
+// The connection takes nothing any more.
+void Passing::lost() noexcept {
+  heard_all_ = said_all_ = true;
+  to_tcp_.drop();
+}
+
+bool Passing::has_more() const {
+  PyObject* const r = PyObject_CallMethod(tls, "pending", nullptr);
+  const bool some = r && PyObject_IsTrue(r) > 0;
+  Py_XDECREF(r);
+  PyObject* const waits = some ? nullptr : PyObject_GetAttrString(came, "pending");
+  const bool more = some || (waits && PyObject_IsTrue(waits) > 0);
+  Py_XDECREF(waits);
+  PyErr_Clear();
+  return more;
+}
+
+void Passing::decrypt() {
+  while (to_link_.empty() && !heard_all_) {
+    const auto room = static_cast<Py_ssize_t>(kHead + kLargest - have_);
+    PyObject* const at = PyMemoryView_FromMemory(plain_.get() + have_, room, PyBUF_WRITE);
+    PyObject* const r = at ? PyObject_CallMethod(tls, "read", "nO", room, at) : nullptr;
+    Py_XDECREF(at);
+    const Py_ssize_t n = r ? PyLong_AsSsize_t(r) : -1;
+    Py_XDECREF(r);
+    if (n <= 0) {
+      const bool waits = n < 0 && PyErr_ExceptionMatches(wants);
+      PyErr_Clear();
+      inside_ = false;
+      if (!waits) heard_all_ = true;  // TLS was closed, or something was made up
+      break;
+    }
+    have_ += static_cast<std::size_t>(n);
+    take_apart();
+    if (!has_more()) {
+      inside_ = false;
+      break;
+    }
+  }
+  send_said();  // TLS has answered something, or says what was wrong
+}
+
+void Passing::take_apart() {
+  const char* at = plain_.get();
+  std::size_t left = have_;
+  while (left >= kHead && !heard_all_) {
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < kHead; ++i)
+      size |= static_cast<std::size_t>(static_cast<unsigned char>(at[i])) << (8 * i);
+    if (size == 0 || size > kLargest) {
+      heard_all_ = true;
+      break;
+    }
+    if (left < kHead + size) break;
+    tell(at + kHead, size);
+    at += kHead + size;
+    left -= kHead + size;
+  }
+  if (left > 0 && at != plain_.get()) std::memmove(plain_.get(), at, left);
+  have_ = left;
+}
+
+void Passing::tell(const char* p, std::size_t n) {
+  if (link_over_ || to_link_.send(link, p, n)) return;
+  link_over_ = true;
+  to_link_.drop();
+}
+
+// So many bytes, which lie behind their length's place.
+void Passing::say(std::size_t n) {
+  char* const head = raw_.get();
+  for (std::size_t i = 0; i < kHead; ++i) head[i] = static_cast<char>(n >> (8 * i) & 0xFF);
+  PyObject* const data =
+      PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kHead + n), PyBUF_READ);
+  PyObject* const r = data ? PyObject_CallMethod(tls, "write", "O", data) : nullptr;
+  Py_XDECREF(data);
+  Py_XDECREF(r);
+  PyErr_Clear();
+  if (!r) lost();
+  send_said();
+}
+
+void Passing::say_all() {
+  said_all_ = true;
+  say(0);
+}
+
+void Passing::send_said() {
+  PyObject* const waits = PyObject_GetAttrString(goes, "pending");
+  const bool some = waits && PyObject_IsTrue(waits) > 0;
+  Py_XDECREF(waits);
+  PyObject* const data = some ? PyObject_CallMethod(goes, "read", nullptr) : nullptr;
+  PyErr_Clear();
+  if (!data) return;
+  const bool takes =
+      to_tcp_.send(tcp, PyBytes_AS_STRING(data), static_cast<std::size_t>(PyBytes_GET_SIZE(data)));
+  Py_DECREF(data);
+  if (!takes) lost();
+}
+
+// _pass(tcp, link, bell, came, tls, goes, wants, linger, held) -> what the connection did not take yet.
+// Blocks until it is over, or the bell can be read. `held`: what TLS had given before.
+PyObject* f_pass(PyObject*, PyObject* args) {
+  Py_buffer held;
+  std::unique_ptr<Passing> p;
+  try {
+    p = std::make_unique<Passing>();
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+  if (!PyArg_ParseTuple(args, "iiiOOOOiy*", &p->tcp, &p->link, &p->bell, &p->came, &p->tls,
+                        &p->goes, &p->wants, &p->linger, &held))
+    return nullptr;
+  const bool well = p->run(static_cast<const char*>(held.buf), static_cast<std::size_t>(held.len));
+  PyBuffer_Release(&held);
+  if (!well) return PyErr_NoMemory();
+  return PyBytes_FromStringAndSize(p->rest().data(), static_cast<Py_ssize_t>(p->rest().size()));
+}
+
+PyMethodDef functions[] = {{"_pass", f_pass, METH_VARARGS, nullptr}, {}};
+
+}  // namespace
+
+int init_passing(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py
