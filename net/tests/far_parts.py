@@ -56,7 +56,7 @@ def fails(how: str) -> None:
         raise Odd("odd", 3)
     if how == "system":
         raise UnicodeDecodeError("utf-8", b"x", 0, 1, "no")
-    raise {"value": ValueError, "key": KeyError}[how]("told so")
+    raise {"value": ValueError, "key": KeyError, "timeout": TimeoutError}[how]("told so")
 
 
 @ps.process

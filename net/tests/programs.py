@@ -273,6 +273,56 @@ def calls_what_never_ends(server: str, keys: str, host: str) -> None:
             say("interrupted")
 
 
+def calls_by_an_executor(server: str, keys: str, host: str) -> None:
+    """A call that never ends; until Ctrl-C, twice. Says when it has begun, when the run is cancelled,
+    why the call is over, and its end."""
+    import far_parts
+
+    never = th.Channel("never")
+    held = never.writer()
+
+    @th.process
+    def hears(never: Any) -> None:
+        try:
+            never.read()
+        finally:
+            say("cancelled")
+
+    @th.process
+    def calls(pool: Any) -> None:
+        pool.submit(far_parts.waits_if, False).result()
+        call = pool.submit(far_parts.waits_if, True)
+        while not call.running():
+            th.sleep(0.001)
+        say("begun")
+        say(str(call.exception()))
+
+    with net.join(server, keys=keys, name="calls") as network:
+        with ps.Executor(1, on=network.host(host)) as pool:
+            try:
+                th.run(hears(never.reader()), calls(pool))
+            except KeyboardInterrupt:
+                say("interrupted")
+        say("shut down")
+    held.retire()
+
+
+def calls_a_host_that_never_comes(server: str, keys: str) -> None:
+    """Until Ctrl-C."""
+    import far_parts
+
+    with net.join(server, keys=keys) as network:
+        try:
+            with ps.Executor(1, on=network.host("nobody", patience=1e5)) as pool:
+                call = pool.submit(far_parts.plus, 1, 1)
+                while not call.running():
+                    th.sleep(0.001)
+                say("begun")
+                call.result()
+        except KeyboardInterrupt:
+            say(str(call.exception()))
+
+
 def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: str) -> None:
     """[number, bytes, their checksum], of any length up to some packets."""
     _net_relay.LEASE = int(lease)

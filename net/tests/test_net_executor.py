@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock, ProcessDied
 from weft.processes import Executor, Hosts
 
+HEARD = 300.0  # seconds until a test that hangs fails
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.usefixtures("never_away")
 
@@ -158,6 +160,33 @@ def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
             pool.submit(parts.plus, 1, 1)
     with Executor(on="gpu1") as pool:  # the host has another OS process
         assert pool.submit(parts.plus, 1, 1).result() == 2
+
+
+def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
+    """Rule 6.7. Its host is stopped, and answers nothing. The first Ctrl-C is the run's, and who waits
+    for a future comes to no operation."""
+    there = agent("gpu1", "--hosts", "1")
+    p = program("calls_by_an_executor", server.url, keys, "gpu1")
+    assert p.heard() == "begun"
+    os.killpg(there.process.pid, signal.SIGSTOP)
+    try:
+        p.process.send_signal(signal.SIGINT)
+        assert p.heard() == "cancelled"
+        p.process.send_signal(signal.SIGINT)
+        assert p.heard() == "its calls were given up by a second Ctrl-C"
+        assert p.heard() == "interrupted"
+        assert p.heard() == "shut down"
+    finally:
+        os.killpg(there.process.pid, signal.SIGCONT)
+    assert p.ended() == 0
+
+
+def test_ctrl_c_while_a_host_is_waited_for(server, keys, program):
+    p = program("calls_a_host_that_never_comes", server.url, keys)
+    assert p.heard() == "begun"
+    p.process.send_signal(signal.SIGINT)
+    assert p.heard() == "the executor was stopped by Ctrl-C"
+    assert p.ended() == 0
 
 
 LIES = [
@@ -293,6 +322,49 @@ def test_what_makes_no_sense(agent, network, server, keys):
         Executor(on="gpu1")
     with pytest.raises(BadUse, match=r"net\.join\('nats://lab1:4222'\)\.hosts\(\)"):
         Hosts("nats://lab1:4222")  # type: ignore[arg-type]
+
+
+def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
+    """No rounds ask a host of another machine: so a call that waits there for ever is told to
+    nobody, but by a timeout."""
+    path, go = fifo
+    with Executor(1, on="gpu1") as pool:
+        pid = pool.submit(parts.where, 0).result(HEARD)
+        pool.submit(parts.waits_for_file, "/dev/null").result()
+        call, next_one = pool.submit(parts.waits_for_file, path), pool.submit(parts.plus, 1, 1)
+        while not call.running():
+            th.sleep(0.001)
+        with pytest.raises(
+            cf.TimeoutError, match=r"no result of waits_for_file within 0 seconds: it"
+        ):
+            call.exception(0)
+        while "OS process" not in call._where:
+            th.sleep(0.001)
+        told = (
+            r"waits_for_file within 0\.01 seconds: it runs on host 'gpu1', in its OS process \d+$"
+        )
+        with pytest.raises(cf.TimeoutError, match=told) as raised:
+            call.result(0.01)
+        assert int(str(raised.value).split()[-1]) in gpu1.said["pids"] and pid in gpu1.said["pids"]
+        told = "no result of plus within 0 seconds: it waits for one of the executor's 1 workers"
+        with pytest.raises(cf.TimeoutError, match=told):
+            next_one.exception(0)
+        mapped = pool.map(parts.plus, [1], [1], timeout=0.01)
+        with pytest.raises(
+            cf.TimeoutError, match=r"no result of plus within [\d.e-]+ seconds: it waits"
+        ):
+            next(mapped)
+        go()
+        assert (call.result(), next_one.result()) == ("gone on", 2)
+
+
+def test_a_timeout_that_the_call_raised_is_its_own(gpu1, caller):
+    with Executor(1, on="gpu1") as pool:
+        call = pool.submit(parts.fails, "timeout")
+        with pytest.raises(TimeoutError, match="told so"):
+            call.result(HEARD)
+        with pytest.raises(TimeoutError, match="told so"):
+            call.result()
 
 
 # --- what is told beside one (rule 10.3, wire 17.16) ----------------------------------------------

@@ -78,6 +78,10 @@ class _State:
         self.feeders: list[threading.Thread] = []
         self.hosts: set[Any] = set()  # the hosts to kill if it breaks
 
+    def future_of(self, function: Any) -> Future[Any]:
+        """For a call of it."""
+        return Future()
+
     def see(self) -> None:
         """Called with the lock, when `waiting` or `working` has changed."""
         so = bool(self.waiting or self.working)
@@ -484,7 +488,7 @@ class _Calls(_Executor):
         self._most = 1
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+        future = self._of._state.future_of(fn)
         self._calls.append(_Call(future, fn, args, kwargs))
         if len(self._calls) >= self._most:
             self.put()
@@ -601,7 +605,7 @@ class Executor(_Executor):
             RuntimeError: after shutdown().
             BadUse: in the child of a fork, where the threads that feed its processes are not.
         """
-        future: Future[Any] = Future()
+        future = self._state.future_of(fn)
         self._put([_Call(future, fn, args, kwargs)])
         return future
 

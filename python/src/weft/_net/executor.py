@@ -7,25 +7,68 @@
 A line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
 its lines until nothing more comes. What an agent does not allow is refused there, as a call's is.
 
-Invariants: those of _hosts/executor.py. A line belongs to its feeder; others may but kill() it. A line
-that has had its first calls is nothing outside (rule 10.3): a call is, until it is over, and nobody
-here asks its host whether it waits.
+Invariants: those of _hosts/executor.py. A line belongs to its feeder; others may but kill() it,
+or what the feeder waits for until there is one. A line that has had its first calls is nothing
+outside (rule 10.3): a call is, until it is over, and nobody here asks its host whether it waits.
 """
 
 from __future__ import annotations
 
+import concurrent.futures as cf
 import contextlib
 import threading
 import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from weft import _own_threads
 from weft._hosts import executor as _executor
 from weft._net import calls as _net_calls
+from weft._net import loop as _net_loop
 from weft._net.hosts import FarHost, FarHosts, _channels_of
+from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
+
+GIVEN_UP = "its calls were given up by a second Ctrl-C"
+
+
+class _Future(Future[Any]):
+    """Who waits in vain for it is told where its call is: nobody here asks that host whether it
+    waits."""
+
+    def __init__(self, function: Any, state: State) -> None:
+        super().__init__()
+        self._name = getattr(function, "__qualname__", str(function))
+        self._workers, self._over = state.workers, state.over
+        self._where = ""  # once it has begun
+
+    def _late(self, seconds: float | None) -> cf.TimeoutError:
+        where = self._where
+        if not self.running():
+            where = f"it waits for one of the executor's {self._workers} workers"
+        elif not where:
+            where = f"it waits for {self._over!r} to begin it"
+        return cf.TimeoutError(f"no result of {self._name} within {seconds:g} seconds: {where}")
+
+    def result(self, timeout: float | None = None) -> Any:
+        try:
+            return super().result(timeout)
+        except cf.TimeoutError:
+            if self.done():  # the call has raised that itself
+                raise
+            raise self._late(timeout) from None
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        try:
+            return super().exception(timeout)
+        except cf.TimeoutError:
+            raise self._late(timeout) from None
+
+    def begins_at(self, where: str) -> None:
+        self._where = where
 
 
 class _Line:
@@ -50,6 +93,14 @@ class _Line:
         except BaseException:
             self.close()
             raise
+
+    def begin(self, batch: list[_executor._Call]) -> None:
+        where = f"it runs on host {self.host!r}, in its OS process {self.session._said.get('pid')}"
+        if len(batch) > 1:
+            where += f", or waits there for the {len(batch) - 1} that were sent with it"
+        for call in batch:
+            if isinstance(call.future, _Future):
+                call.future.begins_at(where)
 
     def compute(self, batch: list[_executor._Call]) -> bool:
         """Has the calls run there. Who waits hears of each as its result comes. False: a result
@@ -110,7 +161,7 @@ class _Line:
 
     def kill(self) -> None:
         with contextlib.suppress(BadUse):
-            self.session._link.close("its executor is broken")
+            self.session._give_up("its executor is broken")
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -137,6 +188,9 @@ class State(_executor._State):
         super().__init__(None, hosts._processes() if workers is None else workers, None)
         self.over = hosts
 
+    def future_of(self, function: Any) -> _Future:
+        return _Future(function, self)
+
     def start(self, call: _executor._Call) -> None:
         feeder = threading.Thread(target=self._feed, name="weft: feeds a host")
         with self.lock:
@@ -153,14 +207,16 @@ class State(_executor._State):
         lines: dict[int, _Line] = {}
         try:
             while batch := self.take(lambda call: self._most(lines, call), same=True):
-                line = self._line_for(lines, batch)
-                if line is None:
-                    continue
-                try:
-                    usable = line.compute(batch)
-                except BaseException as error:
-                    self.break_it(_text(error), batch)
-                    raise
+                with _rounds.given_up_by(lambda: self.break_it(GIVEN_UP, [])):
+                    line = self._line_for(lines, batch)
+                    if line is None:
+                        continue
+                    try:
+                        line.begin(batch)
+                        usable = line.compute(batch)
+                    except BaseException as error:
+                        self.break_it(_text(error), batch)
+                        raise
                 if not usable:
                     del lines[id(line.function)]
                     with self.lock:
@@ -185,12 +241,24 @@ class State(_executor._State):
         line = lines.get(id(function))
         if line is not None:
             return line
+        stop = _net_loop.Stop()
+        with self.lock:
+            self.hosts.add(stop)
+            broken = self.broken
+        if broken is not None:
+            stop.kill()
         try:
-            line = _Line(self.over, function)
+            with stop.ends_waits():
+                line = _Line(self.over, function)
         except Exception as error:
+            with self.lock:
+                broken = self.broken
             for call in batch:
-                call.future.set_exception(error)
+                call.future.set_exception(error if broken is None else BrokenProcessPool(broken))
             return None
+        finally:
+            with self.lock:
+                self.hosts.discard(stop)
         lines[id(function)] = line
         with self.lock:
             self.hosts.add(line)

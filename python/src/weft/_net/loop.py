@@ -21,7 +21,7 @@ import math
 import os
 import selectors
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 from weft import _own_threads
@@ -29,11 +29,13 @@ from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Retired
 
-__all__ = ["THREAD", "call", "done", "outside", "use", "wait"]
+__all__ = ["THREAD", "Stop", "call", "done", "outside", "use", "wait"]
 
 THREAD = "weft net"
 
 T = TypeVar("T")
+
+_here = threading.local()  # .stop: who may end what this thread waits for
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -65,6 +67,41 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         loop.close()
+
+
+class Stop:
+    """By it others end what a thread waits for in wait(), now or later.
+
+    `_lock` protects the rest.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._waits_for: concurrent.futures.Future[Any] | None = None
+
+    @contextlib.contextmanager
+    def ends_waits(self) -> Iterator[None]:
+        """Those of the calling thread, in the block."""
+        _here.stop = self
+        try:
+            yield
+        finally:
+            _here.stop = None
+
+    def begins(self, what: concurrent.futures.Future[Any]) -> None:
+        with self._lock:
+            self._waits_for = what
+            stopped = self._stopped
+        if stopped:
+            what.cancel()
+
+    def kill(self) -> None:
+        with self._lock:
+            self._stopped = True
+            what = self._waits_for
+        if what is not None:
+            what.cancel()
 
 
 def use() -> asyncio.AbstractEventLoop:
@@ -140,6 +177,9 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     told, tell = over.reader(), over.writer()
     future = asyncio.run_coroutine_threadsafe(what, loop)
     future.add_done_callback(lambda _: tell.retire())
+    stop: Stop | None = getattr(_here, "stop", None)
+    if stop is not None:
+        stop.begins(future)
     try:
         with contextlib.suppress(Retired):
             told.read()
