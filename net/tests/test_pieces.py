@@ -308,10 +308,7 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
         pouring = [asyncio.ensure_future(pours(link)) for link in (a, b)]
         await heard(b, 1 << 20)
         leaves.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await leaves
-        await heard(a)
-        await heard(b)
+        await asyncio.gather(leaves, heard(a), heard(b), return_exceptions=True)
         a.close()
         b.close()
         await asyncio.wait_for(asyncio.gather(stays, *pouring), HEARD)
