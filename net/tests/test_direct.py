@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from weft import net
+from weft import threads as th
 from weft._net import link as _net_link
+from weft._net import tls as _net_tls
 
 SEED = 29
 
@@ -99,3 +101,64 @@ def test_what_the_socket_does_not_take_is_the_loops(
         assert kept
         end.retire()
     assert p.heard() == [1 + n, 0, "Retired"]
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How often something that has come was taken before the loop's steps, wholly or in part; and by
+    them."""
+    found = {"whole": 0, "part": 0, "loop": 0}
+    turn, heard = _net_tls._OverTcp._turn, _net_tls._OverTcp.buffer_updated
+    inner = _net_tls._OverTcp._read
+
+    def turned(self: Any) -> bool:
+        parts = found["part"]
+        done = turn(self)
+        found["whole"] += done and parts == found["part"]
+        return done
+
+    def read(self: Any) -> None:
+        found["part"] += 1
+        inner(self)
+
+    def updated(self: Any, n: int) -> None:
+        found["loop"] += 1
+        heard(self, n)
+
+    monkeypatch.setattr(_net_tls._OverTcp, "_turn", turned)
+    monkeypatch.setattr(_net_tls._OverTcp, "_read", read)
+    monkeypatch.setattr(_net_tls._OverTcp, "buffer_updated", updated)
+    return found
+
+
+def test_what_has_come_takes_no_steps_of_the_loop(keys, program, steps):  # wire 12.2
+    values = list(range(300))
+    with net.listen(keys=keys) as door:
+        program("gives", door.address, keys)
+        with door.next() as session:
+            squares, numbers = session.take("squares"), session.take("numbers")
+            for n in values:
+                numbers.write(n)
+                assert squares.read() == n * n
+            numbers.retire()
+    assert steps["whole"] > len(values) > steps["loop"]
+
+
+def test_what_comes_in_parts_goes_on_in_the_loop(keys, program, steps):  # wire 12.2, 17.13
+    """Small values and such of many pieces, in turn: each comes whole, and in its place."""
+    print(f"seed {SEED}")
+    dice = random.Random(SEED)
+    with net.listen(keys=keys) as door:
+        program("echoes", door.address, keys)
+        with door.next() as session:
+            values, back = th.Channel("values", capacity=8), th.Channel("back", capacity=8)
+            out, heard = values.writer(), back.reader()
+            session.give("values", values.reader())
+            session.give("back", back.writer())
+            sent = [dice.randbytes(dice.choice((0, 10, 3000, 70_000, 400_000))) for _ in range(120)]
+            writes = threading.Thread(target=lambda: [out.write(data) for data in sent])
+            writes.start()
+            assert [heard.read() for _ in sent] == sent
+            writes.join()
+            out.retire()
+    assert steps["whole"] > 0 and steps["part"] > 0 and steps["loop"] > 0

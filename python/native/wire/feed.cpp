@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <memory>
+
 #include "interpreter/door.hpp"
 #include "watching/observe.hpp"
 
@@ -102,7 +105,8 @@ PyObject* Feed::piece(std::size_t most) noexcept {
 // --- who waits sends by itself -------------------------------------------------------------------
 
 Feed::Direct::~Direct() {
-  for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
+  for (PyObject* const o : {acquire, release, encrypt, encrypted, came, tls, wants, rest})
+    Py_XDECREF(o);
 }
 
 bool Feed::send_owed() noexcept {
@@ -160,6 +164,100 @@ bool Feed::send_now(Direct& by) noexcept {
   return raised;
 }
 
+// --- the loop's thread takes what comes -----------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t kTurn = 1 << 16;  // bytes at once
+struct Rooms {
+  std::array<char, kTurn> raw, plain;
+};
+Rooms& rooms() {
+  static thread_local const std::unique_ptr<Rooms> here(new Rooms);
+  return *here;
+}
+
+bool has_more(PyObject* came, PyObject* tls) noexcept {
+  PyObject* r = PyObject_CallMethod(tls, "pending", nullptr);
+  bool more = r && PyObject_IsTrue(r) > 0;
+  Py_XDECREF(r);
+  r = more ? nullptr : PyObject_GetAttrString(came, "pending");
+  more = more || (r && PyObject_IsTrue(r) > 0);
+  Py_XDECREF(r);
+  PyErr_Clear();
+  return more;
+}
+
+std::size_t length_at(const char* p) noexcept {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    n |= static_cast<std::size_t>(static_cast<unsigned char>(p[i])) << (8 * i);
+  return n;
+}
+// Nothing but pieces that are whole, and not the last?
+bool are_whole(const char* p, std::size_t left) noexcept {
+  while (left > 4) {
+    const std::size_t n = length_at(p);
+    if (n == 0 || n > left - 4) return false;
+    p += 4 + n;
+    left -= 4 + n;
+  }
+  return left == 0;
+}
+
+}  // namespace
+
+PyObject* Feed::turn() {
+  const std::shared_ptr<Direct> by = direct;
+  if (!by) Py_RETURN_FALSE;
+  Rooms& room = rooms();
+  const ssize_t n = ::recv(by->fd, room.raw.data(), kTurn, MSG_DONTWAIT);
+  if (n <= 0) Py_RETURN_FALSE;
+  PyObject* const raw = PyMemoryView_FromMemory(room.raw.data(), n, PyBUF_READ);
+  PyObject* r = raw ? PyObject_CallMethod(by->came, "write", "O", raw) : nullptr;
+  Py_XDECREF(raw);
+  if (!r) return nullptr;
+  Py_DECREF(r);
+  PyObject* const locked = PyObject_CallNoArgs(by->acquire);
+  if (!locked) return nullptr;
+  Py_DECREF(locked);
+  std::size_t have = 0;
+  bool all = false;  // of what has come
+  while (!all && have < kTurn) {
+    const auto left = static_cast<Py_ssize_t>(kTurn - have);
+    PyObject* const at = PyMemoryView_FromMemory(room.plain.data() + have, left, PyBUF_WRITE);
+    r = at ? PyObject_CallMethod(by->tls, "read", "nO", left, at) : nullptr;
+    Py_XDECREF(at);
+    const Py_ssize_t got = r ? PyLong_AsSsize_t(r) : -1;
+    Py_XDECREF(r);
+    if (got <= 0) {
+      all = got < 0 && PyErr_ExceptionMatches(by->wants);
+      PyErr_Clear();  // else TLS was closed, or something was made up: it will say so again
+      break;
+    }
+    have += static_cast<std::size_t>(got);
+    all = !has_more(by->came, by->tls);
+  }
+  Py_XDECREF(PyObject_CallNoArgs(by->release));
+  PyErr_Clear();
+  if (!all || !are_whole(room.plain.data(), have))
+    return PyMemoryView_FromMemory(room.plain.data(), static_cast<Py_ssize_t>(have), PyBUF_READ);
+  const char* p = room.plain.data();
+  bool says = false;
+  while (have > 0) {
+    const std::size_t size = length_at(p);
+    says = input({reinterpret_cast<const std::byte*>(p + 4), size});
+    p += 4 + size;
+    have -= 4 + size;
+  }
+  if (says && by->may && unheard_.load() == 0) {
+    send_now(*by);
+  } else if (says) {
+    ring();
+  }
+  Py_RETURN_TRUE;
+}
+
 namespace {
 
 struct FeedObject {
@@ -214,7 +312,7 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   if (f->over()) Py_RETURN_NONE;
   return PyBytes_FromStringAndSize(nullptr, 0);
 }
-// direct(fd, acquire, release, encrypt, encrypted): from now on who waits sends by itself (Direct).
+// direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on who waits sends by itself (Direct).
 // direct(): not any more. With the lock.
 PyObject* feed_direct(PyObject* o, PyObject* args) {
   Feed* const f = feed_of(o);
@@ -224,9 +322,13 @@ PyObject* feed_direct(PyObject* o, PyObject* args) {
     Py_RETURN_NONE;
   }
   auto d = std::make_shared<Feed::Direct>();
-  PyObject *acquire, *release, *encrypt, *encrypted;
-  if (!PyArg_ParseTuple(args, "iOOOO", &d->fd, &acquire, &release, &encrypt, &encrypted))
+  PyObject *acquire, *release, *encrypt, *encrypted, *came, *tls, *wants;
+  if (!PyArg_ParseTuple(args, "iOOOOOOO", &d->fd, &acquire, &release, &encrypt, &encrypted, &came,
+                        &tls, &wants))
     return nullptr;
+  d->came = Py_NewRef(came);
+  d->tls = Py_NewRef(tls);
+  d->wants = Py_NewRef(wants);
   d->acquire = Py_NewRef(acquire);
   d->release = Py_NewRef(release);
   d->encrypt = Py_NewRef(encrypt);
@@ -271,10 +373,24 @@ PyObject* feed_over(PyObject* o, void*) {
   const Space::Step step(*f->peer()->space);
   return PyBool_FromLong(f->over());
 }
+// turn(): see feed.hpp.
+PyObject* feed_turn(PyObject* o, PyObject*) {
+  Feed* const f = feed_of(o);
+  if (!f) return nullptr;
+  PyObject* r;
+  try {
+    r = f->turn();
+  } catch (const std::bad_alloc&) {
+    r = PyErr_NoMemory();
+  }
+  run_deferred();
+  return r;
+}
 PyMethodDef methods[] = {{"fileno", gated<feed_fileno>, METH_NOARGS, nullptr},
                          {"input", gated<feed_input>, METH_O, nullptr},
                          {"output", gated<feed_output>, METH_O, nullptr},
                          {"hush", gated<feed_hush>, METH_NOARGS, nullptr},
+                         {"turn", gated<feed_turn>, METH_NOARGS, nullptr},
                          {"direct", gated<feed_direct>, METH_VARARGS, nullptr},
                          {"may", gated<feed_may>, METH_O, nullptr},
                          {"rest", gated<feed_rest>, METH_NOARGS, nullptr},

@@ -3,7 +3,7 @@
 // socket stands between a session and its connection.
 //
 //   what has come ──input()──► the session ──flush()──► the bell, if it does not know ──► the loop
-//                                 │ └──────────next()──► what is to go ◄──────────────────────┘
+//         └──turn(): TLS, too──►  │ └──────────next()──► what is to go ◄──────────────────────┘
 //                                 └─who said it waits now─► send_owed() ──TLS──► the socket
 //
 // A thread that waits for an answer sends what it has said by itself, if nothing of the session is
@@ -57,11 +57,20 @@ class Feed final : public wire::Joint {
     PyObject* release = nullptr;    // ()
     PyObject* encrypt = nullptr;    // (bytes)
     PyObject* encrypted = nullptr;  // () -> bytes
+    PyObject* came = nullptr;       // MemoryBIO
+    PyObject* tls = nullptr;        // _SSLSocket
+    PyObject* wants = nullptr;      // ssl.SSLWantReadError
     PyObject* rest = nullptr;       // what the socket did not take; else null
     bool may = true;
   };
   std::shared_ptr<Direct> direct;  // null: none
   std::weak_ptr<Feed> me;
+
+  // On the loop's thread, which does not read itself meanwhile: takes what has come by the socket, and
+  // says what is to be said to that, as long as all of it is whole pieces: True. False: the loop is
+  // to look at the socket. Else what TLS has given, until the next turn: it is to be taken apart,
+  // and TLS asked again.
+  PyObject* turn();
 
   // Has this thread said something that it is to send before it waits? Right after it was said,
   // with the GIL, before anything else.

@@ -180,6 +180,11 @@ class Incoming(asyncio.StreamReader):
         if self._to is not None:
             self._to.end()
 
+    def is_between(self) -> bool:
+        """All that has come is with a session, and was whole pieces."""
+        to = self._to
+        return isinstance(to, _ToSession) and not (to._left or to._head or to._all_said)
+
     def held(self) -> bytes:
         """What has come, and nobody has read: takes it out. Nobody reads here any more."""
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ import math
 import os
 import selectors
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from weft import _own_threads
@@ -43,6 +43,10 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
+#: sockets of sessions, and what takes what has come by one; False: the loop is to. The loop's thread's
+quickly: dict[int, Callable[[], bool]] = {}
+
+
 class _Looking(selectors.DefaultSelector):
     """Looks out before it sleeps (WIRE.md 17.25): its own descriptor is readable when one of those
     is for which it waits."""
@@ -50,7 +54,17 @@ class _Looking(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout > 0:
             _native._wait_for(self.fileno(), -1 if timeout is None else math.ceil(timeout * 1000))
-        return super().select(0)
+        found = super().select(0)
+        if not found or not quickly:
+            return found
+        # Where a bell rang too it is heard in its turn (native/feed.hpp).
+        turns = [
+            quickly.get(key.fd) if mask == selectors.EVENT_READ else None for key, mask in found
+        ]
+        if None in turns:
+            return found
+        ways = zip(found, turns, strict=True)
+        return [one for one, turn in ways if turn is None or not turn()]
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -203,6 +217,7 @@ def _forget() -> None:
     _lock = threading.Lock()
     _loop = _thread = None
     _users = 0
+    quickly.clear()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -26,6 +26,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from weft._net import loop as _net_loop
 from weft._net.incoming import Incoming
 
 __all__ = ["Came", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
@@ -262,6 +263,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     def __init__(self, tls: ssl.SSLContext, came: Came | None, limit: int, patience: float) -> None:
         self._raw: asyncio.Transport | None = None
         self._feed: Any = None  # for which threads send
+        self._number = -1  # its socket, then
         super().__init__(tls, came is not None, came, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
@@ -288,6 +290,19 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     def buffer_updated(self, n: int) -> None:
         if not self._closing:
             self._heard(rooms.raw[:n])
+
+    def _turn(self) -> bool:
+        """Something has come: takes it, without the loop's steps. False: the loop is to."""
+        feed = self._feed
+        if feed is None or self._holds or self._closing or not self._reader.is_between():
+            return False
+        came = feed.turn()
+        if isinstance(came, bool):
+            return came
+        if came:
+            self._reader.feed_data(came)
+        self._read()
+        return True
 
     def eof_received(self) -> bool:
         self._end_of_file()
@@ -350,15 +365,19 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
                     self._say()
                     self._feed.direct()
                     self._feed = None
+                    _net_loop.quickly.pop(self._number, None)
                 return
             own = self.get_extra_info("socket")
             within = getattr(self._tls, "_sslobj", None)  # whose functions are C's
             if own is None or within is None or self._closing:
                 return
             take, give = lock.acquire, lock.release
-            feed.direct(own.fileno(), take, give, within.write, self._goes_out.read)
+            tls = self._came_in, within, ssl.SSLWantReadError
+            feed.direct(own.fileno(), take, give, within.write, self._goes_out.read, *tls)
             feed.may(not self.full)
             self._feed = feed
+            self._number = own.fileno()
+            _net_loop.quickly[self._number] = self._turn
 
     def hand_over(self) -> Parts | None:
         own, raw = self.get_extra_info("socket"), self._raw
