@@ -19,8 +19,10 @@ import concurrent.futures
 import contextlib
 import math
 import os
+import select
 import selectors
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -43,28 +45,42 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-#: sockets of sessions, and what takes what has come by one; False: the loop is to. The loop's thread's
+#: Sockets of sessions, and what takes what has come by one: True, if that needed nothing of the
+#: loop's. The loop's thread's.
 quickly: dict[int, Callable[[], bool]] = {}
 
 
 class _Looking(selectors.DefaultSelector):
     """Looks out before it sleeps (WIRE.md 17.25): its own descriptor is readable when one of those
-    is for which it waits."""
+    is for which it waits. What has come for sessions alone goes on from here, since a turn of the
+    loop takes longer; where a bell rang too it is heard in its turn (native/feed.hpp)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        own = getattr(self, "_selector", None)
+        self._epoll: Any = own if isinstance(own, getattr(select, "epoll", ())) else None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout > 0:
-            _native._wait_for(self.fileno(), -1 if timeout is None else math.ceil(timeout * 1000))
-        found = super().select(0)
-        if not found or not quickly:
-            return found
-        # Where a bell rang too it is heard in its turn (native/feed.hpp).
-        turns = [
-            quickly.get(key.fd) if mask == selectors.EVENT_READ else None for key, mask in found
-        ]
-        if None in turns:
-            return found
-        ways = zip(found, turns, strict=True)
-        return [one for one, turn in ways if turn is None or not turn()]
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            if timeout is None or timeout > 0:
+                ms = -1 if timeout is None else math.ceil(timeout * 1000)
+                _native._wait_for(self.fileno(), ms)
+            if not quickly or self._epoll is None or not self._went_on():
+                return super().select(0)
+            if until is not None:
+                timeout = until - time.monotonic()
+                if timeout <= 0:  # the loop has something to do
+                    return []
+
+    def _went_on(self) -> bool:
+        """Has all that is there been taken?"""
+        there = self._epoll.poll(0)
+        turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in there]
+        if not turns or None in turns:
+            return False
+        left = [turn for turn in turns if turn is not None and not turn()]
+        return not left
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -292,7 +292,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._heard(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Something has come: takes it, without the loop's steps. False: the loop is to."""
+        """Something has come: takes it. False: something is left that is the loop's."""
         feed = self._feed
         if feed is None or self._holds or self._closing or not self._reader.is_between():
             return False
@@ -302,7 +302,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if came:
             self._reader.feed_data(came)
         self._read()
-        return True
+        return False
 
     def eof_received(self) -> bool:
         self._end_of_file()
