@@ -105,8 +105,7 @@ PyObject* Feed::piece(std::size_t most) noexcept {
 // --- who waits sends by itself -------------------------------------------------------------------
 
 Feed::Direct::~Direct() {
-  for (PyObject* const o : {acquire, release, encrypt, encrypted, came, tls, wants, rest})
-    Py_XDECREF(o);
+  for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
 }
 
 bool Feed::send_owed() noexcept {
@@ -177,17 +176,6 @@ Rooms& rooms() {
   return *here;
 }
 
-bool has_more(PyObject* came, PyObject* tls) noexcept {
-  PyObject* r = PyObject_CallMethod(tls, "pending", nullptr);
-  bool more = r && PyObject_IsTrue(r) > 0;
-  Py_XDECREF(r);
-  r = more ? nullptr : PyObject_GetAttrString(came, "pending");
-  more = more || (r && PyObject_IsTrue(r) > 0);
-  Py_XDECREF(r);
-  PyErr_Clear();
-  return more;
-}
-
 std::size_t length_at(const char* p) noexcept {
   std::size_t n = 0;
   for (std::size_t i = 0; i < 4; ++i)
@@ -213,30 +201,20 @@ PyObject* Feed::turn() {
   Rooms& room = rooms();
   const ssize_t n = ::recv(by->fd, room.raw.data(), kTurn, MSG_DONTWAIT);
   if (n <= 0) Py_RETURN_FALSE;
-  PyObject* const raw = PyMemoryView_FromMemory(room.raw.data(), n, PyBUF_READ);
-  PyObject* r = raw ? PyObject_CallMethod(by->came, "write", "O", raw) : nullptr;
-  Py_XDECREF(raw);
-  if (!r) return nullptr;
-  Py_DECREF(r);
+  if (!by->in.put(room.raw.data(), static_cast<std::size_t>(n))) return PyErr_NoMemory();
   PyObject* const locked = PyObject_CallNoArgs(by->acquire);
   if (!locked) return nullptr;
   Py_DECREF(locked);
   std::size_t have = 0;
   bool all = false;  // of what has come
   while (!all && have < kTurn) {
-    const auto left = static_cast<Py_ssize_t>(kTurn - have);
-    PyObject* const at = PyMemoryView_FromMemory(room.plain.data() + have, left, PyBUF_WRITE);
-    r = at ? PyObject_CallMethod(by->tls, "read", "nO", left, at) : nullptr;
-    Py_XDECREF(at);
-    const Py_ssize_t got = r ? PyLong_AsSsize_t(r) : -1;
-    Py_XDECREF(r);
+    const Py_ssize_t got = by->in.take(room.plain.data() + have, kTurn - have);
     if (got <= 0) {
-      all = got < 0 && PyErr_ExceptionMatches(by->wants);
-      PyErr_Clear();  // else TLS was closed, or something was made up: it will say so again
+      all = got == TlsIn::kNone;
       break;
     }
     have += static_cast<std::size_t>(got);
-    all = !has_more(by->came, by->tls);
+    all = !by->in.has_more();
   }
   Py_XDECREF(PyObject_CallNoArgs(by->release));
   PyErr_Clear();
@@ -326,9 +304,7 @@ PyObject* feed_direct(PyObject* o, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iOOOOOOO", &d->fd, &acquire, &release, &encrypt, &encrypted, &came,
                         &tls, &wants))
     return nullptr;
-  d->came = Py_NewRef(came);
-  d->tls = Py_NewRef(tls);
-  d->wants = Py_NewRef(wants);
+  if (!d->in.begin(came, tls, wants)) return nullptr;
   d->acquire = Py_NewRef(acquire);
   d->release = Py_NewRef(release);
   d->encrypt = Py_NewRef(encrypt);

@@ -24,6 +24,7 @@
 
 #include "native.hpp"
 #include "weft/wire/joint.hpp"
+#include "wire/tls_in.hpp"
 
 namespace weft::py {
 
@@ -57,10 +58,8 @@ class Feed final : public wire::Joint {
     PyObject* release = nullptr;    // ()
     PyObject* encrypt = nullptr;    // (bytes)
     PyObject* encrypted = nullptr;  // () -> bytes
-    PyObject* came = nullptr;       // MemoryBIO
-    PyObject* tls = nullptr;        // _SSLSocket
-    PyObject* wants = nullptr;      // ssl.SSLWantReadError
-    PyObject* rest = nullptr;       // what the socket did not take; else null
+    TlsIn in;
+    PyObject* rest = nullptr;  // what the socket did not take; else null
     bool may = true;
   };
   std::shared_ptr<Direct> direct;  // null: none

@@ -13,6 +13,7 @@
 #include "interpreter/door.hpp"
 #include "weft/prim.hpp"
 #include "weft/wire/lookout.hpp"
+#include "wire/tls_in.hpp"
 
 namespace weft::py {
 
@@ -66,8 +67,8 @@ class Passing {
  public:
   int tcp = -1, link = -1, bell = -1;
   int linger = 0;  // ms to hear the rest, once the caller has been told that this was all
-  PyObject *came = nullptr, *tls = nullptr, *goes = nullptr;  // MemoryBIO, _SSLSocket, MemoryBIO
-  PyObject* wants = nullptr;                                  // ssl.SSLWantReadError
+  TlsIn in;
+  PyObject *write = nullptr, *read = nullptr;  // into TLS, and out of it what is encrypted
 
   // What had come before is heard first. Returns once it is over; false: no memory.
   bool run(const char* held, std::size_t n);
@@ -84,7 +85,6 @@ class Passing {
   void say(std::size_t n);
   void say_all();
   void send_said();
-  bool has_more() const;
   void lost() noexcept;
 
   std::unique_ptr<char[]> raw_{new char[kRoom]};
@@ -154,12 +154,7 @@ bool Passing::wait() {
     if (came_now <= 0) {  // what TLS has not shown yet is no whole record
       heard_all_ = true;
     } else {
-      PyObject* const data = PyMemoryView_FromMemory(raw_.get(), came_now, PyBUF_READ);
-      PyObject* const r = data ? PyObject_CallMethod(came, "write", "O", data) : nullptr;
-      Py_XDECREF(data);
-      Py_XDECREF(r);
-      PyErr_Clear();
-      if (!r) lost();
+      if (!in.put(raw_.get(), static_cast<std::size_t>(came_now))) lost();
       decrypt();
     }
   }
@@ -186,35 +181,17 @@ void Passing::lost() noexcept {
   to_tcp_.drop();
 }
 
-bool Passing::has_more() const {
-  PyObject* const r = PyObject_CallMethod(tls, "pending", nullptr);
-  const bool some = r && PyObject_IsTrue(r) > 0;
-  Py_XDECREF(r);
-  PyObject* const waits = some ? nullptr : PyObject_GetAttrString(came, "pending");
-  const bool more = some || (waits && PyObject_IsTrue(waits) > 0);
-  Py_XDECREF(waits);
-  PyErr_Clear();
-  return more;
-}
-
 void Passing::decrypt() {
   while (to_link_.empty() && !heard_all_) {
-    const auto room = static_cast<Py_ssize_t>(kHead + kLargest - have_);
-    PyObject* const at = PyMemoryView_FromMemory(plain_.get() + have_, room, PyBUF_WRITE);
-    PyObject* const r = at ? PyObject_CallMethod(tls, "read", "nO", room, at) : nullptr;
-    Py_XDECREF(at);
-    const Py_ssize_t n = r ? PyLong_AsSsize_t(r) : -1;
-    Py_XDECREF(r);
+    const Py_ssize_t n = in.take(plain_.get() + have_, kHead + kLargest - have_);
     if (n <= 0) {
-      const bool waits = n < 0 && PyErr_ExceptionMatches(wants);
-      PyErr_Clear();
       inside_ = false;
-      if (!waits) heard_all_ = true;  // TLS was closed, or something was made up
+      if (n != TlsIn::kNone) heard_all_ = true;
       break;
     }
     have_ += static_cast<std::size_t>(n);
     take_apart();
-    if (!has_more()) {
+    if (!in.has_more()) {
       inside_ = false;
       break;
     }
@@ -254,7 +231,7 @@ void Passing::say(std::size_t n) {
   for (std::size_t i = 0; i < kHead; ++i) head[i] = static_cast<char>(n >> (8 * i) & 0xFF);
   PyObject* const data =
       PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kHead + n), PyBUF_READ);
-  PyObject* const r = data ? PyObject_CallMethod(tls, "write", "O", data) : nullptr;
+  PyObject* const r = data ? PyObject_CallOneArg(write, data) : nullptr;
   Py_XDECREF(data);
   Py_XDECREF(r);
   PyErr_Clear();
@@ -268,10 +245,7 @@ void Passing::say_all() {
 }
 
 void Passing::send_said() {
-  PyObject* const waits = PyObject_GetAttrString(goes, "pending");
-  const bool some = waits && PyObject_IsTrue(waits) > 0;
-  Py_XDECREF(waits);
-  PyObject* const data = some ? PyObject_CallMethod(goes, "read", nullptr) : nullptr;
+  PyObject* const data = PyObject_CallNoArgs(read);
   PyErr_Clear();
   if (!data) return;
   const bool takes =
@@ -280,22 +254,24 @@ void Passing::send_said() {
   if (!takes) lost();
 }
 
-// _pass(tcp, link, bell, came, tls, goes, wants, linger, held) -> what the connection did not take yet.
-// Blocks until it is over, or the bell can be read. `held`: what TLS had given before.
+// _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> what the connection did not
+// take yet. Blocks until it is over, or the bell can be read. `held`: what TLS had given before.
 PyObject* f_pass(PyObject*, PyObject* args) {
   Py_buffer held;
+  PyObject *came, *tls, *wants;
   std::unique_ptr<Passing> p;
   try {
     p = std::make_unique<Passing>();
   } catch (const std::bad_alloc&) {
     return PyErr_NoMemory();
   }
-  if (!PyArg_ParseTuple(args, "iiiOOOOiy*", &p->tcp, &p->link, &p->bell, &p->came, &p->tls,
-                        &p->goes, &p->wants, &p->linger, &held))
+  if (!PyArg_ParseTuple(args, "iiiOOOOOiy*", &p->tcp, &p->link, &p->bell, &came, &tls, &p->write,
+                        &p->read, &wants, &p->linger, &held))
     return nullptr;
-  const bool well = p->run(static_cast<const char*>(held.buf), static_cast<std::size_t>(held.len));
+  const bool well = p->in.begin(came, tls, wants) &&
+                    p->run(static_cast<const char*>(held.buf), static_cast<std::size_t>(held.len));
   PyBuffer_Release(&held);
-  if (!well) return PyErr_NoMemory();
+  if (!well) return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
   return PyBytes_FromStringAndSize(p->rest().data(), static_cast<Py_ssize_t>(p->rest().size()));
 }
 

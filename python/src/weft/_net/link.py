@@ -350,7 +350,7 @@ async def _passed(
         _native._be_prompt()
         rest = b""
         try:
-            tls = parts.came_in, parts.tls, parts.goes_out
+            tls = parts.came_in, parts.tls, parts.tls.write, parts.goes_out.read
             waits, ms = ssl.SSLWantReadError, int(GREETING * 500)
             rest = _native._pass(parts.descriptor, link.fileno(), hears, *tls, waits, ms, held)
         finally:

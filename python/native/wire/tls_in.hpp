@@ -1,0 +1,80 @@
+// What has come by a connection, through Python's TLS (ssl.MemoryBIO and its _SSLSocket), whose
+// functions are C's: so no step of Python's is taken for it. With the interpreter's lock, and that
+// of who uses this TLS.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstddef>
+
+namespace weft::py {
+
+class TlsIn {
+ public:
+  TlsIn() = default;
+  TlsIn(const TlsIn&) = delete;
+  TlsIn& operator=(const TlsIn&) = delete;
+  ~TlsIn() {
+    for (PyObject* const o : {came_, write_, read_, left_, wants_, pending_}) Py_XDECREF(o);
+  }
+  // Once. wants: ssl.SSLWantReadError. False: an exception.
+  bool begin(PyObject* came, PyObject* tls, PyObject* wants) noexcept {
+    came_ = Py_NewRef(came);
+    wants_ = Py_NewRef(wants);
+    write_ = PyObject_GetAttrString(came, "write");
+    read_ = PyObject_GetAttrString(tls, "read");
+    left_ = PyObject_GetAttrString(tls, "pending");
+    pending_ = PyUnicode_InternFromString("pending");
+    return write_ && read_ && left_ && pending_;
+  }
+
+  // False: no memory.
+  bool put(char* data, std::size_t n) noexcept {
+    PyObject* const view = view_of(data, n, PyBUF_READ);
+    PyObject* const r = view ? PyObject_CallOneArg(write_, view) : nullptr;
+    Py_XDECREF(view);
+    Py_XDECREF(r);
+    PyErr_Clear();
+    return r != nullptr;
+  }
+
+  static constexpr Py_ssize_t kNone = 0, kOver = -1;
+  // How much lies in the room now; kNone: more has to come first; kOver: TLS was closed, something
+  // was made up, or no memory: it will say so again.
+  Py_ssize_t take(char* room, std::size_t size) noexcept {
+    PyObject* const view = view_of(room, size, PyBUF_WRITE);
+    PyObject* const most = PyLong_FromSize_t(size);
+    PyObject* const args[] = {most, view};
+    PyObject* const r = view && most ? PyObject_Vectorcall(read_, args, 2, nullptr) : nullptr;
+    Py_XDECREF(view);
+    Py_XDECREF(most);
+    const Py_ssize_t n = r ? PyLong_AsSsize_t(r) : -1;
+    Py_XDECREF(r);
+    if (n > 0) return n;
+    const bool waits = n < 0 && PyErr_ExceptionMatches(wants_);
+    PyErr_Clear();
+    return waits ? kNone : kOver;
+  }
+
+  // May take() give more without more that comes?
+  bool has_more() noexcept {
+    PyObject* r = PyObject_CallNoArgs(left_);
+    bool more = r && PyObject_IsTrue(r) > 0;
+    Py_XDECREF(r);
+    r = more ? nullptr : PyObject_GetAttr(came_, pending_);
+    more = more || (r && PyObject_IsTrue(r) > 0);
+    Py_XDECREF(r);
+    PyErr_Clear();
+    return more;
+  }
+
+ private:
+  static PyObject* view_of(char* p, std::size_t n, int how) noexcept {
+    return PyMemoryView_FromMemory(p, static_cast<Py_ssize_t>(n), how);
+  }
+
+  PyObject *came_ = nullptr, *write_ = nullptr, *read_ = nullptr, *left_ = nullptr;
+  PyObject *wants_ = nullptr, *pending_ = nullptr;
+};
+
+}  // namespace weft::py
