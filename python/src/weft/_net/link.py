@@ -357,7 +357,11 @@ async def _passed(
             loop.call_soon_threadsafe(over.set_result, rest)
 
     try:
-        threading.Thread(target=passes, name="weft: passes on", daemon=True).start()
+        try:
+            threading.Thread(target=passes, name="weft: passes on", daemon=True).start()
+        except BaseException:  # there is no thread left
+            over.set_result(b"")
+            raise
         await asyncio.shield(over)
     finally:
         os.close(bell)  # who hears that lets go, if it is not over

@@ -35,6 +35,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 ROOM = 1 << 18  # bytes that are read, or decrypted, at once
+SMALL = 1 << 14  # bytes: what comes in such parts is that of small values
 LINGER = 5.0  # seconds for the other side to hang up too
 
 
@@ -264,6 +265,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._raw: asyncio.Transport | None = None
         self._feed: Any = None  # for which threads send
         self._number = -1  # its socket, then
+        self._large = False  # what comes now is best read in as large parts as there are
         super().__init__(tls, came is not None, came, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
@@ -288,17 +290,21 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         return rooms.raw
 
     def buffer_updated(self, n: int) -> None:
+        self._large = n > SMALL
         if not self._closing:
             self._heard(rooms.raw[:n])
 
     def _turn(self) -> bool:
         """Something has come: takes it. False: something is left that is the loop's."""
         feed = self._feed
-        if feed is None or self._holds or self._closing or not self._reader.is_between():
+        if feed is None or self._large or self._holds or self._closing:
+            return False
+        if not self._reader.is_between():
             return False
         came = feed.turn()
         if isinstance(came, bool):
             return came
+        self._large = True
         if came:
             self._reader.feed_data(came)
         self._read()
