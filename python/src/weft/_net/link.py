@@ -8,8 +8,9 @@ before the session begins (WIRE.md 17.1, 17.2).
     connection ──first message──► refused │ Session ──either side closes, dies or falls silent──► over
 
 Invariants
-- A connection belongs to the loop's thread (_net/loop.py); a link to whoever uses it, and its feed,
-  which is between the two, to the loop's thread again.
+- A connection belongs to the loop's thread (_net/loop.py), or, as long as it passes to an OS process
+  of an agent over TCP, to a thread of its own; a link to whoever uses it, and its feed, which is
+  between the two, to the loop's thread again.
 - What waits here is what the connection's transport holds: who does not read stops who writes. Of
   what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
 - `_asking` is the loop's thread's, and empty in the child of a fork.

@@ -53,7 +53,7 @@ quickly: dict[int, Callable[[], bool]] = {}
 class _Looking(selectors.DefaultSelector):
     """Looks out before it sleeps (WIRE.md 17.25): its own descriptor is readable when one of those
     is for which it waits. What has come for sessions alone goes on from here, since a turn of the
-    loop takes longer; where a bell rang too it is heard in its turn (native/feed.hpp)."""
+    loop takes longer; where a bell rang too it is heard in its turn (native/wire/feed.hpp)."""
 
     def __init__(self) -> None:
         super().__init__()

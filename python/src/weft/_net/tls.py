@@ -1,6 +1,7 @@
 """TLS 1.3 between two programs, in transports as asyncio has them (WIRE.md 17.1, 17.21).
 
     a connection's bytes ──_heard()──► TLS ──► who reads: a StreamReader (_net/incoming.py)
+                         ──_turn(): before the loop's steps──► the session
                          ◄──_say()──── TLS ◄──write()──
 
     begun ──_shake(): both have shown their certificates──► shaken ──close()──► what was written goes, then over
@@ -10,7 +11,8 @@ asyncio's own way does the same with more copies of each byte, and more calls fo
 
 Invariants
 - All of it is the loop's thread's, but that a thread that waits for an answer may send what it has
-  said itself (direct()). So who uses TLS, or the socket, has `lock`, which is one for all.
+  said itself (direct()). So who uses TLS, or the socket, has `lock`, which is one for all. Who was
+  handed a connection over has it alone until he gives it back, without the lock.
 - What TLS has decrypted lies in one room of the thread's, which whoever reads has done with when he
   returns.
 """
