@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 
+#include "interpreter/door.hpp"
 #include "weft/version.hpp"
 
 namespace weft::py {
@@ -115,8 +116,9 @@ PyObject* f_open(PyObject*, PyObject* path) {
   void* library;
   {
     const OutsideGate beyond;
-    Py_BEGIN_ALLOW_THREADS library = ::dlopen(p, RTLD_NOW | RTLD_LOCAL);
-    Py_END_ALLOW_THREADS
+    PyThreadState* const state = give_up_lock();
+    library = ::dlopen(p, RTLD_NOW | RTLD_LOCAL);
+    take_lock(state);
   }
   if (!library) {
     const std::string why = ::dlerror();

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <set>
 
+#include "interpreter/door.hpp"
 #include "watching/observe.hpp"
 #include "weft/wire/asking.hpp"
 #include "weft/wire/everywhere.hpp"
@@ -244,12 +245,12 @@ void await_declared(PyRun* run) noexcept {
   const auto until = Clock::now() + std::chrono::seconds(1);
   while (questions && questions->condemned.contains(run) && Clock::now() < until) {
     const OutsideGate beyond;
-    Py_BEGIN_ALLOW_THREADS;
+    PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
     // not longer at once: it may have been taken since we looked
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
-    Py_END_ALLOW_THREADS;
+    take_lock(state);
   }
 }
 // The space is the parent's too.

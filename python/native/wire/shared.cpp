@@ -2,6 +2,7 @@
 #include "wire/shared.hpp"
 
 #include "gate.hpp"
+#include "interpreter/door.hpp"
 
 namespace weft::py {
 
@@ -81,18 +82,22 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   } else {
     Sealed s;
     std::string wrong;
-    Py_BEGIN_ALLOW_THREADS try { s = copy_of(b); } catch (const std::exception& e) {
+    PyThreadState* const state = give_up_lock();
+    try {
+      s = copy_of(b);
+    } catch (const std::exception& e) {
       wrong = e.what();
     }
-    Py_END_ALLOW_THREADS if (s) {
+    take_lock(state);
+    if (s) {
       if (PyObject* const f = PyBytes_FromString(format)) {
         // One without a shape is a row of bytes.
         const Py_ssize_t row = b.itemsize ? b.len / b.itemsize : b.len;
         made = new_shared(type, std::move(s), f, b.itemsize, b.shape || b.ndim == 0 ? b.ndim : 1,
                           b.shape ? b.shape : &row);
       }
-    }
-    else bad_use("Shared: %s", wrong.c_str());
+    } else
+      bad_use("Shared: %s", wrong.c_str());
   }
   PyBuffer_Release(&b);
   return made;

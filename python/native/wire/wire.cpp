@@ -599,9 +599,9 @@ PyObject* f_wait_for(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "ii", &p.fd, &ms)) return nullptr;
   {
     const OutsideGate beyond;
-    Py_BEGIN_ALLOW_THREADS;
+    PyThreadState* const state = give_up_lock();
     found = here.poll(&p, 1, ms);
-    Py_END_ALLOW_THREADS;
+    take_lock(state);
   }
   return PyBool_FromLong(found > 0);
 }
