@@ -74,16 +74,22 @@ def says_no_more(writer: asyncio.StreamWriter) -> None:
         writer.close()
 
 
-async def with_a_link(end: Any) -> tuple[asyncio.Task[None], socket.socket]:
-    """A carrier for that end of a connection, and the link's side of its socket pair."""
+async def with_a_link(
+    end: Any, takes: int | None = None
+) -> tuple[asyncio.Task[None], socket.socket]:
+    """A carrier for that end of a connection, and the link's side of its socket pair. takes: bytes
+    that it holds."""
     ours, link = socket.socketpair()
+    if takes is not None:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, takes)
     link.setblocking(False)
     return asyncio.ensure_future(couple(ours, end)), link
 
 
-async def both() -> tuple[Any, Any]:
+async def both(takes: int | None = None) -> tuple[Any, Any]:
+    """takes: bytes that the links hold; the least is what the system allows."""
     one, other = await over_tcp()
-    return await with_a_link(one), await with_a_link(other)
+    return await with_a_link(one, takes), await with_a_link(other, takes)
 
 
 async def sends(link: socket.socket, data: bytes) -> None:
@@ -153,6 +159,22 @@ def test_more_than_one_piece_and_both_directions():  # wire 17.13
         await sent
         a.close()
         assert await heard(b) == b""
+        b.close()
+        await asyncio.wait_for(asyncio.gather(first, second), HEARD)
+
+    asyncio.run(network())
+
+
+def test_an_os_process_that_takes_little_at_a_time():  # wire 17.13
+    """What lies in TLS meanwhile, and nothing more comes, goes on too."""
+
+    async def network() -> None:
+        (first, a), (second, b) = await both(takes=1)
+        for n in (1 << 15, 1 << 16, 100_000):
+            sent = asyncio.ensure_future(sends(a, b"x" * n))
+            assert await heard(b, n) == b"x" * n
+            await sent
+        a.close()
         b.close()
         await asyncio.wait_for(asyncio.gather(first, second), HEARD)
 

@@ -93,7 +93,7 @@ class Passing {
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
   std::int64_t until_ = 0;  // when what comes is not heard any more; 0: that is not said yet
-  bool inside_ = true;      // TLS may have something
+  bool inside_ = true;      // TLS may have something, which waits while to_link_ is not empty
   bool said_all_ = false;   // the caller was told so
   bool heard_all_ = false;
   bool link_over_ = false;  // it takes nothing any more
@@ -155,6 +155,7 @@ bool Passing::wait() {
       heard_all_ = true;
     } else {
       if (!in.put(raw_.get(), static_cast<std::size_t>(came_now))) lost();
+      inside_ = true;
       decrypt();
     }
   }
