@@ -312,7 +312,7 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 // storage stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
-  const bool stays = c->references.get() == 1 && c->waited();
+  const bool stays = c->references.is_last() && c->waited();
   if (side == core::Side::in)
     c->drop_reader(died);
   else

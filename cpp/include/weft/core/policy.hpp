@@ -64,6 +64,8 @@ class Count {
  public:
   constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
+  // No other is left, and what they did is seen here.
+  bool is_last() const noexcept { return n_.load(std::memory_order_acquire) == 1; }
   void up() noexcept {
     if constexpr (Shared)
       n_.fetch_add(1, std::memory_order_relaxed);

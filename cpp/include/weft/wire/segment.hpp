@@ -81,7 +81,7 @@ class Segment {
     return s;
   }
   // Maps a peer's. Null, or what is wrong with it; kNoRoom is for us to mend, not for them.
-  static constexpr const char* kNoRoom = "a segment for which this program has no memory";
+  static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
     struct statfs fs;
