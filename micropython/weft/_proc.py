@@ -452,15 +452,18 @@ def abandon():
     """Clears up after a run, however it ended: no process is left over."""
     global _run
     _run = None
-    for x in _all[:]:  # Ctrl-C came between two processes, or while all slept
-        x.ask()
-    core.loop(0)
-    if core.time:
-        core.time.leave()
-    _all.clear()
     core.setcur(None)
-    while core.waiting():
-        drain()
+    try:
+        for x in _all[:]:  # Ctrl-C came between two processes, or while all slept
+            x.ask()
+        core.loop(0)
+    finally:  # it may come once more, or there is no memory
+        if core.time:
+            core.time.leave()
+        _all.clear()
+        core.setcur(None)
+        while core.waiting():
+            drain()
 
 
 def deadlock():

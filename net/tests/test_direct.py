@@ -16,6 +16,7 @@ from weft import net
 from weft import threads as th
 from weft._net import link as _net_link
 from weft._net import tls as _net_tls
+from weft.errors import PeerDied
 
 SEED = 29
 
@@ -128,6 +129,41 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     monkeypatch.setattr(_net_tls._OverTcp, "_read", read)
     monkeypatch.setattr(_net_tls._OverTcp, "buffer_updated", updated)
     return found
+
+
+class Raises(Noted):
+    def turn(self) -> Any:
+        raise MemoryError("of the test")
+
+
+def test_what_one_connection_raises_ends_that_one_alone(
+    keys, program, monkeypatch
+):  # wire 12.1, 17.2
+    """Before the loop's steps it would have ended the loop, with all sessions of the program."""
+    ways: list[Any] = []
+    carry = _net_link.carry
+
+    async def noted(feed: Any, there: Any) -> None:
+        ways.append(there[1].transport)
+        await carry(feed, there)
+
+    monkeypatch.setattr(_net_link, "carry", noted)
+    with net.listen(keys=keys) as door:
+        ends = []
+        for _ in range(2):
+            program("gives", door.address, keys)
+            session = door.next()
+            ends.append((session, session.take("squares"), session.take("numbers")))
+        (first, squares, numbers), (second, others, more) = ends
+        with first, second:
+            ways[0]._feed = Raises(ways[0]._feed)
+            with pytest.raises(PeerDied):
+                for n in range(1000):
+                    numbers.write(n)
+                    squares.read()
+            more.write(4)
+            assert others.read() == 16
+            more.retire()
 
 
 def test_what_has_come_takes_no_steps_of_the_loop(keys, program, steps):  # wire 12.2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import struct
 import sys
@@ -157,6 +158,30 @@ def test_more_than_one_piece_and_both_directions():  # wire 17.13
         assert await heard(b, len(data)) == data
         assert await heard(a, len(data)) == data
         await sent
+        a.close()
+        assert await heard(b) == b""
+        b.close()
+        await asyncio.wait_for(asyncio.gather(first, second), HEARD)
+
+    asyncio.run(network())
+
+
+def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch):  # wire 17.13
+    async def network() -> None:
+        one, other = await over_tcp()
+
+        def none() -> None:
+            raise OSError(errno.EMFILE, "of the test")
+
+        monkeypatch.setattr(_net_link.os, "pipe", none)
+        (first, a), (second, b) = await with_a_link(one), await with_a_link(other)
+        await asyncio.sleep(0)  # both have begun
+        monkeypatch.undo()
+        for n in (1, 100_000):
+            sent = asyncio.ensure_future(sends(a, b"x" * n))
+            assert await heard(b, n) == b"x" * n
+            await sent
+        assert not [t for t in threading.enumerate() if t.name == "weft: passes on"]
         a.close()
         assert await heard(b) == b""
         b.close()

@@ -174,8 +174,8 @@ def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
 
 
 def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
-    """Its writer cannot be cancelled: the run waits until somebody lets go of it, and has
-    deadlocked."""
+    """Its writer cannot be cancelled: the run waits until somebody lets go of it, says so on
+    stderr, and has deadlocked."""
     program = """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: kept.clear())
@@ -202,4 +202,6 @@ except Deadlock as e:
         until_asleep(running.pid)
         running.send_signal(signal.SIGUSR1)
         out, err = running.communicate()
-    assert (running.returncode, out, err) == (0, "0 ['main/writes']\n", "")
+    assert (running.returncode, out) == (0, "0 ['main/writes']\n")
+    assert "main/writes: write 'c' at " in err  # who waits for the run hears of it meanwhile
+    assert "held by an extended read whose block nobody ends" in err

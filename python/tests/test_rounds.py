@@ -261,7 +261,17 @@ def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # ru
     stopped = hosts()
     for _ in range(10_000):
         stopped.member.ask()
+    stopped.member.ask(_rounds.FOLLOW, "more")
     assert not stopped.member.gone
+
+
+def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> None:  # rule 6.7
+    """It would take the answers for its own, and those that come for nobody's."""
+    one = hosts()
+    one.member.ask(_rounds.FOLLOW, "more")
+    with _rounds._asking, _rounds._asking.lock:
+        assert _rounds.ask([one.member], _rounds.WHERE, None, 30.0) == ([], [one.member])
+    assert one.asked()[:1] == _rounds.FOLLOW
 
 
 # --- the root looks -------------------------------------------------------------------------------

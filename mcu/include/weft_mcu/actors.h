@@ -71,8 +71,8 @@ typedef struct weft_periodic {
   weft_rate rate;     /* rate.whole 0: stopped */
   uint32_t skipped;   /* releases left out since the start */
 } weft_periodic;
-/* Start one that is stopped or new (zero), or, in its own action, one that runs. period: 1 … 2^30 us, else WEFT_E_HORIZON; WEFT_E_QUEUED
- * if it is queued already. */
+/* Start one that is stopped or new (zero), or, in its own action and for the same actor, one that
+ * runs. period: 1 … 2^30 us, else WEFT_E_HORIZON; WEFT_E_QUEUED if it is queued already. */
 #define weft_periodic_start(q, p, actor, action, first, period)  \
   weft_periodic_start_rate((q), (p), (actor), (action), (first), \
                            ((weft_rate)WEFT_RATE((period), 1)))

@@ -25,6 +25,9 @@ namespace weft::py {
 PyThreadState* give_up_lock() noexcept;
 void take_lock(PyThreadState* mine) noexcept;
 
+// Calls what gives the lock up, and takes it again, by itself, as TLS does: 2 is so there too.
+PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noexcept;
+
 // The first step of a thread that the interpreter does not know yet; PyGILState_Release() takes it
 // out again.
 PyGILState_STATE enter_interpreter();

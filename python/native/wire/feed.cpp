@@ -130,7 +130,7 @@ bool Feed::send_now(Direct& by) noexcept {
   bool raised = false;
   const bool small = peer_->session.queued() <= kMost;
   if (PyObject* const said = small && by.may ? piece(kMost) : nullptr) {
-    PyObject* const r = PyObject_CallOneArg(by.encrypt, said);
+    PyObject* const r = called(by.encrypt, said);
     // Of a signal's handler: what was said is encrypted all the same.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
     if (raised) keep_interrupt_for(nullptr, take_exception());
@@ -202,7 +202,7 @@ PyObject* Feed::turn() {
   const ssize_t n = ::recv(by->fd, room.raw.data(), kTurn, MSG_DONTWAIT);
   if (n <= 0) Py_RETURN_FALSE;
   if (!by->in.put(room.raw.data(), static_cast<std::size_t>(n))) return PyErr_NoMemory();
-  PyObject* const locked = PyObject_CallNoArgs(by->acquire);
+  PyObject* const locked = called(by->acquire);
   if (!locked) return nullptr;
   Py_DECREF(locked);
   std::size_t have = 0;

@@ -232,7 +232,7 @@ void Passing::say(std::size_t n) {
   for (std::size_t i = 0; i < kHead; ++i) head[i] = static_cast<char>(n >> (8 * i) & 0xFF);
   PyObject* const data =
       PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kHead + n), PyBUF_READ);
-  PyObject* const r = data ? PyObject_CallOneArg(write, data) : nullptr;
+  PyObject* const r = data ? called(write, data) : nullptr;
   Py_XDECREF(data);
   Py_XDECREF(r);
   PyErr_Clear();

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include "interpreter/door.hpp"
+
 namespace weft::py {
 
 class TlsIn {
@@ -40,12 +42,11 @@ class TlsIn {
 
   static constexpr Py_ssize_t kNone = 0, kOver = -1;
   // How much lies in the room now; kNone: more has to come first; kOver: TLS was closed, something
-  // was made up, or no memory: it will say so again.
+  // was made up, or no memory. Asked again it is over too, and may not say why.
   Py_ssize_t take(char* room, std::size_t size) noexcept {
     PyObject* const view = view_of(room, size, PyBUF_WRITE);
     PyObject* const most = PyLong_FromSize_t(size);
-    PyObject* const args[] = {most, view};
-    PyObject* const r = view && most ? PyObject_Vectorcall(read_, args, 2, nullptr) : nullptr;
+    PyObject* const r = view && most ? called(read_, most, view) : nullptr;
     Py_XDECREF(view);
     Py_XDECREF(most);
     const Py_ssize_t n = r ? PyLong_AsSsize_t(r) : -1;

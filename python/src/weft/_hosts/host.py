@@ -420,14 +420,12 @@ class Host:
                     break
                 except Cancelled as error:
                     cancelled = error
-        except Retired:
-            if not self.alive():
-                raise self._died(name_of_call) from None
-            raise BadUse(
-                f"the OS process {self.pid} has dropped its call of {name_of_call!r}, and no result "
-                "comes: its standard error says why"
-            ) from None
-        except PeerDied:
+        except (PeerDied, Retired) as error:
+            if isinstance(error, Retired) and self.alive():
+                raise BadUse(
+                    f"the OS process {self.pid} has dropped its call of {name_of_call!r}, and no "
+                    "result comes: its standard error says why"
+                ) from None
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             if attempt is None or attempt.last or cancelled is not None:

@@ -51,7 +51,9 @@ class _Future(Future[Any]):
             where = f"it waits for one of the executor's {self._workers} workers"
         elif not where:
             where = f"it waits for {self._over!r} to begin it"
-        return cf.TimeoutError(f"no result of {self._name} within {seconds:g} seconds: {where}")
+        # map() asks for what is left of its time, which may be over
+        when = "in time" if seconds is None or seconds <= 0 else f"within {seconds:.3g} seconds"
+        return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
     def result(self, timeout: float | None = None) -> Any:
         try:

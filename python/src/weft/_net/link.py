@@ -319,8 +319,14 @@ async def couple(link: socket.socket, there: Streams) -> None:
     link.setblocking(False)
     way = there[1].transport
     if isinstance(way, _net_tls.Tls) and (parts := way.hand_over()) is not None:
-        await _passed(link, there, way, parts)
-        return
+        try:
+            bell = os.pipe()
+        except OSError:  # there is no descriptor left
+            os.close(parts.descriptor)
+            way.resume_reading()
+        else:
+            await _passed(link, there, way, parts, bell)
+            return
     out = asyncio.ensure_future(_carry_out(link, there[1]))
     assert isinstance(there[0], Incoming)
     back = asyncio.ensure_future(there[0].onward(link))
@@ -337,13 +343,17 @@ async def couple(link: socket.socket, there: Streams) -> None:
 
 
 async def _passed(
-    link: socket.socket, there: Streams, way: _net_tls.Tls, parts: _net_tls.Parts
+    link: socket.socket,
+    there: Streams,
+    way: _net_tls.Tls,
+    parts: _net_tls.Parts,
+    pipe: tuple[int, int],
 ) -> None:
     """couple(), by a thread."""
     assert isinstance(there[0], Incoming)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bytes] = loop.create_future()
-    hears, bell = os.pipe()
+    hears, bell = pipe
     held = there[0].held()
 
     def passes() -> None:

@@ -217,7 +217,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._loop.call_soon(self._go_on)  # who reads expects nothing before it waits
 
     def _go_on(self) -> None:
-        if not self._over:
+        if not self._over and not self._holds:
             self._read()
 
     def is_reading(self) -> bool:
@@ -303,13 +303,17 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return False
         if not self._reader.is_between():
             return False
-        came = feed.turn()
-        if isinstance(came, bool):
-            return came
-        self._large = True
-        if came:
-            self._reader.feed_data(came)
-        self._read()
+        try:
+            came = feed.turn()
+            if isinstance(came, bool):
+                return came
+            self._large = True
+            if came:
+                self._reader.feed_data(came)
+            self._read()
+        except Exception as error:  # as asyncio does with what buffer_updated() raises
+            self._error = self._error or ConnectionError(f"{type(error).__name__}: {error}")
+            self.abort()
         return False
 
     def eof_received(self) -> bool:
@@ -394,8 +398,12 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return None
         if raw.get_write_buffer_size():
             return None
+        try:
+            descriptor = os.dup(own.fileno())
+        except OSError:  # there is none left
+            return None
         self.pause_reading()
-        return Parts(os.dup(own.fileno()), self._came_in, within, self._goes_out)
+        return Parts(descriptor, self._came_in, within, self._goes_out)
 
     def take_back(self, rest: bytes) -> None:
         if rest and self._raw is not None:

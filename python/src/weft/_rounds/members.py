@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import select
 import socket
 import struct
 import threading
@@ -113,10 +114,14 @@ class Member:
         self._number = (self._number + 1) % (1 << 32)
         self._question = what + struct.pack("!I", self._number)
         with contextlib.suppress(OSError):  # it has gone, as its socket will say
+            # One that is stopped and was asked often hears no more, and holds up nobody.
             if what in WITH_MORE:
-                packed = pickle.dumps(more)
+                packed, at_once = pickle.dumps(more), select.poll()
+                at_once.register(self._by, select.POLLOUT)
+                if not at_once.poll(0):
+                    return
                 self._by.sendall(self._question + struct.pack("!I", len(packed)) + packed)
-            else:  # one that is stopped and was asked often hears no more, and holds up nobody
+            else:
                 self._by.send(self._question, socket.MSG_DONTWAIT)
 
     def take(self) -> Any:

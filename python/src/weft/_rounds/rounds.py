@@ -354,6 +354,8 @@ def ask(
     if not whom:
         return answers, []
     asked = list(whom)
+    if _asking.lock._is_owned():  # type: ignore[attr-defined]  # a handler, amid this thread's own
+        return answers, asked
     with _asking:
         try:  # what a signal's handler raises may come as soon as it has the lock
             if not _asking.lock.acquire(timeout=patience):
