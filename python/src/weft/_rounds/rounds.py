@@ -76,7 +76,7 @@ __all__ = [
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 PATIENCE = 1.0  #: seconds to wait for the answers to all but STATE
-SLICE = 0.1  #: seconds for which answers to STATE keep others from asking
+SLICE = 0.1  #: seconds of silence after which who waits for STATE gives way; later longer
 
 
 class _Gone(Exception):
@@ -113,8 +113,7 @@ def at_work(change: int) -> None:
 
 def calls_go_on(caller: _State, so: bool) -> None:
     """Calls have come, or all are over. When they are those ask again who were told that this space
-    does not wait.
-    """
+    does not wait."""
     global _asked
     if so:
         with _lock:
@@ -161,8 +160,7 @@ def _told(text: str | None) -> bool:
 
 def serves(process: int | None) -> None:
     """In a host of an Executor: this process asks for calls, and until it has one no report speaks
-    of it (rule 10.3).
-    """
+    of it (rule 10.3)."""
     global _server
     _server = process
 
@@ -210,15 +208,13 @@ Named = dict[str, Any]  #: a process, or what one did, for the parent: "p", "cal
 
 def name_for_parent(path: str, call: tuple[str, str] | None) -> Named:
     """A process by its path here and, if it is part of a call of the parent's, by that and its path
-    within.
-    """
+    within."""
     return {"p": path} if call is None else {"p": path, "call": call[0], "within": call[1]}
 
 
 def name_here(member: Member, named: Named) -> None:
     """What a host has named so is named by its path here: the caller's takes the place of the
-    call's.
-    """
+    call's."""
     call, within = named.pop("call", None), named.pop("within", "")
     if (caller := member.away.get(call)) is not None:
         named["p"] = caller.path + within
@@ -351,10 +347,9 @@ def ask(
 ) -> tuple[list[tuple[Member, Any]], list[Member]]:
     """The answers of these hosts; those there that have not answered within so many seconds."""
     answers: list[tuple[Member, Any]] = []
-    if not whom:
-        return answers, []
     asked = list(whom)
-    if _asking.lock._is_owned():  # type: ignore[attr-defined]  # a handler, amid this thread's own
+    # A handler may ask in the middle of this thread's own asking.
+    if not whom or _asking.lock._is_owned():  # type: ignore[attr-defined]
         return answers, asked
     with _asking:
         try:  # what a signal's handler raises may come as soon as it has the lock
@@ -505,21 +500,23 @@ def _all_spaces() -> list[Space]:
         _Gone: one of them has ended, or could not tell.
     """
     with _asking, _asking.lock:
+        seconds = SLICE
         while True:  # again if others have asked meanwhile: one that is stopped does not answer
             with _lock:
                 asked = list(_members)
             for member in asked:
                 member.ask()
             found = [_mine(asked)]
-            if _heard_all(asked, found):
+            if _heard_all(asked, found, seconds):
                 return found
             _asking.give_way()
+            seconds = min(2 * seconds, 2.0)  # one that is slow does
 
 
-def _heard_all(asked: list[Member], found: list[Space]) -> bool:
+def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
     """False: others want to ask."""
     while asked:
-        if not (ready := readable(asked, SLICE)) and _asking.is_wanted():
+        if not (ready := readable(asked, seconds)) and _asking.is_wanted():
             return False
         for member in ready:
             said = member.take()
