@@ -52,7 +52,7 @@ class _Future(Future[Any]):
         elif not where:
             where = f"it waits for {self._over!r} to begin it"
         # map() asks for what is left of its time, which may be over
-        when = "in time" if seconds is None or seconds <= 0 else f"within {seconds:.3g} seconds"
+        when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
     def result(self, timeout: float | None = None) -> Any:
