@@ -6,6 +6,8 @@ Everything here starts interpreters: some 0.2 s each.
 from __future__ import annotations
 
 import resource
+import sys
+import threading
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ import pytest
 
 import weft.threads as th
 from weft.processes import BadUse, Channel, Executor, Hosts, Parallel, ProcessDied, process, run
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import ExceptionGroup
 
 LARGE = 100 << 20
 
@@ -78,6 +83,32 @@ def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:
         assert caught.value.status == 1
         assert "memory_limit" in caught.value.stderr
         assert run(away_length.on(hosts[0])(b"abc")) == 3  # by the one that took its place
+
+
+@process
+def never_ends(begun: Any) -> None:
+    begun.write(None)
+    threading.Event().wait()
+
+
+@th.process
+def writes_large_once_begun(begun: Any, out: Any) -> None:
+    begun.read()
+    out.write(b"x" * LARGE)
+
+
+def test_it_is_told_although_another_call_there_does_not_end() -> None:
+    c, begun = Channel("c"), Channel("begun")
+    with Hosts(1) as hosts:
+        run(keep_within.on(hosts[0])(LARGE // 4))
+        with pytest.raises(ExceptionGroup) as caught:
+            Parallel(
+                length.on(hosts[0])(c.reader()),
+                never_ends.on(hosts[0])(begun.writer()),
+                writes_large_once_begun(begun.reader(), c.writer()),
+            )
+    died = [e for e in caught.value.exceptions if isinstance(e, ProcessDied)]
+    assert died and all("memory_limit" in e.stderr for e in died)
 
 
 @process

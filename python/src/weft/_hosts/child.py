@@ -274,13 +274,30 @@ def _begin(prepared: dict[str, Any]) -> BaseException | None:
     return None
 
 
+_refusal = threading.Lock()  # whoever tells of it first takes it, and keeps it
+
+
+def _refused(link: Any) -> bool:
+    """Whether this side has ended the session, for what came: its ProcessDied says why."""
+    why = None
+    with contextlib.suppress(BadUse):  # it was closed meanwhile: all went well
+        why = link.refused()
+    if why is not None and _refusal.acquire(blocking=False):
+        with contextlib.suppress(Exception):
+            sys.stderr.write(
+                f"weft: this OS process ends, for it could not take what came: {why}\n"
+            )
+            sys.stderr.flush()
+    return why is not None
+
+
 def _end_with_parent(link: Any) -> None:
     """On a thread: once the parent is gone, ends this OS process a little later."""
     _own_threads.ours()
     link.wait()
-    timer = threading.Timer(AFTERLIFE, os._exit, (1,))
-    timer.daemon = True
-    timer.start()
+    _refused(link)
+    time.sleep(AFTERLIFE)  # here: there may be no memory for one more thread
+    os._exit(1)
 
 
 def _serve_beside(
@@ -372,19 +389,14 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
             calls[-1].start()
     except ChannelEnd:  # the parent has let go, or is gone, or sent what cannot be taken here
         pass
+    refused = _refused(link)
     for call in calls:
         call.join()
     _see_ends_off()
     _seen.tell()
-    refused = link.refused()
-    if refused is not None:  # for the text of its ProcessDied
-        with contextlib.suppress(Exception):
-            sys.stderr.write(
-                f"weft: this OS process ends, for it could not take what came: {refused}\n"
-            )
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
     link.close("it has ended")
-    if refused is not None:
+    if refused:
         sys.exit(1)
