@@ -336,3 +336,17 @@ def stand_in(impostor: Any, name: str, network: Any) -> None:
         await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._heard)
 
     impostor._call(put_another_fingerprint())
+
+
+@pytest.fixture
+def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Of the sessions that are made."""
+    found: list[Any] = []
+    carry = _net_link.carry
+
+    async def noted(feed: Any, there: Any) -> None:
+        found.append(there[1].transport)
+        await carry(feed, there)
+
+    monkeypatch.setattr(_net_link, "carry", noted)
+    return found

@@ -66,23 +66,15 @@ class Noted:
 
 
 def test_what_the_socket_does_not_take_is_the_loops(
-    server, keys, program, monkeypatch
+    server, keys, program, transports
 ):  # wire 12.1, 12.2
     capacity, n = 64, 60
-    ways: list[Any] = []
-    carry = _net_link.carry
-
-    async def noted(feed: Any, there: Any) -> None:
-        ways.append(there[1].transport)
-        await carry(feed, there)
-
-    monkeypatch.setattr(_net_link, "carry", noted)
     p = program("reads_with_checksums", server.url, keys, "c", capacity)
     assert p.heard() == "offered"
     dice = random.Random(SEED)
     with net.join(server.url, keys=keys, relay="never") as network:
         end = network.writer("c")
-        (way,) = ways
+        (way,) = transports
         way.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         end.write([b"", zlib.crc32(b"")])
         assert p.heard() == "the first"
@@ -137,17 +129,9 @@ class Raises(Noted):
 
 
 def test_what_one_connection_raises_ends_that_one_alone(
-    keys, program, monkeypatch
+    keys, program, transports
 ):  # wire 12.1, 17.2
     """Before the loop's steps it would have ended the loop, with all sessions of the program."""
-    ways: list[Any] = []
-    carry = _net_link.carry
-
-    async def noted(feed: Any, there: Any) -> None:
-        ways.append(there[1].transport)
-        await carry(feed, there)
-
-    monkeypatch.setattr(_net_link, "carry", noted)
     with net.listen(keys=keys) as door:
         ends = []
         for _ in range(2):
@@ -156,7 +140,7 @@ def test_what_one_connection_raises_ends_that_one_alone(
             ends.append((session, session.take("squares"), session.take("numbers")))
         (first, squares, numbers), (second, others, more) = ends
         with first, second:
-            ways[0]._feed = Raises(ways[0]._feed)
+            transports[0]._feed = Raises(transports[0]._feed)
             with pytest.raises(PeerDied):
                 for n in range(1000):
                     numbers.write(n)

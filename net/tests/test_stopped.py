@@ -45,20 +45,6 @@ class Writes(threading.Thread):
             self.died = True
 
 
-@pytest.fixture
-def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Of the sessions that are made."""
-    found: list[Any] = []
-    carry = _net_link.carry
-
-    async def noted(feed: Any, there: Any) -> None:
-        found.append(there[1].transport)
-        await carry(feed, there)
-
-    monkeypatch.setattr(_net_link, "carry", noted)
-    return found
-
-
 @pytest.mark.parametrize("relay", ["never", "only"])
 def test_its_sender_keeps_no_more_than_was_under_way(
     server, keys, program: Callable[..., Any], transports, relay

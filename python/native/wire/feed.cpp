@@ -9,6 +9,7 @@
 
 #include "interpreter/door.hpp"
 #include "watching/observe.hpp"
+#include "wire/pieces.hpp"
 
 namespace weft::py {
 
@@ -92,12 +93,12 @@ PyObject* Feed::piece(std::size_t most) noexcept {
   const Space::Step step(*peer_->space);
   const std::size_t n = next(most);
   if (n == 0) return nullptr;
-  constexpr std::size_t kHead = 4;
-  PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kHead + n));
+  PyObject* const made =
+      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kPieceHead + n));
   if (!made) return nullptr;
   char* const at = PyBytes_AS_STRING(made);
-  for (std::size_t i = 0; i < kHead; ++i) at[i] = static_cast<char>(n >> (8 * i) & 0xFF);
-  peer_->session.copy_to(reinterpret_cast<std::byte*>(at + kHead), n);
+  put_length(at, n);
+  peer_->session.copy_to(reinterpret_cast<std::byte*>(at + kPieceHead), n);
   peer_->session.went(n);
   return made;
 }
@@ -176,19 +177,13 @@ Rooms& rooms() {
   return *here;
 }
 
-std::size_t length_at(const char* p) noexcept {
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < 4; ++i)
-    n |= static_cast<std::size_t>(static_cast<unsigned char>(p[i])) << (8 * i);
-  return n;
-}
 // Nothing but pieces that are whole, and not the last?
 bool are_whole(const char* p, std::size_t left) noexcept {
-  while (left > 4) {
+  while (left > kPieceHead) {
     const std::size_t n = length_at(p);
-    if (n == 0 || n > left - 4) return false;
-    p += 4 + n;
-    left -= 4 + n;
+    if (n == 0 || n > left - kPieceHead) return false;
+    p += kPieceHead + n;
+    left -= kPieceHead + n;
   }
   return left == 0;
 }
@@ -224,9 +219,9 @@ PyObject* Feed::turn() {
   bool says = false;
   while (have > 0) {
     const std::size_t size = length_at(p);
-    says = input({reinterpret_cast<const std::byte*>(p + 4), size});
-    p += 4 + size;
-    have -= 4 + size;
+    says = input({reinterpret_cast<const std::byte*>(p + kPieceHead), size});
+    p += kPieceHead + size;
+    have -= kPieceHead + size;
   }
   if (says && by->may && unheard_.load() == 0) {
     send_now(*by);

@@ -13,6 +13,7 @@
 #include "interpreter/door.hpp"
 #include "weft/prim.hpp"
 #include "weft/wire/lookout.hpp"
+#include "wire/pieces.hpp"
 #include "wire/tls_in.hpp"
 
 namespace weft::py {
@@ -75,7 +76,7 @@ class Passing {
   const Kept& rest() const noexcept { return to_tcp_; }
 
  private:
-  static constexpr std::size_t kHead = 4, kLargest = 1 << 18, kRoom = 1 << 16;
+  static constexpr std::size_t kLargest = 1 << 18, kRoom = 1 << 16;
 
   void pass();
   bool wait();
@@ -88,7 +89,7 @@ class Passing {
   void lost() noexcept;
 
   std::unique_ptr<char[]> raw_{new char[kRoom]};
-  std::unique_ptr<char[]> plain_{new char[kHead + kLargest]};
+  std::unique_ptr<char[]> plain_{new char[kPieceHead + kLargest]};
   std::size_t have_ = 0;  // bytes in plain_: of a piece that is not whole yet
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
@@ -102,7 +103,7 @@ class Passing {
 bool Passing::run(const char* held, std::size_t n) {
   try {
     while (n > 0 && !heard_all_) {
-      const std::size_t now = std::min(n, kHead + kLargest - have_);
+      const std::size_t now = std::min(n, kPieceHead + kLargest - have_);
       std::memcpy(plain_.get() + have_, held, now);
       have_ += now;
       held += now;
@@ -165,7 +166,8 @@ bool Passing::wait() {
   }
   if (p[1].revents != 0 && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
   if (said && !said_all_) {
-    const ssize_t said_now = ::recv(link, raw_.get() + kHead, kRoom - kHead, MSG_DONTWAIT);
+    const ssize_t said_now =
+        ::recv(link, raw_.get() + kPieceHead, kRoom - kPieceHead, MSG_DONTWAIT);
     if (said_now > 0) {
       say(static_cast<std::size_t>(said_now));
     } else if (said_now == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -184,7 +186,7 @@ void Passing::lost() noexcept {
 
 void Passing::decrypt() {
   while (to_link_.empty() && !heard_all_) {
-    const Py_ssize_t n = in.take(plain_.get() + have_, kHead + kLargest - have_);
+    const Py_ssize_t n = in.take(plain_.get() + have_, kPieceHead + kLargest - have_);
     if (n <= 0) {
       inside_ = false;
       if (n != TlsIn::kNone) heard_all_ = true;
@@ -203,18 +205,16 @@ void Passing::decrypt() {
 void Passing::take_apart() {
   const char* at = plain_.get();
   std::size_t left = have_;
-  while (left >= kHead && !heard_all_) {
-    std::size_t size = 0;
-    for (std::size_t i = 0; i < kHead; ++i)
-      size |= static_cast<std::size_t>(static_cast<unsigned char>(at[i])) << (8 * i);
+  while (left >= kPieceHead && !heard_all_) {
+    const std::size_t size = length_at(at);
     if (size == 0 || size > kLargest) {
       heard_all_ = true;
       break;
     }
-    if (left < kHead + size) break;
-    tell(at + kHead, size);
-    at += kHead + size;
-    left -= kHead + size;
+    if (left < kPieceHead + size) break;
+    tell(at + kPieceHead, size);
+    at += kPieceHead + size;
+    left -= kPieceHead + size;
   }
   if (left > 0 && at != plain_.get()) std::memmove(plain_.get(), at, left);
   have_ = left;
@@ -229,9 +229,9 @@ void Passing::tell(const char* p, std::size_t n) {
 // So many bytes, which lie behind their length's place.
 void Passing::say(std::size_t n) {
   char* const head = raw_.get();
-  for (std::size_t i = 0; i < kHead; ++i) head[i] = static_cast<char>(n >> (8 * i) & 0xFF);
+  put_length(head, n);
   PyObject* const data =
-      PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kHead + n), PyBUF_READ);
+      PyMemoryView_FromMemory(head, static_cast<Py_ssize_t>(kPieceHead + n), PyBUF_READ);
   PyObject* const r = data ? called(write, data) : nullptr;
   Py_XDECREF(data);
   Py_XDECREF(r);
