@@ -39,6 +39,7 @@ NO_SCENARIO = {
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
     "8.7": "of several OS processes; python/tests/test_processes_barriers.py and cpp/tests/wire_barrier.cpp have it",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
+    "9.3": "a lack of memory; python/tests/test_processes_memory.py has it",
     "10.4": "of guests; python/tests/test_asyncio_loop.py has it",
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",
     "10.6": "a message, not an outcome; python/tests/test_standstill.py and cpp/tests/hosted_standstill.cpp have it",

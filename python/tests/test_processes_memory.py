@@ -38,8 +38,19 @@ def fail_to_load() -> None:
 
 
 class Unloadable:
+    """Raises an exception when it is built anew."""
+
     def __reduce__(self) -> Any:
         return fail_to_load, ()
+
+
+def no_memory() -> None:
+    raise MemoryError("of the test")
+
+
+class TooLarge:
+    def __reduce__(self) -> Any:
+        return no_memory, ()
 
 
 @process
@@ -74,7 +85,7 @@ def write_large(out: Any) -> None:
     out.write(b"x" * LARGE)
 
 
-def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:
+def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:  # rule 9.3
     c = Channel("c")
     with Hosts(1) as hosts:
         run(keep_within.on(hosts[0])(LARGE // 4))
@@ -97,7 +108,7 @@ def writes_large_once_begun(begun: Any, out: Any) -> None:
     out.write(b"x" * LARGE)
 
 
-def test_it_is_told_although_another_call_there_does_not_end() -> None:
+def test_it_is_told_although_another_call_there_does_not_end() -> None:  # rule 9.3
     c, begun = Channel("c"), Channel("begun")
     with Hosts(1) as hosts:
         run(keep_within.on(hosts[0])(LARGE // 4))
@@ -116,7 +127,7 @@ def away_length(value: bytes) -> int:
     return len(value)
 
 
-def test_a_lack_of_memory_while_a_value_is_pickled_is_a_memory_error() -> None:
+def test_a_lack_of_memory_while_a_value_is_pickled_is_a_memory_error() -> None:  # rule 9.3
     c = Channel("c")
     reader = c.reader()
     with pytest.raises(MemoryError, match="of the test"):
@@ -124,7 +135,19 @@ def test_a_lack_of_memory_while_a_value_is_pickled_is_a_memory_error() -> None:
     reader.retire()
 
 
-def test_a_lack_of_memory_while_a_result_is_pickled_is_a_memory_error() -> None:
+def test_a_lack_of_memory_while_a_value_is_built_is_one_at_the_read() -> None:  # rule 9.3
+    c = Channel("c")
+    writer = c.writer()
+
+    @th.process
+    def gives() -> None:
+        writer.write(TooLarge())
+
+    with pytest.raises(MemoryError, match="of the test"):
+        Parallel(length(c.reader()), gives())
+
+
+def test_a_lack_of_memory_while_a_result_is_pickled_is_a_memory_error() -> None:  # rule 9.3
     with pytest.raises(MemoryError, match="of the test"):
         run(returns(MemoryError))
     with Hosts(1) as hosts:
@@ -133,7 +156,7 @@ def test_a_lack_of_memory_while_a_result_is_pickled_is_a_memory_error() -> None:
         assert run(away_length.on(hosts)(b"abc")) == 3
 
 
-def test_a_call_that_is_dropped_without_a_result_is_told() -> None:
+def test_a_call_that_is_dropped_without_a_result_is_told() -> None:  # rule 9.3
     with Hosts(1) as hosts:
         with pytest.raises(BadUse, match=r"has dropped its call of 'returns'"):
             run(returns.on(hosts)(SystemExit))
