@@ -139,6 +139,13 @@ def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
         and all_same(pictures, "digest")
     )
     console.print(table_of(words, pictures, size))
+    if pictures["processes"]["seconds"] > pictures["coroutines"]["seconds"] / 1.2:
+        console.print(
+            "OS processes take some tenths of a second to start, here about as long as a second CPU "
+            f"saves. Longer jobs gain by them: ./run demo --size {3 * size}",
+            soft_wrap=True,
+            highlight=False,
+        )
     console.print(
         f"{os.cpu_count()} cores, Python {platform.python_version()}; all of it took {seconds:.1f} s"
     )

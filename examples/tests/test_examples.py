@@ -329,6 +329,8 @@ def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: P
     with Image.open(out) as picture:
         assert picture.size == (30, 30)
     assert str(out) in done.stderr and "coroutines" in done.stderr
+    # So small a picture is drawn before an OS process has started.
+    assert "./run demo --size 90" in done.stderr
 
 
 def test_demo_says_which_job_failed(tmp_path: Path) -> None:
