@@ -10,7 +10,7 @@ A lane is a pytest process that collects everything and runs the bundles it clai
 consecutive tests of one file, or all of a file marked `together` (pytestmark =
 pytest.mark.together), whose fixtures are dear. There are as many lanes as CPUs, at most 4;
 WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at the
-end. Each test is told as it begins and ends (progress.py). One that has been under way for five
+end, and each keeps its temporary files apart. Each test is told as it begins and ends (progress.py). One that has been under way for five
 minutes hangs: its lane says where each thread is and ends; the test has failed, and what had passed
 in that lane counts.
 
@@ -151,17 +151,24 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
     """What passed and what failed, over all lanes."""
     passed: set[str] = set()
     failed: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="weft-lanes-") as folder:
+    # What a test left running may still write there when the folder goes.
+    with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
         shared = Path(folder) / "claims"
         shared.mkdir()
+        # Of a lane each: in the place that all runs of pytest share each clears away old folders,
+        # and two that clear the same one end with an error.
+        files = [Path(folder) / str(lane) for lane in range(count)]
+        for place in files:
+            place.mkdir()
         outputs = [Path(folder) / f"{lane}.out" for lane in range(count)]
         kept = [output.with_suffix(".kept") for output in outputs]
         told = [progress.Listener(output.with_suffix(".progress"), prefix="") for output in outputs]
         lanes = [
             subprocess.Popen(
-                [sys.executable, __file__, *arguments],
+                [sys.executable, __file__, *arguments, f"--basetemp={files[lane] / 'own'}"],
                 env={
                     **os.environ,
+                    "PYTEST_DEBUG_TEMPROOT": str(files[lane]),  # for a pytest that a test runs
                     LANE: json.dumps([str(shared), str(kept[lane])]),
                     progress.VARIABLE: str(told[lane].path),
                 },

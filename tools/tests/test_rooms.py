@@ -439,6 +439,28 @@ def test_pytest_room_in_the_background_of_a_shell(tmp_path: Path, lanes: int) ->
     assert last_line(result.stdout) == "1 passed, 0 failed"
 
 
+def test_pytest_room_keeps_the_files_of_lanes_apart(tmp_path: Path) -> None:
+    """Two runs of pytest that clear away old folders in one place end with an error: a CI failed by
+    it, with all tests passed."""
+    (tmp_path / "inner.py").write_text(
+        "def test_inner(tmp_path): (tmp_path.parents[1] / 'kept').touch()\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "import pytest, subprocess, sys\n"
+        "@pytest.mark.parametrize('n', range(40))\n"
+        "def test_it(n, tmp_path):\n"
+        f"    with open({str(tmp_path / 'places')!r}, 'a') as f: f.write(f'{{tmp_path}}\\n')\n"
+        "    if n % 10 == 0:\n"
+        "        run = [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider']\n"
+        f"        subprocess.run([*run, {str(tmp_path / 'inner.py')!r}], check=True)\n"
+        "        assert list(tmp_path.parents[1].glob('pytest-of-*/kept'))\n"
+    )
+    assert pytest_room(tmp_path, "2") == ("40 passed, 0 failed", 0)
+    places = {Path(line).parent for line in (tmp_path / "places").read_text().splitlines()}
+    assert {place.name for place in places} == {"own"}
+    assert not any(place.parents[1].exists() for place in places)  # nothing is left
+
+
 def test_pytest_room_when_a_lane_dies(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import os\ndef test_it(): os._exit(0)\n")
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
