@@ -67,7 +67,7 @@ class FarWait : public FarOp {
     if (!outcome.lost)
       weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
     PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" +
-                   lost_peer()->session.why() + ")" +
+                   lost_peer()->why() + ")" +
                    (outcome.in_doubt ? "; the value may have been taken" : ""),
                guard, true);
     e.in_doubt = outcome.in_doubt;

@@ -85,23 +85,21 @@ class Joint : protected Link {
 
   // Waits until the session is over: why it is.
   std::string wait() {
-    std::string why;
     until([&] {
       const Space::Step step(*peer_->space);
-      why = peer_->session.why();
       return peer_->session.is_over();
     });
-    return why;
+    return peer_->why();
   }
   // Waits for the peer's HELLO: empty if it was good, else why the session is over.
   std::string greeted() {
-    std::string why;
+    bool over = false;
     until([&] {
       const Space::Step step(*peer_->space);
-      why = peer_->session.why();
-      return peer_->session.state() == Session::State::open || peer_->session.is_over();
+      over = peer_->session.is_over();
+      return peer_->session.state() == Session::State::open || over;
     });
-    return why;
+    return over ? peer_->why() : std::string();
   }
   void bye(const std::string& why) {
     const Space::Step step(*peer_->space);
@@ -111,6 +109,11 @@ class Joint : protected Link {
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
+  // Before the link is anybody's: what is told beside the reason of its session's end.
+  void tells_of(std::shared_ptr<Fate> f) {
+    const Space::Step step(*peer_->space);
+    peer_->fate = std::move(f);
+  }
   // Is the session something outside (rule 10.3), as it is at first? Not while what may come by it
   // is counted by itself. Not in a step.
   void be_outside(bool so) {
@@ -202,7 +205,7 @@ class Joint : protected Link {
 
   Carrier::Got end_named(const std::string& name, bool writes, const std::string& type) {
     Carrier::Got end;
-    std::string wrong, over;
+    std::string wrong;
     const auto look = [&] {
       const Space::Step step(*peer_->space);
       for (Peer::Offered& o : peer_->offered) {
@@ -217,7 +220,6 @@ class Joint : protected Link {
           end = take(o);
         return true;
       }
-      over = peer_->session.why();
       return peer_->session.is_over();
     };
     until(look);
@@ -225,7 +227,8 @@ class Joint : protected Link {
       weft::detail::bad_use("the end '" + name + "' that the peer has handed to us " + wrong);
     if (!end.here && !end.there)
       throw PeerDied(
-          "the session ended before the peer had handed out '" + name + "' (" + over + ")", -1);
+          "the session ended before the peer had handed out '" + name + "' (" + peer_->why() + ")",
+          -1);
     return end;
   }
   Carrier::Got take(Peer::Offered& o) {

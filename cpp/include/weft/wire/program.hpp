@@ -6,30 +6,45 @@
 // With a link in shared memory (shm.hpp) it is ProgramOver<ShmLink> here and ShmLink there. The
 // started program finds its socket by the environment variable WEFT_WIRE; no other descriptor of
 // the starter's is passed on by this.
+//
+//   started ──it ends: how_ended(), wait()──► a zombie, with its status ──wait()──► gone: status_
 #pragma once
+#include <spawn.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "../runtime/partial.hpp"
 #include "stream.hpp"
 
 extern char** environ;
 
 namespace weft::inline WEFT_ABI::wire {
 
-template <class L>
-class ProgramOver {
+namespace detail {
+
+// The other program: its process, and how it has ended. It lives as long as somebody may ask why
+// its session is over.
+//
+// The lock guards pid_ and status_: once its status has been taken the system may give its number to
+// another process. Nobody waits with it held.
+class Started final : public Fate {
  public:
-  // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started.
-  ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
-    int ends[2];
-    if (command.empty() || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
-      weft::detail::bad_use("Program: no command, or no descriptor is left");
-    ::fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    // All that the child needs is made before it is: between fork and exec only what a signal's
-    // handler may do is allowed.
-    std::vector<std::string> variables{"WEFT_WIRE=" + std::to_string(ends[1])};
+  // Throws BadUse if it cannot be started, with the path and what the system says.
+  Started(const std::vector<std::string>& command, int socket) : name_(command[0]) {
+    if (std::any_of(command.begin(), command.end(),
+                    [](const std::string& a) { return a.find('\0') != std::string::npos; }))
+      weft::detail::bad_use("Program: a zero within the command, which ends it there");
+    std::vector<std::string> variables{"WEFT_WIRE=" + std::to_string(socket)};
     for (char** e = environ; *e; ++e)
       if (std::strncmp(*e, "WEFT_WIRE=", 10) != 0) variables.emplace_back(*e);
     std::vector<char*> arguments, environment;
@@ -37,57 +52,185 @@ class ProgramOver {
     for (const std::string& v : variables) environment.push_back(const_cast<char*>(v.c_str()));
     arguments.push_back(nullptr);
     environment.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::execve(arguments[0], arguments.data(), environment.data());
-      ::_exit(127);
+    // In it, and in it alone, the socket stays open: onto itself.
+    posix_spawn_file_actions_t actions;
+    int wrong = ::posix_spawn_file_actions_init(&actions);
+    if (wrong == 0) {
+      wrong = ::posix_spawn_file_actions_adddup2(&actions, socket, socket);
+      if (wrong == 0)
+        wrong = ::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(),
+                              environment.data());
+      ::posix_spawn_file_actions_destroy(&actions);
     }
-    ::close(ends[1]);
-    if (pid_ < 0) {
-      ::close(ends[0]);
-      weft::detail::bad_use("Program: the system starts no process");
-    }
-    link_ = std::make_unique<L>(space, ends[0]);
+    if (wrong == 0) return;
+    pid_ = -1;
+    weft::detail::bad_use("Program: '" + name_ + "' cannot be started: " + std::strerror(wrong) +
+                          hint(wrong));
   }
-  ProgramOver(const ProgramOver&) = delete;
-  ProgramOver& operator=(const ProgramOver&) = delete;
-  // Ends the session, and waits until the program has ended, which it does by itself when it hears
-  // of that.
-  ~ProgramOver() {
-    link_.reset();
-    wait();
-  }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+  ~Started() override { wait_and_tell(); }
 
-  L& link() noexcept { return *link_; }
-  pid_t pid() const noexcept { return pid_; }
-  void kill(int signal = SIGKILL) const noexcept {
+  pid_t pid() const noexcept {
+    const std::lock_guard g(lock_);
+    return pid_;
+  }
+  void kill(int signal) const noexcept {
+    const std::lock_guard g(lock_);
     if (pid_ > 0) ::kill(pid_, signal);
   }
-  // Its status, as of waitpid(2); asked again, the same.
-  int wait() {
-    if (pid_ > 0)
-      while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+  int wait() noexcept {
+    for (siginfo_t s; ::waitid(P_PID, id(), &s, WEXITED | WNOWAIT) < 0 && errno == EINTR;) {
+    }
+    return take();
+  }
+  // Waits so long at most: has it ended?
+  bool ends_within(std::chrono::nanoseconds most) const noexcept {
+    using clock = std::chrono::steady_clock;
+    const auto until = clock::now() + most;
+    for (std::chrono::nanoseconds nap = std::chrono::microseconds(50);;
+         nap = std::min<std::chrono::nanoseconds>(nap * 2, std::chrono::milliseconds(20))) {
+      if (!is(WEXITED)) {
+        const auto left = until - clock::now();
+        if (left.count() <= 0) return false;
+        std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(nap, left));
+        continue;
       }
+      return true;
+    }
+  }
+  // Says so if this goes on. `session_ended`: it should end by itself.
+  void wait_and_tell() noexcept {
+    const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
+    if (patience.count() > 0 && !ends_within(patience))
+      std::fprintf(stderr,
+                   "weft: ~Program waits for '%s' (process %d), which goes on although its session "
+                   "has ended%s: kill() it before, or have it end with its session\n",
+                   name_.c_str(), static_cast<int>(pid()),
+                   is(WSTOPPED) ? "; it is stopped (SIGSTOP)" : "");
+    static_cast<void>(wait());
+  }
+
+  // Its session was lost a moment ago, and a program that ends closes its socket just before its
+  // status is there.
+  std::string text() noexcept override {
+    if (!ends_within(std::chrono::milliseconds(50))) return {};
+    const std::string it = "; '" + name_ + "' ";
+    const int s = take();
+    if (s == kUnknown) return it + "has ended";
+    if (WIFSIGNALED(s))
+      return it + "was ended by signal " + std::to_string(WTERMSIG(s)) + ", " +
+             ::strsignal(WTERMSIG(s));
+    return it + "has ended with status " + std::to_string(WEXITSTATUS(s));
+  }
+
+ private:
+  static constexpr int kUnknown = -1;
+  const char* hint(int wrong) const noexcept {
+    struct stat at {};
+    const bool there = ::stat(name_.c_str(), &at) == 0;
+    if (wrong == ENOENT && there) return " (its interpreter, after the #!, is not there)";
+    if (wrong == ENOENT && name_.find('/') == std::string::npos)
+      return " (this is a path: PATH is not searched; \"/usr/bin/env\" does so)";
+    if (wrong == ENOEXEC) return " (it is no program of this machine; a script begins with #!)";
+    if (wrong == EACCES && there && S_ISDIR(at.st_mode)) return " (it is a directory)";
+    return "";
+  }
+  id_t id() const noexcept {
+    const std::lock_guard g(lock_);
+    return static_cast<id_t>(pid_);
+  }
+  // Has it ended, or is it stopped?
+  bool is(int state) const noexcept {
+    const std::lock_guard g(lock_);
+    siginfo_t s{};
+    if (pid_ <= 0) return state == WEXITED;
+    const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &s, state | WNOHANG | WNOWAIT);
+    return found == 0 ? s.si_pid == pid_ : errno == ECHILD && state == WEXITED;
+  }
+  // It has ended.
+  int take() noexcept {
+    const std::lock_guard g(lock_);
+    if (pid_ > 0)
+      while (::waitpid(pid_, &status_, 0) < 0)
+        if (errno != EINTR) {
+          status_ = kUnknown;
+          break;
+        }
     pid_ = -1;
     return status_;
   }
 
- private:
+  const std::string name_;
+  mutable std::mutex lock_;
   pid_t pid_ = -1;
-  int status_ = 0;
+  int status_ = kUnknown;
+};
+
+}  // namespace detail
+
+template <class L>
+class ProgramOver {
+ public:
+  // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started: with
+  // the path, and why.
+  ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
+    if (command.empty()) weft::detail::bad_use("Program: no command");
+    // No program that another thread starts meanwhile gets them: it would keep the session from
+    // ending.
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      weft::detail::bad_use(std::string("Program: no socket: ") + std::strerror(errno));
+    try {
+      program_ = std::make_shared<detail::Started>(command, ends[1]);
+    } catch (...) {
+      for (const int fd : ends) ::close(fd);
+      throw;
+    }
+    ::close(ends[1]);
+    link_ = std::make_unique<L>(space, ends[0]);
+    link_->tells_of(program_);
+  }
+  ProgramOver(const ProgramOver&) = delete;
+  ProgramOver& operator=(const ProgramOver&) = delete;
+  // Ends the session, and waits until the program has ended, which it does by itself when it hears
+  // of that. One that does not is named on stderr after the time of a standstill (rule 10.6).
+  ~ProgramOver() {
+    link_.reset();
+    program_->wait_and_tell();
+  }
+
+  L& link() noexcept { return *link_; }
+  // -1 once its status has been taken.
+  pid_t pid() const noexcept { return program_->pid(); }
+  void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
+  // Waits until it has ended: its status, as of waitpid(2); asked again, the same. -1: it is not
+  // known (SIGCHLD is ignored in this program, or somebody else has taken it).
+  int wait() { return program_->wait(); }
+
+ private:
+  std::shared_ptr<detail::Started> program_;
   std::unique_ptr<L> link_;
 };
 
 using Program = ProgramOver<StreamLink>;
 
 // In a program that was started so: its socket, for a link of the same kind, once. -1: it was not
-// started so.
+// started so. Throws BadUse if the variable says something that is none.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
-  const int fd = v ? std::atoi(v) : -1;
+  if (!v) return -1;
+  const std::string said = v;
   ::unsetenv("WEFT_WIRE");
-  if (fd >= 0) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  return fd;
+  char* rest = nullptr;
+  errno = 0;
+  const long fd = std::strtol(said.c_str(), &rest, 10);
+  if (said.empty() || *rest != '\0' || errno != 0 || fd < 0 || fd > 0x7FFFFFFF ||
+      ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC) != 0)
+    weft::detail::bad_use("inherited: WEFT_WIRE is '" + said +
+                          "', and no descriptor of that number is open here: whatever starts this "
+                          "program in between must pass it on");
+  return static_cast<int>(fd);
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

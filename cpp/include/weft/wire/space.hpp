@@ -85,6 +85,13 @@ class Inquirer {
   ~Inquirer() = default;
 };
 
+// What else is known of a peer that is gone: of a program that was started here.
+class Fate {
+ public:
+  virtual std::string text() noexcept = 0;  // for people, after the reason; not in a step
+  virtual ~Fate() = default;
+};
+
 class Space : public std::enable_shared_from_this<Space> {
  public:
   // `incarnation` 0: a random one.
@@ -279,8 +286,9 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Link* link = nullptr;
   // something was handed to us, or by us has been taken up, or the session is over
   void (*news)(Peer&) noexcept = nullptr;
-  void* listener = nullptr;  // of `news`
-  bool outside = true;       // may it wake somebody (Joint::be_outside)?
+  void* listener = nullptr;    // of `news`
+  bool outside = true;         // may it wake somebody (Joint::be_outside)?
+  std::shared_ptr<Fate> fate;  // null: nothing; written before the link is anybody's
   // the session is over; after all that was under way has been told
   void (*ended)(Peer&) noexcept = nullptr;
 
@@ -289,6 +297,11 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Carrier carrier;
   Home home;
   Far far;
+
+  // Why the session is over, and what else is known. Not in a step.
+  std::string why() const {
+    return session.why() + (fate && !session.is_ours() ? fate->text() : "");
+  }
 
   // Who waits for a credit there is offered first (WIRE.md 7.3).
   void retire(std::uint32_t end, bool died) {
