@@ -128,6 +128,11 @@ CASES = [
         "told takes a function f(done, total), or f(done)",
     ),
     (
+        "a capacity with a fraction",
+        "(void)weft::buffer(2.5);",
+        "weft: a whole number is wanted here",
+    ),
+    (
         "reads of several types",
         "auto r = a.reader(); auto t = s.reader(); (void)weft::par_read(r, t);",
         "put reads into weft::par",

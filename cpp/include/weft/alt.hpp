@@ -33,23 +33,25 @@ class SelectOp {
   SelectOp(Mode m, Set&& s) : set_(std::move(s)), mode_(m) {}
 
   struct Awaiter {
-    Set& set;
-    Mode mode;
-    bool loud;
+    SelectOp& op;
     runtime::ProcessBase* p;
     core::Select engine;
     std::uint64_t key = 0;
     std::optional<detail::SelectAwaiter<Set, core::Select>> inner;
     bool await_ready() {
-      prepare(set, mode, loud, *p, engine, key);
-      inner.emplace(set, engine, p);
-      return inner->await_ready();
+      InUse::Taken in(op.use_);
+      op.prepare(*p, engine, key);
+      inner.emplace(op.set_, engine, p);
+      const bool decided = inner->await_ready();
+      in.keep();
+      return decided;
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
       // also if the end of a channel was chosen, which throws: the other guards get their turn
       detail::Rotations::next(key, engine.next_start());
-      return inner->await_resume();
+      op.use_.end();
+      return op.result([this] { return inner->await_resume(); });
     }
   };
   // Every guard's end is an outcome (rule 5.6).
@@ -58,36 +60,52 @@ class SelectOp {
     all.loud_ = true;
     return all;
   }
-  Awaiter bind(runtime::ProcessBase* p) & { return {set_, mode_, loud_, p, {}, 0, {}}; }
-  Awaiter bind(runtime::ProcessBase* p) && { return {set_, mode_, loud_, p, {}, 0, {}}; }
+  Awaiter bind(runtime::ProcessBase* p) & { return {*this, p, {}, 0, {}}; }
+  Awaiter bind(runtime::ProcessBase* p) && { return {*this, p, {}, 0, {}}; }
 
   // In a thread.
   auto operator()() {
     runtime::ThreadProcess& self = detail::blocking_caller("select(…)()");
+    const InUse::Taken in(use_);
     core::Select engine;
     std::uint64_t key = 0;
-    prepare(set_, mode_, loud_, self, engine, key);
+    prepare(self, engine, key);
     struct Remember {
       core::Select& e;
       std::uint64_t k;
       ~Remember() { detail::Rotations::next(k, e.next_start()); }
     } remember{engine, key};
-    return detail::select_in_thread(set_, engine);
+    return result([&] { return detail::select_in_thread(set_, engine); });
   }
 
  private:
-  static void prepare(Set& set, Mode mode, bool loud, runtime::ProcessBase& p, core::Select& engine,
-                      std::uint64_t& key) {
-    set.fill(p);
-    if (loud) detail::all_end(set);
-    detail::check_guards(set);
-    key = detail::Rotations::key(p.id, set.data(), set.size());
-    engine.bind(set.data(), set.size(), mode, &p, detail::Rotations::first(key, set.size()));
+  using InUse = detail::InUse;
+  void prepare(runtime::ProcessBase& p, core::Select& engine, std::uint64_t& key) {
+    if constexpr (!Set::repeatable)
+      if (spent_) detail::awaited_twice("select");
+    set_.fill(p);
+    if (loud_) detail::all_end(set_);
+    detail::check_guards(set_);
+    key = detail::Rotations::key(p.id, set_.data(), set_.size());
+    engine.bind(set_.data(), set_.size(), mode_, &p, detail::Rotations::first(key, set_.size()));
     engine.seed = detail::Rotations::mine().random() | 1;
+  }
+  // What was chosen. A value that was sent, or that an exception has, is there no more.
+  template <class F>
+  auto result(F&& get) {
+    if constexpr (Set::repeatable) {
+      return get();
+    } else {
+      spent_ = true;
+      auto chosen = get();
+      spent_ = set_.data()[chosen.index].kind == core::Kind::output;
+      return chosen;
+    }
   }
   Set set_;
   Mode mode_;
-  bool loud_ = false;
+  bool loud_ = false, spent_ = false;
+  InUse use_;
 };
 
 template <detail::GuardLike... Gs>
@@ -154,12 +172,36 @@ class AlternativeBase {
 
   struct Op {
     AlternativeBase* a;
-    SelectAwaiter<Set, Engine> bind(runtime::ProcessBase* p) const {
+    class Awaiter : SelectAwaiter<Set, Engine> {
+      using Base = SelectAwaiter<Set, Engine>;
+
+     public:
+      Awaiter(AlternativeBase& alt, runtime::ProcessBase* me)
+          : Base(static_cast<Set&>(alt.set_), alt.engine(), me), use_(alt.use_) {}
+      bool await_ready() {
+        InUse::Taken in(use_);
+        const bool decided = Base::await_ready();
+        in.keep();
+        return decided;
+      }
+      using Base::await_suspend;
+      auto await_resume() {
+        use_.end();
+        return Base::await_resume();
+      }
+
+     private:
+      InUse& use_;
+    };
+    Awaiter bind(runtime::ProcessBase* p) const {
+      if (a->use_.taken()) used_elsewhere();
       a->prepare(*p);
-      return {static_cast<Set&>(a->set_), a->engine(), p};
+      return {*a, p};
     }
     auto operator()() const {
-      a->prepare(blocking_caller("select()()"));
+      runtime::ThreadProcess& self = blocking_caller("select()()");
+      const InUse::Taken in(a->use_);
+      a->prepare(self);
       return select_in_thread(static_cast<Set&>(a->set_), a->engine());
     }
   };
@@ -228,6 +270,7 @@ class AlternativeBase {
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
+  InUse use_;
   // some of its guards must not be on at the same time (rule 5.5)
   bool at_odds_ = false;
   std::vector<std::pair<std::uint32_t, bool>> early_;  // enable() before there was an engine

@@ -67,7 +67,10 @@ class BlockingOp {
     static constexpr runtime::OpKind kind{"blocking call", &withdraw,
                                           [](runtime::ProcessBase&, runtime::WaitVisitor&) {}};
   };
-  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(std::move(f_), p); }
+  Awaiter bind(runtime::ProcessBase* p) && {
+    if (std::exchange(spent_, true)) detail::awaited_twice("blocking(…)");
+    return Awaiter(std::move(f_), p);
+  }
   // To be called in a thread, also outside any process.
   R operator()() {
     if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
@@ -77,6 +80,7 @@ class BlockingOp {
 
  private:
   F f_;
+  bool spent_ = false;
 };
 
 // Calls f, which may block, without holding up other processes. The operation returns or throws

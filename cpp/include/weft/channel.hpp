@@ -54,6 +54,11 @@ struct PooledEngine final : EngineFor<V, P>,
 // there always takes the slow path (begin_in_full() of coroutine.hpp), which finds that it is
 // closed.
 inline constinit core::SyncObject closed_place{};
+// The same, of a write that was awaited: its value is gone.
+inline constinit core::SyncObject spent_place{};
+inline bool is_no_place(const core::SyncObject* p) noexcept {
+  return p == &closed_place || p == &spent_place;
+}
 template <class U>
 inline constexpr bool kNumber = std::is_arithmetic_v<U> || std::is_enum_v<U>;
 template <class>
@@ -159,15 +164,17 @@ inline constexpr std::uint32_t kLightFrom = 256;
 // buffer.
 template <class V, class P>
 EngineFor<V, P>* make_core(const ChannelOptions& o) {
-  const bool buffered = o.capacity > 0 || o.overflow == Overflow::unbounded;
+  const std::uint32_t capacity = o.capacity.up_to_32_bits("a channel's capacity");
+  const std::uint8_t immunity = strength_of(o.immunity, "a channel's immunity", 0);
+  const bool buffered = capacity > 0 || o.overflow == Overflow::unbounded;
   if (!buffered && o.overflow != Overflow::block)
     bad_use("a channel that drops values needs a capacity of at least 1");
   if constexpr (core::one_to_one<P>) {
-    if (o.capacity == 0 || o.overflow != Overflow::block || o.capacity > (1u << 31))
+    if (capacity == 0 || o.overflow != Overflow::block || capacity > (1u << 31))
       bad_use(
           "a one-to-one channel is a blocking buffer: give it a capacity of at least 1, "
           "weft::buffer(n), or use weft::Channel<T>");
-    V* const data = HeapRing<V>::allocate(EngineFor<V, P>::slots_for(o.capacity));
+    V* const data = HeapRing<V>::allocate(EngineFor<V, P>::slots_for(capacity));
     PooledEngine<V, P>* c;
     try {
       c = new PooledEngine<V, P>;
@@ -175,20 +182,21 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
       HeapRing<V>::free(data);
       throw;
     }
-    c->set_storage(data, o.capacity);
+    c->set_storage(data, capacity);
     threads_wait_at_buffers<EngineFor<V, P>, P::shared>();
-    if (o.capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
+    if (capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
     c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
+    c->set_immunity(immunity);
     c->discard = [](EngineFor<V, P>& x) noexcept {
       const NobodysValues undelivered;
       x.clear();
     };
     return c;
   } else {
-    auto ring = buffered
-                    ? std::make_unique<HeapRing<V>>(o.capacity > 0 ? o.capacity : 8, o.overflow)
-                    : nullptr;
+    auto ring =
+        buffered ? std::make_unique<HeapRing<V>>(capacity > 0 ? capacity : 8, o.overflow) : nullptr;
     auto* c = new PooledEngine<V, P>;
+    c->set_immunity(immunity);
     if (!buffered) return c;
     c->set_ring(ring.release());
     threads_wait_at_buffers<EngineFor<V, P>, P::shared>();
@@ -221,6 +229,10 @@ void release(EngineOf<T, P>* c) noexcept {
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
+// `place` is none: of a closed end, or of a write that was awaited.
+[[noreturn, gnu::cold]] void no_place(const core::SyncObject* place, const char* what,
+                                      const char* kind);
+[[noreturn, gnu::cold]] void awaited_twice(const char* what);
 
 template <class C>
 [[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1,
@@ -370,9 +382,9 @@ class EndOf {
   using policy = P;
   using Engine = EngineOf<T, P>;
 
-  void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) bad_use("poison: the strength must be at least 1");
-    checked("poison")->poison(strength);
+  void poison(Count strength = 1) const {
+    const std::uint8_t s = strength_of(strength, "poison: the strength");
+    checked("poison")->poison(s);
   }
   void retire() noexcept { leave(false); }
   // The holder of this end was killed (rule 4.5).
@@ -614,7 +626,6 @@ class Channel {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
     core_->line = o.name ? 0 : line;
-    core_->set_immunity(o.immunity);
     if (!core::one_to_one<P>) core_->restricted = static_cast<std::uint8_t>(o.kind);
   }
   Channel(const Channel& o) noexcept : core_(o.core_) { core_->references.up(); }
@@ -635,9 +646,8 @@ class Channel {
   operator Reader<T, P>() const { return reader(); }
   operator Writer<T, P>() const { return writer(); }
 
-  void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
-    core_->poison(strength);
+  void poison(detail::Count strength = 1) const {
+    core_->poison(detail::strength_of(strength, "poison: the strength"));
   }
   std::string name() const { return runtime::name_of(*core_); }
   // Statistics: values passed so far; values dropped by the buffer (rules 1.4, 3.3, 4.2).

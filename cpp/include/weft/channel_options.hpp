@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/status.hpp"
+#include "count.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -11,9 +12,9 @@ namespace weft::inline WEFT_ABI {
 enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };
 
 struct ChannelOptions {
-  std::uint32_t capacity = 0;  // values; 0: rendezvous
+  detail::Count capacity = 0;  // values; 0: rendezvous
   Overflow overflow = Overflow::block;
-  std::uint8_t immunity = 0;   // poison below this strength is ignored
+  detail::Count immunity = 0;  // poison below this strength is ignored
   const char* name = nullptr;  // copied
   ChannelKind kind = ChannelKind::any2any;
 
@@ -24,8 +25,10 @@ struct ChannelOptions {
     return o;
   }
 };
-inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
-  return {capacity, overflow, 0, nullptr, ChannelKind::any2any};
+// Throws BadUse if that is no number of values.
+inline ChannelOptions buffer(detail::Count capacity, Overflow overflow = Overflow::block) {
+  return {capacity.up_to_32_bits("buffer: the capacity"), overflow, 0, nullptr,
+          ChannelKind::any2any};
 }
 inline ChannelOptions named(const char* name) {
   return {0, Overflow::block, 0, name, ChannelKind::any2any};

@@ -17,6 +17,10 @@ namespace detail {
 struct End {
   std::uint32_t number = 0;
 };
+// One that is out of range is 0, which is bad use.
+constexpr std::uint8_t strength_of(int s) noexcept {
+  return s < 0 || s > 255 ? 0 : static_cast<std::uint8_t>(s);
+}
 
 }  // namespace detail
 
@@ -107,8 +111,10 @@ class Reader {
     }
   }
   void retire() { detail::check(detail::running.api->retire(detail::running.process, end_), end_); }
-  void poison(std::uint8_t strength = 1) {
-    detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_);
+  void poison(int strength = 1) {
+    detail::check(
+        detail::running.api->poison(detail::running.process, end_, detail::strength_of(strength)),
+        end_);
   }
 
   // for (T x : reader): until the other side has retired.
@@ -211,8 +217,10 @@ class Writer {
     detail::check(s, end_);
   }
   void retire() { detail::check(detail::running.api->retire(detail::running.process, end_), end_); }
-  void poison(std::uint8_t strength = 1) {
-    detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_);
+  void poison(int strength = 1) {
+    detail::check(
+        detail::running.api->poison(detail::running.process, end_, detail::strength_of(strength)),
+        end_);
   }
   std::uint32_t number() const noexcept { return end_; }
 
@@ -323,6 +331,7 @@ After after(std::chrono::duration<Rep, Period> span) {
   // What is beyond the end of the clock never comes (rule 8.5); a cast of it would be anything.
   if (span >= std::chrono::duration<double, std::nano>(Nanoseconds::max()))
     return {Nanoseconds::max()};
+  if (span != span) throw BadUse("a time that is no number");
   if (span <= span.zero()) return {Nanoseconds::zero()};
   return {std::chrono::duration_cast<Nanoseconds>(span)};
 }
@@ -480,10 +489,11 @@ auto select_first(const G&... g) {
   return detail::select(false, {"", 0}, g...);
 }
 
-inline void sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(),
-                  int line = __builtin_LINE()) {
+template <class Rep, class Period>
+void sleep(std::chrono::duration<Rep, Period> span, const char* file = __builtin_FILE(),
+           int line = __builtin_LINE()) {
   detail::Guards guards(1);
-  guards.all.push_back(After{span}.guard(now().count()));
+  guards.all.push_back(after(span).guard(now().count()));
   guards.select(true, detail::place(file, line));
 }
 

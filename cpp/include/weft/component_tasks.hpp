@@ -287,7 +287,7 @@ class Reader {
     return {end_.number(), detail::place(file, line)};
   }
   void retire() { end_.retire(); }
-  void poison(std::uint8_t strength = 1) { end_.poison(strength); }
+  void poison(int strength = 1) { end_.poison(strength); }
   std::uint32_t number() const noexcept { return end_.number(); }
 
   // For use as a guard of select().
@@ -316,7 +316,7 @@ class Writer {
     return detail::TaskWrite<T, T&>(end_.number(), v, detail::place(file, line));
   }
   void retire() { end_.retire(); }
-  void poison(std::uint8_t strength = 1) { end_.poison(strength); }
+  void poison(int strength = 1) { end_.poison(strength); }
   std::uint32_t number() const noexcept { return end_.number(); }
 
  private:
@@ -361,9 +361,10 @@ template <class... G>
   requires detail::Guarding<G...>
 auto select_first(const G&... g) { return detail::TaskSelect<G...>(false, {"", 0}, g...); }
 // co_await sleep(…)
-inline detail::TaskSleep sleep(std::chrono::nanoseconds span, const char* file = __builtin_FILE(),
-                               int line = __builtin_LINE()) noexcept {
-  return {span, detail::place(file, line)};
+template <class Rep, class Period>
+detail::TaskSleep sleep(std::chrono::duration<Rep, Period> span,
+                        const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {native::after(span).span, detail::place(file, line)};
 }
 
 // Names that are the same here, so that `using namespace weft::native::tasks` is enough.

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <variant>
 
+#include "count.hpp"
 #include "executors.hpp"
 #include "runtime/affinity.hpp"
 #include "runtime/thread.hpp"
@@ -64,6 +65,7 @@ class Function {
   explicit Function(F&& f) : f_(std::move(f)), there_(true) {}
   Function(Function&& o) : there_(o.there_) {
     if (there_) ::new (&f_) F(std::move(o.f_));
+    o.drop();
   }
   Function(const Function& o) requires std::copy_constructible<F> : there_(o.there_) {
     if (there_) ::new (&f_) F(o.f_);
@@ -443,7 +445,9 @@ namespace detail {
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
-  WEFT_IF_USED constexpr CoreCount(unsigned n) noexcept : n_(n), execute_(&on_several) {}
+  template <std::convertible_to<Count> N>
+  WEFT_IF_USED constexpr CoreCount(N n)
+      : n_(Count(n).up_to_32_bits("Cores: their number")), execute_(&on_several) {}
   bool several() const noexcept { return n_ != 1; }
   // Runs a network on so many.
   void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,

@@ -120,8 +120,9 @@ template <class Engine, core::Side S>
 [[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place,
                                                                        void* slot,
                                                                        std::uint32_t at) {
-  if (place == &closed_place)
-    closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
+  if (is_no_place(place))
+    no_place(place, S == core::Side::in ? "read" : "write",
+             S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
   p->line = at;
   p->place = place;
@@ -176,7 +177,7 @@ class PlainAwaiter {
                                     std::uint32_t at) {
 #if WEFT_CHECK_LOCAL
     if constexpr (!P::shared)
-      if (place != &closed_place && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
+      if (!is_no_place(place) && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
     if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer))
@@ -318,7 +319,9 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   template <class T, class P>
   [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o,
                                                             std::uint32_t at = __builtin_LINE()) {
-    return {this, o.place, std::move(o.value), at};
+    core::SyncObject* const place = o.place;
+    if constexpr (!std::is_trivially_copyable_v<T>) o.place = &spent_place;
+    return {this, place, std::move(o.value), at};
   }
   template <Operation A>
   auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {

@@ -71,7 +71,7 @@ struct EndOf : Conditional<EndOf> {
   void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
     g.kind = core::Kind::latch;
     g.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
-    g.where = &state->latch;
+    g.where = state ? &state->latch : nullptr;
   }
 
   struct Awaiter {
@@ -91,12 +91,21 @@ struct EndOf : Conditional<EndOf> {
       if (p->status == Status::cancelled) detail::throw_cancelled(*p);
     }
   };
-  Awaiter bind(runtime::ProcessBase* p) const { return {state, p}; }
+  Awaiter bind(runtime::ProcessBase* p) const {
+    check();
+    return {state, p};
+  }
   void operator()() const {
+    check();
     runtime::ThreadProcess& self = detail::blocking_caller("ended()");
     Awaiter a{state, &self};
     if (!a.await_ready()) self.block(detail::end_op);
     a.await_resume();
+  }
+
+ private:
+  void check() const {
+    if (!state) detail::moved_end("ended()");
   }
 };
 

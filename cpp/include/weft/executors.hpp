@@ -68,8 +68,8 @@ class Executor {
 // numbers, and for CPUs that this program may not use.
 class Cores : public Executor {
  public:
-  WEFT_IF_USED explicit Cores(unsigned n, std::vector<int> cpus = {})
-      : Executor(checked(n, std::move(cpus))) {}
+  WEFT_IF_USED explicit Cores(detail::Count n, std::vector<int> cpus = {})
+      : Executor(checked(n.up_to_32_bits("Cores: their number"), std::move(cpus))) {}
 
  private:
   WEFT_IF_USED static detail::Where checked(unsigned n, std::vector<int> cpus);

@@ -23,8 +23,9 @@ class Extended {
     state_->slot.value.~T();
     detail::release<T, P>(core_);
   }
-  T& operator*() noexcept { return state_->slot.value; }
-  T* operator->() noexcept { return &state_->slot.value; }
+  // Throw BadUse if it was moved away.
+  T& operator*() { return there().slot.value; }
+  T* operator->() { return &there().slot.value; }
 
   // The state of the scope. It stays at one address while the scope object moves out of the
   // awaiter.
@@ -77,6 +78,11 @@ class Extended {
   }
 
  private:
+  State& there() {
+    if (!state_) [[unlikely]]
+      detail::bad_use("an extended read that was moved away: use the one that it was moved to");
+    return *state_;
+  }
   Engine* core_;
   std::unique_ptr<State> state_;
 };

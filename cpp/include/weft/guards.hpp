@@ -166,7 +166,7 @@ OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
       "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.core(), std::move(f));
 }
-inline DeadlineGuard after(Span s) { return DeadlineGuard(true, s.count()); }
+inline DeadlineGuard after(detail::Lasting s) { return DeadlineGuard(true, s.count()); }
 inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
 inline Skip skip() { return {}; }
 inline Meet meet(const Barrier& b) { return Meet(b); }
@@ -432,6 +432,8 @@ struct ManyGuards {
 // Throw BadUse: for a fault that the core has found among these guards (rule 5.5), for a barrier at
 // which nobody is enrolled.
 [[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb);
+[[noreturn]] void moved_end(const char* verb);
+[[noreturn]] void used_elsewhere();
 [[noreturn]] void nobody_enrolled(const char* verb, std::uint32_t guard);
 
 // Throws BadUse if guard i, which is on, cannot be used.
@@ -439,9 +441,44 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
   if (!g.enabled) return;
   if (g.kind == core::Kind::barrier && static_cast<Barrier::Engine*>(g.where)->enrolled() == 0)
     nobody_enrolled(verb, i);
+  if (g.kind == core::Kind::latch && !g.where) moved_end(verb);
   if (g.kind > core::Kind::output) return;
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
+
+// Whether a process is in a select that others can reach too. No lock: two threads that come at
+// the same moment may both get in, as with any object that they share.
+class InUse {
+ public:
+  InUse() noexcept = default;
+  InUse(InUse&&) noexcept {}  // what moves is in no use
+  InUse& operator=(InUse&&) = delete;
+  ~InUse() = default;
+
+  // While it lives, unless it is kept. Throws BadUse if a process is in it.
+  class Taken {
+   public:
+    explicit Taken(InUse& u) : use_(&u) {
+      if (u.taken()) [[unlikely]]
+        used_elsewhere();
+      u.used_.store(true, std::memory_order_relaxed);
+    }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+    ~Taken() {
+      if (use_) use_->end();
+    }
+    void keep() noexcept { use_ = nullptr; }
+
+   private:
+    InUse* use_;
+  };
+  bool taken() const noexcept { return used_.load(std::memory_order_relaxed); }
+  void end() noexcept { used_.store(false, std::memory_order_relaxed); }
+
+ private:
+  prim::HostedAtomic<bool> used_{false};
+};
 
 // Rule 5.6: makes the retirement of its channel an outcome for every guard.
 template <class Set>

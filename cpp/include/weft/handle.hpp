@@ -57,7 +57,7 @@ class ChannelHandle {
   operator Reader<T, P>() const { return channel_.reader(); }
   operator Writer<T, P>() const { return channel_.writer(); }
 
-  void poison(std::uint8_t strength = 1) const { channel_.poison(strength); }
+  void poison(detail::Count strength = 1) const { channel_.poison(strength); }
   const Channel<T, P>& channel() const noexcept { return channel_; }
 
  private:

@@ -296,8 +296,9 @@ class Dog final : public Tool {
 // BadUse if the limit is not positive.
 class watchdog {
  public:
-  watchdog(Span limit, std::function<void(const Hog&)> tell) {
+  watchdog(detail::Lasting limit, std::function<void(const Hog&)> tell) {
     if (limit.count() <= 0) detail::bad_use("watchdog: the limit must be positive");
+    if (!tell) detail::bad_use("watchdog: there is no function to tell");
     dog_ = std::make_shared<detail::Dog>(limit, std::move(tell));
     detail::Watchers::all().add(dog_);
   }

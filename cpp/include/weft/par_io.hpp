@@ -48,6 +48,7 @@ void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb
 template <class Work>
 struct TogetherOp {
   Work work;
+  bool spent = false;
 
   struct Awaiter {
     Work work;
@@ -60,10 +61,14 @@ struct TogetherOp {
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() { return work.finish(all); }
   };
-  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(std::move(work), p); }
+  Awaiter bind(runtime::ProcessBase* p) && {
+    if (std::exchange(spent, true)) awaited_twice(Work::name);
+    return Awaiter(std::move(work), p);
+  }
   auto operator()() && {
     static_assert(Work::shared, "a channel that threads use must be weft::Shared");
     runtime::ThreadProcess& self = blocking_caller(Work::name);
+    if (std::exchange(spent, true)) awaited_twice(Work::name);
     Awaiter a(std::move(work), &self);
     if (!a.await_ready()) self.block(Work::All::kind);
     return a.await_resume();

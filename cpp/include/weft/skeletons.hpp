@@ -76,9 +76,10 @@ struct Workers {
 };
 // n workers; 0 is BadUse.
 template <class Start = Here>
-Workers<Start> workers(unsigned n, Start start = {}) {
-  if (n == 0) weft::detail::bad_use("workers: at least one");
-  return {n, std::move(start)};
+Workers<Start> workers(weft::detail::Count n, Start start = {}) {
+  const std::uint32_t many = n.up_to_32_bits("workers: their number");
+  if (many == 0) weft::detail::bad_use("workers: at least one");
+  return {many, std::move(start)};
 }
 
 // --- stages --------------------------------------------------------------------------------------
@@ -352,13 +353,14 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
 // `width` values are in the loop at a time. Results come in the order in which they are done. The
 // stage must give one result for each value.
 template <class S, class Again>
-auto feedback(unsigned width, S s, Again again) {
+auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
                 "weft: feedback: what comes out must be what goes in");
-  if (width == 0) weft::detail::bad_use("feedback: at least one value at a time");
+  const std::uint32_t most = width.up_to_32_bits("feedback: the values at a time");
+  if (most == 0) weft::detail::bad_use("feedback: at least one value at a time");
   return detail::stage<detail::In<S>, detail::In<S>>(
       [=](Reader<detail::In<S>> r, Writer<detail::In<S>> w) {
-        return detail::feeding_back<S, Again>(width, s, again, std::move(r), std::move(w));
+        return detail::feeding_back<S, Again>(most, s, again, std::move(r), std::move(w));
       });
 }
 // A process whose result is what the stage makes of these items.

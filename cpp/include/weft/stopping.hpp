@@ -30,7 +30,7 @@ namespace weft::inline WEFT_ABI {
 class Timeout {
  public:
   // It expires s from now; s ≤ 0: at the first operation; Span::max(): never.
-  explicit Timeout(Span s) { limit_.open(process(), from_now(s)); }
+  explicit Timeout(detail::Lasting s) { limit_.open(process(), from_now(s)); }
   // It expires at this time of the run's clock, in ns of now().
   static Timeout until(std::int64_t at) { return Timeout(at, 0); }
   Timeout(const Timeout&) = delete;
@@ -40,7 +40,7 @@ class Timeout {
   // Its time has come, and it has asked the process to end.
   bool expired() const noexcept { return limit_.expired(); }
   // Sets another time: s from now. BadUse: it has thrown already.
-  void reschedule(Span s) {
+  void reschedule(detail::Lasting s) {
     if (!limit_.move(from_now(s)))
       detail::bad_use("reschedule of a Timeout that has thrown already: make another");
   }
@@ -76,7 +76,7 @@ using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool,
 // was cancelled (if p has no result: true, or false). What p throws is thrown. It may be used
 // wherever a process may: awaited, in a par, with run().
 template <Startable P>
-BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
+BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   Timeout limit(s);
   try {
     if constexpr (std::is_void_v<typename P::result_type>) {

@@ -2,6 +2,7 @@
 // points are ns on the run's clock, which may be virtual.
 #pragma once
 #include "compose.hpp"
+#include "count.hpp"
 #include "durations.hpp"
 
 namespace weft::inline WEFT_ABI {
@@ -105,14 +106,14 @@ struct SleepOp {
 };
 // co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. It is never early.
 // sleep(Span::max()) ends only by a cancellation (rule 8.5).
-[[nodiscard]] inline SleepOp sleep(Span s) { return {runtime::later(now(), s.count())}; }
+[[nodiscard]] inline SleepOp sleep(detail::Lasting s) { return {runtime::later(now(), s.count())}; }
 [[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
 
 // Ticks without drift: the k-th tick is at start + k × period. Ticks missed are counted, not
 // queued.
 class Timer {
  public:
-  explicit Timer(Span period)
+  explicit Timer(detail::Lasting period)
       : period_(period.count()), next_(runtime::later(now(), period.count())) {
     if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
   }
@@ -139,9 +140,10 @@ class Barrier {
  public:
   using Engine = core::BarrierEngine<Shared>;
 
-  explicit Barrier(std::uint32_t parties, const char* file = __builtin_FILE(),
+  // Throws BadUse if there cannot be so many.
+  explicit Barrier(detail::Count parties, const char* file = __builtin_FILE(),
                    std::uint32_t line = __builtin_LINE())
-      : core_(new Engine(parties)) {
+      : core_(new Engine(parties.up_to_32_bits("Barrier: the parties"))) {
     core_->name = file;
     core_->line = line;
     core_->references.up();

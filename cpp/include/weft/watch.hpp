@@ -69,20 +69,20 @@ class Watch {
   template <Startable P>
   Process of(P p, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
-    return give(state_, std::move(p), false, file, line);
+    return give(state(), std::move(p), false, file, line);
   }
   // The same, but as long as another copy of this handle lives p's failure goes to the watcher
   // only; otherwise the process fails.
   template <Startable P>
   Process watched(P p, const char* file = __builtin_FILE(),
                   std::uint32_t line = __builtin_LINE()) const {
-    return give(state_, std::move(p), true, file, line);
+    return give(state(), std::move(p), true, file, line);
   }
 
   // Ready once the process has ended, and from then on; never if it is not started. BadUse: inside
   // that process itself.
   EndOf ended() const {
-    const std::lock_guard g(state_->mutex);
+    const std::lock_guard g(state()->mutex);
     for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process;
          p = p->group ? p->group->parent : nullptr)
       if (p == state_->process)
@@ -91,14 +91,14 @@ class Watch {
   }
   // How it ended. BadUse: it has not ended yet.
   Ended<R> get() const {
-    if (!state_->latch.ready())
+    if (!state()->latch.ready())
       detail::bad_use("get() of a process that has not ended: wait for ended() first");
     return {state_->how, std::static_pointer_cast<const R>(state_->result), state_->error};
   }
-  bool done() const { return state_->latch.ready(); }
+  bool done() const { return state()->latch.ready(); }
   // Asks it to end (rule 6), also before it has started. May be called from any thread.
   void cancel() const {
-    const std::lock_guard g(state_->mutex);
+    const std::lock_guard g(state()->mutex);
     if (state_->inside)
       state_->inside->cancel();
     else
@@ -151,6 +151,10 @@ class Watch {
     const bool theirs = watched && how == Ending::failed && s.use_count() > 1;
     ends(*s, how, how == Ending::failed ? left : nullptr);
     if (left && !theirs) detail::raise_again(left);
+  }
+  const State& state() const {
+    if (!state_) detail::bad_use("a Watch that was moved away: use the one that it was moved to");
+    return state_;
   }
   State state_;
 };

@@ -46,11 +46,11 @@ class chan_data_store {
   weft::ChannelOptions options;
 
  protected:
-  chan_data_store(unsigned int size, weft::Overflow o) : options(weft::buffer(size, o)) {}
+  chan_data_store(weft::detail::Count size, weft::Overflow o) : options(weft::buffer(size, o)) {}
 };
 template <class T>
 struct buffer : chan_data_store<T> {
-  explicit buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::block) {}
+  explicit buffer(weft::detail::Count size) : chan_data_store<T>(size, weft::Overflow::block) {}
 };
 template <class T>
 struct infinite_buffer : chan_data_store<T> {
@@ -58,18 +58,18 @@ struct infinite_buffer : chan_data_store<T> {
 };
 template <class T>
 struct overflowing_buffer : chan_data_store<T> {
-  explicit overflowing_buffer(unsigned int size)
+  explicit overflowing_buffer(weft::detail::Count size)
       : chan_data_store<T>(size, weft::Overflow::drop_newest) {}
 };
 template <class T>
 struct overwrite_oldest_buffer : chan_data_store<T> {
-  explicit overwrite_oldest_buffer(unsigned int size)
+  explicit overwrite_oldest_buffer(weft::detail::Count size)
       : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
 };
 // Full: what was put last is replaced.
 template <class T>
 struct overwriting_buffer : chan_data_store<T> {
-  explicit overwriting_buffer(unsigned int size)
+  explicit overwriting_buffer(weft::detail::Count size)
       : chan_data_store<T>(size, weft::Overflow::drop_last) {}
 };
 
@@ -505,13 +505,14 @@ class timer : public guard {
 
 class barrier {
  public:
-  explicit barrier(unsigned int parties = 0) : state_(std::make_shared<weft::Barrier>(parties)) {}
+  explicit barrier(weft::detail::Count parties = 0)
+      : state_(std::make_shared<weft::Barrier>(parties)) {}
   void sync() const { state_->sync()(); }
   void operator()() const { sync(); }
   void enroll() const { state_->enrol(); }
   void resign() const { state_->resign(); }
   // Only while nobody waits.
-  void reset(unsigned int parties) const { *state_ = weft::Barrier(parties); }
+  void reset(weft::detail::Count parties) const { *state_ = weft::Barrier(parties); }
 
  protected:
   explicit barrier(const weft::Barrier& b) : state_(std::make_shared<weft::Barrier>(b)) {}

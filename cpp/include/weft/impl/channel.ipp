@@ -37,6 +37,17 @@ WEFT_IMPL const char* intern(const char* name) {
       {what, " on a ", kind, " end that is closed (retired, moved away or never opened)"}));
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void awaited_twice(const char* what) {
+  bad_use(runtime::joined(
+      {what, ": this operation was awaited already, and what it had is gone: make another"}));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void no_place(const core::SyncObject* place,
+                                                               const char* what, const char* kind) {
+  if (place == &spent_place) awaited_twice(what);
+  closed_end(what, kind);
+}
+
 [[gnu::noinline]] WEFT_IMPL runtime::ThreadProcess& blocking_guest(const char* what) {
   if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
     bad_use(runtime::joined({what, " blocks the thread: in a coroutine process use co_await"}));

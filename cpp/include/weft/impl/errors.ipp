@@ -1,5 +1,6 @@
 // The definitions of errors.hpp; see config.hpp.
 #pragma once
+#include "../count.hpp"
 #include "../errors.hpp"
 
 namespace weft::inline WEFT_ABI {
@@ -94,6 +95,17 @@ namespace detail {
 
 [[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void bad_use(std::string_view what) {
   throw BadUse(runtime::joined({who(), what}));
+}
+
+[[noreturn, gnu::cold]] WEFT_IMPL void out_of_range(const char* what, std::int64_t given,
+                                                    std::int64_t least, std::int64_t most) {
+  const std::uint64_t size = given < 0 ? 0 - static_cast<std::uint64_t>(given) : given;
+  bad_use(runtime::joined({what, " must be from ", runtime::digits(least), " to ",
+                           runtime::digits(most), ", not ", given < 0 ? "-" : "",
+                           runtime::digits(size)}));
+}
+[[noreturn, gnu::cold]] WEFT_IMPL void not_a_time() {
+  bad_use("a time that is no number: it would never come, and would never have been");
 }
 
 [[noreturn]] WEFT_IMPL void started_twice() {

@@ -53,6 +53,7 @@ WEFT_IF_USED_IMPL WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_cores(run
 }
 WEFT_IF_USED_IMPL WEFT_IMPL runtime::RunsAt hire(runtime::Run& run,
                                                  const std::shared_ptr<const Where>& w) {
+  if (!w) bad_use("an executor that was moved away: use the one that it was moved to");
   const runtime::RunsAt at = run.hire(w, [&] { return w->kind->hire(run, *w); });
   if (at == runtime::RunsAt::group)
     bad_use("a run uses at most 64 executors: share them between processes");

@@ -18,6 +18,16 @@ namespace weft::inline WEFT_ABI::detail {
                            ": a process cannot talk to itself; give one end to another process"}));
 }
 
+[[noreturn]] WEFT_IMPL void moved_end(const char* verb) {
+  bad_use(runtime::joined({verb, ": the end of a process, from a Watch that was moved away"}));
+}
+
+[[noreturn]] WEFT_IMPL void used_elsewhere() {
+  bad_use(
+      "select: another process is in this select: an alternative, or the operation that select() "
+      "gives, is used by one process at a time; each makes its own");
+}
+
 [[noreturn]] WEFT_IMPL void nobody_enrolled(const char* verb, std::uint32_t guard) {
   bad_use(runtime::joined(
       {verb, ": nobody is enrolled at the barrier of guard ", runtime::digits(guard)}));

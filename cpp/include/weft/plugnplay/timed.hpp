@@ -54,14 +54,15 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
 
 // Each input, `delay` after it came.
 template <class T = void, class I, class O>
-Process fixed_delay(Span delay, I&& in, O&& out) {
+Process fixed_delay(weft::detail::Lasting delay, I&& in, O&& out) {
   return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)),
                           detail::writer_of<T>(std::forward<O>(out)))
       .named("fixed_delay");
 }
 // value, now and every interval, without drift: what a slow reader missed comes at once.
 template <class T = void, class O>
-Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value, Span interval) {
+Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value,
+                weft::detail::Lasting interval) {
   if (interval.count() <= 0) weft::detail::bad_use("regular: the interval must be positive");
   return detail::ticking(detail::writer_of<T>(std::forward<O>(out)), std::move(value), interval)
       .named("regular");
@@ -70,7 +71,7 @@ Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value, Span i
 // start). An interval read from `reset` holds from the next output on. A stream of Span itself
 // cannot be regulated.
 template <class T = void, class I, class C, class O>
-Process regulate(I&& in, C&& reset, O&& out, Span interval) {
+Process regulate(I&& in, C&& reset, O&& out, weft::detail::Lasting interval) {
   static_assert(!std::is_same_v<detail::value_of<I>, Span>,
                 "weft: regulate cannot tell a stream of weft::Span from its resets");
   if (interval.count() < 0) weft::detail::bad_use("regulate: the interval must not be negative");

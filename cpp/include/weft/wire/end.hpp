@@ -63,7 +63,7 @@ class MovingEnd {
   explicit operator bool() const noexcept {
     return here() ? static_cast<bool>(*here()) : static_cast<bool>(*there());
   }
-  void poison(std::uint8_t strength = 1) const {
+  void poison(weft::detail::Count strength = 1) const {
     here() ? here()->poison(strength) : there()->poison(strength);
   }
   void retire() noexcept { end_ = Self(); }
@@ -98,7 +98,7 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   using Base::Base;
   struct Read {
     const ReaderEnd& end;
-    auto bind(runtime::ProcessBase* p) && {
+    auto bind(runtime::ProcessBase* p) const {
       using Either = detail::EitherAwaiter<weft::detail::ReadAwaiter<T, Shared>,
                                            detail::FarAwaiter<T, core::Side::in>>;
       if (const auto* r = end.here())
@@ -128,7 +128,9 @@ class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
   struct Write {
     const WriterEnd& end;
     T value;
+    bool spent = false;
     auto bind(runtime::ProcessBase* p) && {
+      if (std::exchange(spent, true)) weft::detail::awaited_twice("write");
       using Either = detail::EitherAwaiter<weft::detail::WriteAwaiter<T, Shared>,
                                            detail::FarAwaiter<T, core::Side::out>>;
       if (const auto* w = end.here())

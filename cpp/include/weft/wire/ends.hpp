@@ -103,6 +103,12 @@ class FarWait : public FarOp {
   const runtime::OpKind& kind_;
 };
 
+// The end of an operation, which is awaited once.
+inline std::shared_ptr<FarEnd> once(std::shared_ptr<FarEnd>& e, const char* what) {
+  if (!e) weft::detail::awaited_twice(what);
+  return std::move(e);
+}
+
 // One plain operation.
 template <class T, core::Side S>
 class FarAwaiter final : public FarWait {
@@ -158,9 +164,9 @@ class FarEndOf {
   FarEndOf() = default;
   explicit FarEndOf(std::shared_ptr<FarEnd> e) noexcept : end_(std::move(e)) {}
   // For all copies at once: throws BadUse if it is closed here.
-  void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) weft::detail::bad_use("poison: the strength must be at least 1");
-    checked("poison")->poison(strength);
+  void poison(weft::detail::Count strength = 1) const {
+    const std::uint8_t s = weft::detail::strength_of(strength, "poison: the strength");
+    checked("poison")->poison(s);
   }
   // This copy is closed; the end is retired with the last one.
   void retire() noexcept { end_.reset(); }
@@ -189,7 +195,7 @@ class FarReader : public FarEndOf<T> {
   struct Read {
     std::shared_ptr<FarEnd> end;
     auto bind(runtime::ProcessBase* p) && {
-      return detail::FarAwaiter<T, core::Side::in>(std::move(end), p);
+      return detail::FarAwaiter<T, core::Side::in>(detail::once(end, "read"), p);
     }
   };
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
@@ -217,7 +223,8 @@ class FarWriter : public FarEndOf<T> {
     std::shared_ptr<FarEnd> end;
     T value;
     auto bind(runtime::ProcessBase* p) && {
-      return detail::FarAwaiter<T, core::Side::out>(std::move(end), p, std::move(value));
+      return detail::FarAwaiter<T, core::Side::out>(detail::once(end, "write"), p,
+                                                    std::move(value));
     }
   };
   // co_await: until the value has been taken, or is in the buffer. Throws Retired, Poisoned,

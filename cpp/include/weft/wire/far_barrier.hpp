@@ -79,7 +79,7 @@ class FarBarrier {
   struct Op {
     std::shared_ptr<FarEnd> end;
     auto bind(runtime::ProcessBase* p) && {
-      return detail::FarBarrierAwaiter<W>(std::move(end), p);
+      return detail::FarBarrierAwaiter<W>(detail::once(end, "an operation at a barrier"), p);
     }
     auto operator()() const {
       runtime::ThreadProcess& self = weft::detail::blocking_caller("an operation at a barrier");

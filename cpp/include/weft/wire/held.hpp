@@ -91,12 +91,12 @@ struct FarExtendedOp {
   std::shared_ptr<FarEnd> end;
   bool keeps;
   FarExtendedAwaiter<T> bind(runtime::ProcessBase* p) && {
-    return FarExtendedAwaiter<T>(std::move(end), keeps, p);
+    return FarExtendedAwaiter<T>(detail::once(end, "extended read"), keeps, p);
   }
   // In a thread.
   FarExtended<T> operator()() && {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("extended()()");
-    return FarExtendedAwaiter<T>(std::move(end), keeps, &self).wait(self);
+    return FarExtendedAwaiter<T>(detail::once(end, "extended read"), keeps, &self).wait(self);
   }
 };
 

@@ -128,7 +128,8 @@ class Joint : protected Link {
   }
 
  protected:
-  explicit Joint(const std::shared_ptr<Space>& space) : Joint(std::make_shared<Peer>(*space)) {}
+  explicit Joint(const std::shared_ptr<Space>& space)
+      : Joint(std::make_shared<Peer>(detail::space_of(space))) {}
   explicit Joint(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
   ~Joint() { peer_->space->linked(-1); }
 

@@ -81,6 +81,7 @@ class FarSelect {
   }
   // weft::after(1s), weft::at(ns), weft::skip(), a watch's ended(); each may have its own when().
   FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
+    if (const EndOf* e = std::get_if<EndOf>(&g); e && !e->state) weft::detail::moved_end("select");
     others_.push_back({static_cast<int>(number_++), std::move(g)});
     return *this;
   }

@@ -34,7 +34,7 @@ class ShmLink final : public Joint, private Attended {
   // first, without it the second.
   enum Later { kLater };
   ShmLink(const std::shared_ptr<Space>& space, int fd, Later)
-      : ShmLink(std::make_shared<Peer>(*space), fd) {
+      : ShmLink(std::make_shared<Peer>(detail::space_of(space)), fd) {
     introducer_ = SocketIntroducer::of(*space, &StreamLink::make_introduced, &make_introduced);
   }
   // Throws BadUse, and the link is of no use then.

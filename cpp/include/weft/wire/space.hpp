@@ -251,6 +251,14 @@ class Space : public std::enable_shared_from_this<Space> {
   core::Waker* last_ = nullptr;
 };
 
+namespace detail {
+// Throws BadUse if there is none.
+inline Space& space_of(const std::shared_ptr<Space>& s) {
+  if (!s) weft::detail::bad_use("there is no space: Space::make(name) makes this program's");
+  return *s;
+}
+}  // namespace detail
+
 // The space at the other end of a session. Everything but the constructor and destructor is called
 // in a step.
 class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {

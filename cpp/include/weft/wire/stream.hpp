@@ -37,7 +37,7 @@ class StreamLink final : public Joint {
   // Takes over the socket. Throws BadUse if it is none. `passes`: a Unix socket passes descriptors;
   // false: it leads to who copies its bytes to somewhere else (WIRE.md 17.5).
   StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
-      : StreamLink(std::make_shared<Peer>(*space), socket, passes) {
+      : StreamLink(std::make_shared<Peer>(detail::space_of(space)), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
@@ -82,9 +82,10 @@ class StreamLink final : public Joint {
     socklen_t size = sizeof(address);
     if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
         ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-        ::pipe(bell_) != 0) {
+        option(SO_TYPE) != SOCK_STREAM || option(SO_ACCEPTCONN) != 0 || ::pipe(bell_) != 0) {
       ::close(socket_);
-      weft::detail::bad_use("StreamLink: that is no socket, or no descriptor is left");
+      weft::detail::bad_use(
+          "StreamLink: that is no stream socket, or one that listens, or no descriptor is left");
     }
     passes_ = passes && address.ss_family == AF_UNIX;
     if (!passes_) peer_->session.may_lend();
@@ -93,6 +94,11 @@ class StreamLink final : public Joint {
       ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
     begin();
+  }
+  int option(int which) const noexcept {
+    int value = -1;
+    socklen_t size = sizeof(value);
+    return ::getsockopt(socket_, SOL_SOCKET, which, &value, &size) == 0 ? value : -1;
   }
   bool passes() const noexcept override { return passes_; }
   void pass(int descriptor) noexcept override {
