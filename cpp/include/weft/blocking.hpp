@@ -32,7 +32,7 @@ class BlockingOp {
           else
             me.result.emplace(me.f());
         } catch (...) {
-          me.failure = std::current_exception();
+          me.failure = detail::caught(*me.process);
         }
       };
     }

@@ -54,7 +54,15 @@ class Runner : public runtime::ThreadProcess {
   virtual void call() = 0;                    // the function; its result goes to its place
   virtual void call_gave_nothing() = 0;       // what left it is being handled
   virtual void drop_function() noexcept = 0;  // and what it captured
-  void body() noexcept;
+  void body();
+  struct Over {
+    Runner* me;
+    runtime::Run& run;
+    runtime::Group& group;
+    const std::uint32_t order;
+    std::exception_ptr left;
+    ~Over();
+  };
   const int cpu_;  // the CPU that it is pinned to; -1: none
 };
 

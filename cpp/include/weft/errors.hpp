@@ -180,6 +180,11 @@ inline Left left_by(const Poisoned& e) noexcept {
 }
 Left left_by_handled() noexcept;
 
+// The exception that is being handled. A thread that is ended by pthread_exit() or pthread_cancel() is
+// unwound like an exception, which no handler may keep: where its process cannot end alone the
+// program ends, with a message that names the process (rule 7.14).
+std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
+
 // Throws in the process that runs now what has left another one.
 [[noreturn]] void raise_again(const std::exception_ptr& e);
 

@@ -248,7 +248,7 @@ class Selecting : public SelectingWith<Engine> {
     try {
       if (set.compute(i) == Status::ok) return true;
     } catch (...) {
-      compute_failure = std::current_exception();
+      compute_failure = caught(*p);
       return true;
     }
     computing = true;

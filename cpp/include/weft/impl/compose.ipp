@@ -24,32 +24,45 @@ namespace detail {
   }
 }
 
-[[gnu::cold]] WEFT_IMPL void Runner::body() noexcept {
-  runtime::Run& r = *run;
-  runtime::Group& g = *group;
-  const std::uint32_t my_order = order();
-  std::exception_ptr left;
-  {
-    const runtime::Pinned pinned(cpu_);
-    const Scope scope(*this);
-    try {
-      call();
-    } catch (...) {
-      const Left l = left_by_handled();
-      ending = l.how;
-      context.dying = dying = l.poison;
-      if (ending == Ending::failed || g.keeps_end()) left = std::current_exception();
-      if (ending != Ending::failed) call_gave_nothing();
+// What is done last of all: it is destroyed also if the thread is ended within the function.
+[[gnu::cold]] WEFT_IMPL Runner::Over::~Over() {
+  const Ending how = me->ending;
+  group.unlink(*me);
+  delete me;
+  run.thread_done();
+  group.finished(order, std::move(left), how);
+  run.gone();
+}
+
+[[gnu::cold]] WEFT_IMPL void Runner::body() {
+  Over over{this, *run, *group, order(), {}};
+  const runtime::Pinned pinned(cpu_);
+  const Scope scope(*this);
+  struct Dropped {  // before its group is told (rule 7.7)
+    Runner& me;
+    ~Dropped() {
+      me.drop_function();
+      me.context.dying = 0;
     }
-    drop_function();  // before its group is told (rule 7.7)
-    context.dying = 0;
+  } dropped{*this};
+  try {
+    call();
+#if defined(__GLIBCXX__)
+  } catch (abi::__forced_unwind&) {
+    ending = Ending::failed;
+    over.left = std::make_exception_ptr(BadUse(runtime::joined(
+        {who(),
+         "its thread was ended, by pthread_exit() or pthread_cancel(): return from the "
+         "function, or throw, in its place"})));
+    throw;
+#endif
+  } catch (...) {
+    const Left l = left_by_handled();
+    ending = l.how;
+    context.dying = dying = l.poison;
+    if (ending == Ending::failed || group->keeps_end()) over.left = std::current_exception();
+    if (ending != Ending::failed) call_gave_nothing();
   }
-  const Ending how = ending;
-  g.unlink(*this);
-  delete this;
-  r.thread_done();
-  g.finished(my_order, std::move(left), how);
-  r.gone();
 }
 
 [[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void raise_all(

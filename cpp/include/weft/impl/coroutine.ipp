@@ -28,10 +28,11 @@ namespace weft::inline WEFT_ABI::detail {
 
 WEFT_IMPL void PromiseBase::unhandled_exception() noexcept {
   std::exception_ptr& kept = *::new (static_cast<void*>(&slot)) std::exception_ptr;
+  kept = caught(*this);
   const Left l = left_by_handled();
   ending = l.how;
   dying = l.poison;
-  if (ending == Ending::failed || group->keeps_end()) kept = std::current_exception();
+  if (ending != Ending::failed && !group->keeps_end()) kept = nullptr;
 }
 
 }  // namespace weft::inline WEFT_ABI::detail

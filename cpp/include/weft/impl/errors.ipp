@@ -1,5 +1,8 @@
 // The definitions of errors.hpp; see config.hpp.
 #pragma once
+#include <cstdio>
+#include <cstdlib>
+
 #include "../count.hpp"
 #include "../errors.hpp"
 
@@ -40,6 +43,17 @@ namespace detail {
   } catch (...) {
     return {Ending::failed};
   }
+}
+
+[[gnu::noinline, gnu::cold]] WEFT_IMPL std::exception_ptr caught(
+    const runtime::ProcessBase& p) noexcept {
+  if (std::exception_ptr e = std::current_exception()) return e;
+  const runtime::Text path = runtime::path_of(p);
+  std::fprintf(stderr,
+               "weft: %s: pthread_exit() or pthread_cancel() here would end a thread that other "
+               "processes need; in the function of a weft::thread() it ends that process\n",
+               path.c_str());
+  std::abort();
 }
 
 [[noreturn, gnu::noinline, gnu::cold]] WEFT_IMPL void raise_again(const std::exception_ptr& e) {

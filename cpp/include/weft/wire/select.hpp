@@ -322,7 +322,7 @@ class FarSelect {
       try {
         s_.makers_[end_of(make)]();
       } catch (...) {
-        failure_ = std::current_exception();
+        failure_ = weft::detail::caught(process());
       }
       {
         const Space::Step step(*peer()->space);
