@@ -37,6 +37,21 @@ struct Nowhere {
   Carrier& carrier = peer->carrier;
 };
 
+// Nothing but numbers is written as its own bytes: those of a vector are pointers.
+template <class U>
+concept IsWritten = requires(std::byte* p, U v) {
+  wd::put(p, v);
+};
+static_assert(IsWritten<std::uint32_t> && IsWritten<std::uint64_t>);
+static_assert(!IsWritten<Buffer> && !IsWritten<std::string> && !IsWritten<int> &&
+              !IsWritten<double>);
+
+TEST_CASE("wire 3.1: of a buffer that is put into another it is what it holds that goes there") {
+  Buffer all = text("ab");
+  wd::put(all, text("cde"));
+  CHECK(all == text("abcde"));
+}
+
 TEST_CASE("wire 3.1: a frame comes back as it was, from any number of pieces") {
   const Buffer body = text("thirteen byte");
   const Buffer b =

@@ -294,3 +294,12 @@ TEST_CASE("wire 17.2, 17.3: what nests deeper than anything that is said is not 
   CHECK(n::first_message(R"({"host":"x","y":[]})"));
   CHECK(!n::first_message(R"({"host":"x","y":)" + deep(2'000) + "}"));
 }
+
+TEST_CASE("wire 17.15: a typed value that is put is its bytes, and comes back") {
+  using Typed = weft::Typed<std::string>;
+  w::Buffer out;
+  w::Value<Typed>::put(Typed("of some length, so that it lies on the heap"), out);
+  const auto back = w::Value<Typed>::get(out);
+  REQUIRE(back);
+  CHECK(**back == "of some length, so that it lies on the heap");
+}

@@ -454,7 +454,7 @@ class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
   template <std::convertible_to<Count> N>
-  WEFT_IF_USED constexpr CoreCount(N n)
+  constexpr CoreCount(N n)
       : n_(Count(n).up_to_32_bits("Cores: their number")), execute_(&on_several) {}
   bool several() const noexcept { return n_ != 1; }
   // Runs a network on so many.

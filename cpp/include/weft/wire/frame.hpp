@@ -11,6 +11,7 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -125,8 +126,9 @@ struct Frame {
 
 namespace detail {
 
-// Little-endian, whatever the machine.
-template <class U>
+// Little-endian, whatever the machine. Numbers only: of anything else, a Buffer say, it would be the
+// object's own bytes, with its pointers.
+template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
   if constexpr (std::endian::native == std::endian::little)
@@ -138,7 +140,7 @@ U get(const std::byte* p) noexcept {
   return v;
 }
 // Returns where it ends.
-template <class U>
+template <std::unsigned_integral U>
 std::byte* put(std::byte* p, U v) noexcept {
   if constexpr (std::endian::native == std::endian::little)
     std::memcpy(p, &v, sizeof(U));
@@ -146,7 +148,7 @@ std::byte* put(std::byte* p, U v) noexcept {
     for (std::size_t i = 0; i < sizeof(U); ++i) p[i] = static_cast<std::byte>(v >> (8 * i) & 0xFF);
   return p + sizeof(U);
 }
-template <class U>
+template <std::unsigned_integral U>
 void put(Buffer& out, U v) {
   std::byte bytes[sizeof(U)];
   put(bytes, v);
