@@ -76,6 +76,22 @@ std::set<int> descriptors() {
   return all;
 }
 
+struct Pair {
+  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
+  int fds[2];
+  std::optional<w::StreamLink> h, f;
+  Pair() {
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    f.emplace(far, fds[1]);
+  }
+  void greet() { h.emplace(home, fds[0]); }
+};
+// For the time of a test whoever waits long does so after a millisecond.
+struct Impatient {
+  Impatient() { on_standstill({}, std::chrono::milliseconds(1)); }
+  ~Impatient() { on_standstill({}, std::chrono::seconds(2)); }
+};
+
 std::string why_not(const Command& command) {
   const auto space = w::Space::make("main");
   try {
@@ -166,7 +182,7 @@ TEST_CASE("wire 12.2: where the system keeps no status it is not known, and not 
 TEST_CASE(
     "wire 12.2: whoever waits for a program that goes on after its session says so (rule 10.6)") {
   Stderr said;
-  on_standstill({}, std::chrono::milliseconds(1));
+  const Impatient soon;
   const auto space = w::Space::make("main");
   std::optional<w::Program> p(std::in_place, space, shell("kill -STOP $$; exit 0"));
   const pid_t pid = p->pid();
@@ -176,9 +192,64 @@ TEST_CASE(
   const std::string line = said.line();
   ::kill(pid, SIGCONT);
   goes.join();
-  on_standstill({}, std::chrono::seconds(2));
   has(line, "~Program waits for '/bin/sh'");
   has(line, "it is stopped");
+}
+
+TEST_CASE("wire 7.1: whoever waits for an end that does not come is told what has (rule 10.6)") {
+  const Impatient soon;
+  Stderr said;
+  Pair p;
+  Channel<int> c;
+  const auto kept = c.reader();
+  std::thread waits([&] { static_cast<void>(p.f->reader<int>("wanted")); });
+  has(said.line(), "the peer that has not said who it is has not handed out 'wanted'; nothing has");
+  p.greet();
+  p.h->give(c.reader(), "wanted");
+  waits.join();
+  p.h->give(c.reader(), "other");
+  std::thread waits_again([&] {
+    static_cast<void>(p.f->reader<int>("other"));
+    static_cast<void>(p.f->reader<int>("typo"));
+  });
+  has(said.line(),
+      "the peer 'home' has not handed out 'typo'; what has come: 'wanted' (taken), 'other'");
+  p.h->give(c.reader(), "typo");
+  waits_again.join();
+}
+
+TEST_CASE(
+    "wire 4.3: who has given up an operation, and gets no answer, is told of once (rule 10.6)") {
+  Channel<int> c;
+  const auto kept = c.reader();
+  const auto writer = c.writer();
+  auto reads = [](w::FarReader<int> from) -> Process { co_await from.read(); };
+  auto chooses = [](w::FarReader<int> from) -> Process {
+    w::FarSelect s;
+    s.in(from).on(after(std::chrono::milliseconds(1)));
+    CHECK(co_await s.go() == 1);
+  };
+  for (const bool select : {false, true}) {
+    Pair q;
+    q.greet();
+    q.h->give(c.reader(), "r");
+    const auto from = q.f->reader<int>("r");
+    Stderr said;
+    const Impatient soon;
+    std::optional<w::Space::Step> stopped(std::in_place, *q.home);  // its home does nothing
+    std::thread waits([&] {
+      if (select)
+        run(chooses(from).named("chooser"));
+      else
+        CHECK_FALSE(run(timeout(std::chrono::milliseconds(1), reads(from).named("reader"))));
+    });
+    const std::string line = said.line();
+    has(line,
+        select ? "weft: main/chooser has given up" : "weft: main/timeout/reader has given up");
+    has(line, "at the peer 'home', which does not answer");
+    stopped.reset();
+    waits.join();
+  }
 }
 
 TEST_CASE("wire 12.2: a variable that is no socket of ours is bad use where it is taken") {

@@ -5,9 +5,13 @@
 // that wait() or end_named() waits for is so.
 #pragma once
 #include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
 #include <optional>
 
 #include "../outside.hpp"
+#include "../runtime/parking.hpp"
 #include "end.hpp"
 #include "held.hpp"
 #include "select.hpp"
@@ -53,7 +57,8 @@ class Joint : protected Link {
     pass_on(b.checked("give"), false, kBarrierType, name);
   }
 
-  // The end that the peer has handed to us, or will, by this name. Waits for it. Throws BadUse if
+  // The end that the peer has handed to us, or will, by this name. Waits for it; if that takes longer
+  // than a standstill (rule 10.6) a line on stderr says what has come. Throws BadUse if
   // it is of another type or side, or taken; PeerDied if the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
@@ -91,14 +96,16 @@ class Joint : protected Link {
     });
     return peer_->why();
   }
-  // Waits for the peer's HELLO: empty if it was good, else why the session is over.
+  // Waits for the peer's HELLO, and says so as above: empty if it was good, else why the session is over.
   std::string greeted() {
     bool over = false;
-    until([&] {
-      const Space::Step step(*peer_->space);
-      over = peer_->session.is_over();
-      return peer_->session.state() == Session::State::open || over;
-    });
+    until(
+        [&] {
+          const Space::Step step(*peer_->space);
+          over = peer_->session.is_over();
+          return peer_->session.state() == Session::State::open || over;
+        },
+        [] { return std::string("has not greeted"); });
     return over ? peer_->why() : std::string();
   }
   void bye(const std::string& why) {
@@ -141,8 +148,12 @@ class Joint : protected Link {
     peer_->listener = this;
     peer_->news = [](Peer& p) noexcept {
       auto& me = *static_cast<Joint*>(p.listener);
-      me.news_.fetch_add(1);
+      {
+        const std::lock_guard g(me.news_lock_);
+        me.news_.fetch_add(1);
+      }
       me.news_.notify_all();
+      me.news_came_.notify_all();
     };
     peer_->session.greet();
   }
@@ -176,10 +187,12 @@ class Joint : protected Link {
         weft::detail::bad_use(std::string("give: ") + wrong);
       token = peer_->carrier.latest();
     }
-    until([&] {
-      const Space::Step step(*peer_->space);
-      return !peer_->carrier.is_under_way(token);
-    });
+    until(
+        [&] {
+          const Space::Step step(*peer_->space);
+          return !peer_->carrier.is_under_way(token);
+        },
+        [&] { return "has not taken up '" + name + "', or its home has not said so"; });
   }
   static std::shared_ptr<FarEnd> far_end(Carrier::Got g) {
     if (!g.there)
@@ -223,7 +236,7 @@ class Joint : protected Link {
       }
       return peer_->session.is_over();
     };
-    until(look);
+    until(look, [&] { return "has not handed out '" + name + "'; " + handed_out(); });
     if (!wrong.empty())
       weft::detail::bad_use("the end '" + name + "' that the peer has handed to us " + wrong);
     if (!end.here && !end.there)
@@ -238,6 +251,15 @@ class Joint : protected Link {
     return {nullptr, std::make_shared<FarEnd>(peer_, o.end, o.key, o.name)};
   }
 
+  // For people: what the peer has handed out so far. Not in a step.
+  std::string handed_out() const {
+    const Space::Step step(*peer_->space);
+    std::string all;
+    for (const Peer::Offered& o : peer_->offered)
+      all += (all.empty() ? "what has come: '" : ", '") + o.name + (o.taken ? "' (taken)" : "'");
+    return all.empty() ? "nothing has come" : all;
+  }
+
   // Until it is so: looked at again with each news.
   template <class F>
   void until(F&& so) {
@@ -247,10 +269,33 @@ class Joint : protected Link {
       news_.wait(seen);
     }
   }
+  // The same. If it takes long, what the peer has not done is told, once.
+  template <class F, class G>
+  void until(F&& so, G&& not_done) {
+    const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
+    if (patience.count() <= 0) return until(so);
+    const auto told = std::chrono::steady_clock::now() + patience;
+    for (;;) {
+      const std::uint32_t seen = news_.load();
+      if (so()) return;
+      std::unique_lock l(news_lock_);
+      if (!news_came_.wait_until(l, told, [&] { return news_.load() != seen; })) break;
+    }
+    std::fprintf(stderr, "weft: the peer %s %s: waits on\n", who().c_str(), not_done().c_str());
+    until(so);
+  }
+  std::string who() const {
+    const Space::Step step(*peer_->space);
+    const Greeting& g = peer_->session.theirs();
+    if (peer_->session.state() != Session::State::open) return "that has not said who it is";
+    return "'" + g.name + "'";
+  }
 
   // who waits for an answer waits for something outside (rule 10.3)
   std::optional<Outside> outside_{Outside::link};  // of the thread that calls be_outside()
   std::atomic<std::uint32_t> news_{0};  // counts: an end was handed to us, the session is over
+  std::mutex news_lock_;                // news_ moves with it held; within a step or not
+  std::condition_variable news_came_;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
