@@ -330,7 +330,7 @@ endwait:
             trying = 2; if :: fell -> asked = from; fell = false :: else fi; go_on()
         :: !over && k == DONE ->
 #if NP == 1
-            /* rule 5.2: whoever was there when the choice began is asked in the order of the guards */
+            /* rule 5.4: whoever was there when the choice began is asked in the order of the guards */
             assert(!(o > 0 && there[0] && !(OFF & 1)) && !(o > 1 && there[1] && !(OFF & 2)));
 #endif
             outcome(TAKEN, h)

@@ -187,7 +187,7 @@ SCENARIO(
   REQUIRE_THAT(x.is_over && x.times == 1 && x.status() == Status::cancelled);
 }
 
-SCENARIO("wire: who only looks asks each home, and takes who is there (wire 5.9, rule 5.2)", 0) {
+SCENARIO("wire: who only looks asks each home, and takes who is there (wire 5.9, rule 5.4)", 0) {
   runtime::FreshPool fresh;
   Between t;
   Square& s = t.s;

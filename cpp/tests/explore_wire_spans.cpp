@@ -206,7 +206,7 @@ SCENARIO(
 
 SCENARIO(
     "wire: both homes are ready before a choice that spans begins: the first guard is chosen (wire "
-    "5.6, rule 5.2)",
+    "5.6, rule 5.4)",
     0) {
   runtime::FreshPool fresh;
   Channel<int> c{buffer(1)}, d{buffer(1)};

@@ -137,8 +137,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "wire 5.6: with everybody there, guards are asked in their order (rule 5.2), or from another "
-    "one on (rule 5.4)") {
+    "wire 5.6: with everybody there, guards are asked in their order, or from another one on (rule "
+    "5.4)") {
   for (const std::uint32_t first : {0u, 1u, 2u}) {
     CAPTURE(first);
     Square s;

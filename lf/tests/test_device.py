@@ -211,8 +211,8 @@ main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
     ],
 )
 def test_a_full_pool_stops_with_its_name(write: Write, kind: str, call: str, pool: str) -> None:
-    """What is lost silently would be found late: an action that goes on by scheduling itself just
-    stops."""
+    """R21. What is lost silently would be found late: an action that goes on by scheduling itself
+    just stops."""
     path = write(f"""target C {{ platform: an521 }}
 preamble {{= extern void an521_puts(const char *); =}}
 main reactor {{ timer t(0, 10 usec)  logical action a(1 sec): {kind}  state n: int = 0

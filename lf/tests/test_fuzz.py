@@ -90,9 +90,9 @@ def test_deep_nesting(deep: str) -> None:
 
 
 def test_a_long_chain_of_parameters() -> None:
-    lines = ["target C", "reactor R0(p: int = 0) { }"]
-    lines += [f"reactor R{n}(p: int = 0) {{ r = new R{n - 1}(p = p) }}" for n in range(1, 150)]
-    assert survives("\n".join([*lines, "main reactor { r = new R149(p = 1) }"]))
+    lines = ["target C", "reactor Q0(p: int = 0) { }"]
+    lines += [f"reactor Q{n}(p: int = 0) {{ r = new Q{n - 1}(p = p) }}" for n in range(1, 150)]
+    assert survives("\n".join([*lines, "main reactor { r = new Q149(p = 1) }"]))
 
 
 def test_every_program_is_one() -> None:

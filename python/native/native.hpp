@@ -525,7 +525,6 @@ class Caller {
   PyObject* give(PyObject* owned) noexcept;
 
  private:
-  void park_until_run() noexcept;
   // Does wait() put this thread to sleep, and nothing else?
   bool sleeps_here() const noexcept;
   // It has not slept after all: what it has put off is done now.

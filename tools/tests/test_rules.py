@@ -1,6 +1,6 @@
 """Every numbered rule of SEMANTICS.md is cited by a test, and every rule that is cited exists.
 
-A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 alone, in mcu/) in the name, the docstring or a
+A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 or R5 alone, in mcu/ and lf/) in the name, the docstring or a
 comment of one test, or the argument of `@scenario` and `@outermost`. What the head of a file says
 of all its tests is no citation: it would stay when the test has gone. That the test fails when the
 rule is broken is for its author to see.
@@ -18,20 +18,21 @@ from conftest import ROOT
 # Rules that no test cites, and why: what is not built yet has no other excuse than a line here.
 UNTESTED: dict[str, str] = {}
 
-TEXTS = {".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".pml", ".ipynb", ""}
-NUMBER = r"(?:\d+\.\d+|M\d+)"
+TEXTS = {".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".pml", ".ipynb", ".lf", ""}
+NUMBER = r"(?:\d+\.\d+|[MR]\d+)"
 CITED = re.compile(
     rf"\brules?\s+({NUMBER}(?:(?:,|,? and|,? or| to| [^\W\d]+,)\s+{NUMBER})*)", re.IGNORECASE
 )
 MARKED = re.compile(r"^@(?:scenario|outermost)\(([^)]*)\)", re.MULTILINE)
-ALONE = re.compile(r"(?<![-\w])(M\d+)(?!\s*[+\w])")  # M5, not Cortex-M0 and not M0+
+ALONE = re.compile(r"(?<![-\w])([MR]\d+)(?!\s*[+\w])")  # M5, not Cortex-M0 and not M0+
+BY_LETTER = ("mcu", "lf")  # the rooms where a rule is cited by its letter and number alone
 # The head of a file: what it says of itself before its first line of code.
-PYTHON_HEAD = re.compile(r'\A(?:#.*\n)*\s*""".*?"""', re.DOTALL)
+PYTHON_HEAD = re.compile(r'\A(?:#[^\n]*\n)*\s*""".*?"""', re.DOTALL)
 HEAD = re.compile(r"\A(?:\s+|//[^\n]*\n|#![^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 
 
 def rules_of(text: str) -> list[str]:
-    return [a or b for a, b in re.findall(r"(?m)^(?:(\d+\.\d+) |\*\*(M\d+)\. )", text)]
+    return [a or b for a, b in re.findall(r"(?m)^(?:(\d+\.\d+) |\*\*([MR]\d+)\. )", text)]
 
 
 def citations(text: str, marks: bool = False, alone: bool = False) -> set[str]:
@@ -44,6 +45,8 @@ def citations(text: str, marks: bool = False, alone: bool = False) -> set[str]:
 
 
 def without_head(path: Path, text: str) -> str:
+    if path.suffix == ".lf":  # a program is one test
+        return text
     return (PYTHON_HEAD if path.suffix == ".py" else HEAD).sub("", text, count=1)
 
 
@@ -54,7 +57,10 @@ def files() -> Iterator[tuple[Path, str]]:
         "conformance",
         "cpp",
         "examples",
+        "lf",
         "mcu",
+        "micropython",
+        "net",
         "packaging",
         "python",
         "tools",
@@ -83,7 +89,8 @@ def test_every_rule_is_cited_by_a_test() -> None:
     cited: set[str] = set()
     for place, text in files():
         if is_test(place):
-            cited |= citations(without_head(place, text), marks=True, alone=place.parts[0] == "mcu")
+            alone = place.parts[0] in BY_LETTER
+            cited |= citations(without_head(place, text), marks=True, alone=alone)
     missing = [rule for rule in RULES if rule not in cited and rule not in UNTESTED]
     assert not missing, (
         f"no test cites {', '.join(missing)}: write one, or say in UNTESTED why there is none"
@@ -97,7 +104,8 @@ def test_every_cited_rule_exists() -> None:
     for place, text in files():
         if place.name == Path(__file__).name:
             continue
-        found = citations(text, marks=is_test(place), alone=place.parts[:2] == ("mcu", "tests"))
+        alone = place.parts[0] in BY_LETTER and place.parts[1] == "tests"
+        found = citations(text, marks=is_test(place), alone=alone)
         wrong += [f"{place}: rule {number}" for number in sorted(found - set(RULES))]
     assert wrong == []
 

@@ -352,7 +352,7 @@ template <class T>
     return {w.number(), v};
   }
 
-// co_await select(…): like select() of component.hpp. (Constrained, so that it is preferred to that
+// co_await select(…): like select() of component_ends.hpp. (Constrained, so that it is preferred to that
 // one, which is found too if a guard is of weft::native.)
 template <class... G>
   requires detail::Guarding<G...>

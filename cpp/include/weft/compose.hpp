@@ -314,7 +314,7 @@ class Step : public Par<P> {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 };
 
-// Exactly one process; gives its value, and throws what leaves it (rule 3.5).
+// Exactly one process; gives its value, and throws what leaves it (rule 7.1).
 template <class P>
 class Alone {
  public:
@@ -566,7 +566,7 @@ auto run(Ps... ps) { return run(RunOptions{}, detail::Par<Ps...>(std::move(ps)..
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
 auto run(RunOptions o, Ps... ps) { return run(o, detail::Par<Ps...>(std::move(ps)...)); }
-// Runs exactly one process. Gives its value, or throws what left it, a quiet end too (rule 3.5).
+// Runs exactly one process. Gives its value, or throws what left it, a quiet end too (rule 7.1).
 template <Startable P>
 typename P::result_type run(RunOptions o, P p) {
   detail::Alone<P> one(std::move(p));

@@ -51,12 +51,6 @@ struct Sleep {
   }
 };
 
-inline runtime::ProcessBase& process_or_bad_use(const char* what) {
-  runtime::ProcessBase* p = runtime::this_process();
-  if (!p) bad_use(std::string(what) + " is for use inside a run");
-  return *p;
-}
-
 }  // namespace detail
 
 // The time in ns, by the clock of the run that this process belongs to; outside any run by the

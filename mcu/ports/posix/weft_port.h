@@ -2,8 +2,8 @@
  * virtual time that goes on only when every core waits (weft_posix_virtual).
  *
  * A core is a thread: the main program is core 0, weft_start_core makes core 1. There are no
- * interrupts; any other thread may post to a queue that has a lock (call weft_posix_outside() first
- * in virtual time). weft_wait sleeps to the exact time: nothing is polled.
+ * interrupts; any other thread may post to a queue that has a lock (in virtual time the clock does
+ * not wait for it). weft_wait sleeps to the exact time: nothing is polled.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H

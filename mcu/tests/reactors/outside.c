@@ -50,6 +50,7 @@ static void run_real(void) {
   said_length = 0, said[0] = 0;
   CHECK(weft_rx_run(0) == 0);
 }
+/* R14: with nothing else left it waits for physical actions, which it has. */
 static void from_threads(void) {
   kit_new();
   unsigned s = reaction(start_threads, 0);

@@ -30,7 +30,7 @@ static void with_timer(weft_rx_timer wrong) {
   if (!t.trig) t.trig = on(1, r);
   timer(&t);
 }
-static void mistakes(void) {
+static void mistakes(void) { /* R24 */
   weft_rx_options o = WEFT_RX_OPTIONS;
   o.timeout_ns = 0;
   o.fast = true;

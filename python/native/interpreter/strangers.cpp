@@ -5,7 +5,7 @@
 //   anything_outside() finds one: strangers_matter() ──begin_watching()──► weft._strangers, on a thread of its own
 //        ──waits until one has ended──► look_again() ──► … until there is none whose end can be waited for
 //
-// Invariant: while `watching`, the watcher asks strangers_wanted() each time it has found nobody,
+// Invariant: while `watching`, the watcher asks _strangers_wanted() each time it has found nobody,
 // before it gives up. So it sees a run that came to stand still in between. Everything here is
 // under the GIL.
 #include "interpreter/door.hpp"

@@ -35,7 +35,6 @@ class Choosing {
   // It has committed, and waits only until the partner lets it go on: it cannot be cancelled (rule
   // 1.6).
   bool held() const noexcept { return held_ != none; }
-  int held_guard() const noexcept { return held_; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
   // The guard to which it has committed, although it has not gone on yet; or none.
   int committed_to() const noexcept {

@@ -115,7 +115,6 @@ class Kinds {
   void add(const Guard& g) noexcept {
     bits_ |= 1u << (static_cast<unsigned>(g.kind) + (g.enabled ? 0u : kOff));
   }
-  void add_on(Kind k) noexcept { bits_ |= 1u << static_cast<unsigned>(k); }
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
   bool off(Kind k) const noexcept { return bits_ >> (static_cast<unsigned>(k) + kOff) & 1; }

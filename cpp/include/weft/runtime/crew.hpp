@@ -65,8 +65,6 @@ namespace weft::inline WEFT_ABI::runtime {
 template <class Host>
 class Crew {
  public:
-  static constexpr unsigned kMaxWorkers = 64;
-
   class alignas(64) Worker final : public Activity {
    public:
     unsigned index = 0;

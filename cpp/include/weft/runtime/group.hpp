@@ -56,7 +56,7 @@ class Group {
   // One more is to be waited for, which is no process of the list: until finished(0, nullptr).
   void adopt() noexcept;
 
-  // It is of exactly one process, and whoever waits for it raises what leaves that (rule 3.5).
+  // It is of exactly one process, and whoever waits for it raises what leaves that (rule 7.1).
   // Before it is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }

@@ -1,5 +1,5 @@
 // A select over far ends, and what is here beside them: the first guard that is ready, in the order
-// in which they were added (rule 5.2).
+// in which they were added (rule 5.4).
 //
 //   wire::FarSelect s;
 //   s.in(r).out(w, 5).on(weft::after(1s));

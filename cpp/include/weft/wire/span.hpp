@@ -8,7 +8,7 @@
 // whatever happens to the others; and if a session ends, only what was being tried there can be in
 // doubt (WIRE.md 8).
 //
-// Asked in the order of the guards the first that is ready is chosen (rule 5.2); a fair select
+// Asked in the order of the guards the first that is ready is chosen ; a fair select
 // begins elsewhere each time (rule 5.4). One who only looks (a skip, a timeout that is over) is
 // over once all have been asked: `cancelled` (WIRE.md 5.9).
 //

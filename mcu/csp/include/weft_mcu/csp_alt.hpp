@@ -19,7 +19,7 @@ class Alternative {
   static constexpr int timed_out = -1;
 
   // Mode::fair serves the guards in turn, Mode::priority the lowest index first, Mode::random any
-  // (rule 5.3).
+  // (rule 5.4).
   explicit Alternative(Mode mode = Mode::fair) noexcept : mode_(mode) {}
   Alternative(const Alternative&) = delete;
   Alternative& operator=(const Alternative&) = delete;
@@ -34,7 +34,7 @@ class Alternative {
   void output(std::uint32_t i, const Writer<T>& out, T* from) noexcept {
     guard(i, core::Kind::output, &core::channel_ops<ChannelEngine<T>, Side::out>, out.core(), from);
   }
-  // Its precondition for the following selects (rule 5.4).
+  // Its precondition for the following selects (rule 5.2).
   void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
   // That the channel of guard i has retired is an outcome at once, as poison is. Without it such a
   // guard falls silent, and the select is over once all that decide have: the outputs that are on,

@@ -25,8 +25,6 @@ using ChannelEngine = core::ChannelEngine<T, OneCore>;
 
 namespace detail {
 
-inline Process::promise_type& promise_of(Process::Handle h) noexcept { return h.promise(); }
-
 // A plain read or write: the process's own node waits.
 template <class T, Side S>
 struct Plain {
