@@ -106,10 +106,10 @@ def matches(model: Record, seen: Record) -> bool:
         return False
     if model["e"] == "call":
         return model["op"] == list(seen["op"])
-    return _same_out(model["out"], list(seen["out"]), model)
+    return _same_out(model["out"], list(seen["out"]))
 
 
-def _same_out(model: list[Any], seen: list[Any], whole: Record) -> bool:
+def _same_out(model: list[Any], seen: list[Any]) -> bool:
     if not seen or model[0] != seen[0]:
         return False
     m_rest = [x for x in model[1:] if not isinstance(x, dict)]

@@ -521,7 +521,7 @@ class Sim(Composing):
                 details["pids"] = list(out[1])
         elif kind == "select" and name == "ok":
             shown.append(out[1])
-        if (ended := self._ended_at(p, kind, s, out)) >= 0:
+        if (ended := self._ended_at(kind, s, out)) >= 0:
             details["how"] = self.how(ended)
         if guarded and name == "ok" and len(out) > 2:
             value = out[2]
@@ -571,7 +571,7 @@ class Sim(Composing):
         return self.take(p.pid)
 
     @staticmethod
-    def _ended_at(p: Proc, kind: str, s: list[Any], out: tuple) -> int:
+    def _ended_at(kind: str, s: list[Any], out: tuple) -> int:
         """If this outcome is the end of a process, that process; else -1."""
         if out[0] != "ok":
             return -1

@@ -68,12 +68,12 @@ class Player:
         except GeneratorExit:
             raise
         except BaseException as error:
-            self.record("ret", out=self.failure(error, kind, made))
+            self.record("ret", out=self.failure(error, kind))
             raise
         self.record("ret", out=["ok", *shown(result)])
         return result
 
-    def failure(self, error: BaseException, kind: str, made: tuple[str, ...]) -> list[Any]:
+    def failure(self, error: BaseException, kind: str) -> list[Any]:
         name = self.names.name_of(error)
         more: dict[str, Any] = {}
         if kind in ("par", "seq"):
@@ -220,7 +220,7 @@ class Player:
                 self.record("ret", out=["stop"])
                 return
             except BaseException as error:
-                self.record("ret", out=self.failure(error, "read", ()))
+                self.record("ret", out=self.failure(error, "read"))
                 raise
             self.record("ret", out=["ok", *self.received(value)])
             yield from self.body(s[2])

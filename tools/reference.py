@@ -12,6 +12,7 @@ page that is up to date says what is there, and a public name without a docstrin
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import re
@@ -47,11 +48,17 @@ class Undocumented(Exception):
 
 
 def tree_of(module: str) -> ast.Module:
-    """The stub of a module if it has one, else its source."""
+    """The stub of a module if it has one, else its source; a field's text is its `said`."""
     path = SOURCES.joinpath(*module.split(".")[1:])
     for candidate in (path.with_suffix(".pyi"), path.with_suffix(".py"), path / "__init__.py"):
         if candidate.exists():
-            return ast.parse(candidate.read_text())
+            text = candidate.read_text()
+            tree = ast.parse(text)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.AnnAssign):
+                    line = text.splitlines()[node.lineno - 1]
+                    node.said = line.partition("#:")[2].strip()  # type: ignore[attr-defined]
+            return tree
     raise FileNotFoundError(f"{module} has no source under {SOURCES}")
 
 
@@ -120,6 +127,16 @@ def members(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
             yield signature(item), doc
 
 
+def fields(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
+    """The public fields of a named tuple or a dataclass: (name and type, what stands behind its
+    `#:`)."""
+    if not (hasattr(cls, "_fields") or dataclasses.is_dataclass(cls)):
+        return
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_"):
+            yield ast.unparse(item).split(" = ")[0], item.said  # type: ignore[attr-defined]
+
+
 def entry(module: str, name: str, lacking: list[str]) -> str:
     """The part of the page about one name."""
     thing = getattr(importlib.import_module(module), name)
@@ -147,7 +164,7 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
     for node in nodes:
         if not isinstance(node, ast.ClassDef):
             continue
-        rows = dict(members(node, thing))
+        rows = dict(fields(node, thing)) | dict(members(node, thing))
         if rows:
             lines += ["| | |", "|---|---|"]
             for call, text in rows.items():

@@ -668,18 +668,6 @@ def leaves_a_program(said: str) -> None:
 
 
 @process
-def waits_deeper(ready: Any, inp: Any) -> None:
-    """With a process of its own, in another OS process."""
-    Parallel(waits_here(ready, inp))
-
-
-@process
-def waits_here(ready: Any, inp: Any) -> None:
-    ready.write(os.getpid())
-    inp.read()
-
-
-@process
 def as_it_began() -> dict[str, Any]:
     return {
         "decimal": "decimal" in sys.modules,

@@ -61,12 +61,6 @@ def computes(path: str, out: Any) -> None:
 
 
 @process
-def with_another(inp: Any, out: Any, between: Any) -> None:
-    """A host that has a host."""
-    Parallel(pass_on(inp, between[0]), pass_on_here(between[1], out))
-
-
-@process
 def two_more(inp: Any, left: Any, right: Any, out: Any) -> None:
     Parallel(pass_on(inp, left), pass_on_here(right, out))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import weft.coroutines as co
-from weft import observe
 from weft._hosts import seen as _seen
 from weft._watching import debug as _debug
 from weft.processes import Channel, Hosts, Parallel, process
@@ -50,13 +49,6 @@ def knotted(asked: Any) -> None:
 def knotted_further(asked: Any) -> None:
     with Hosts(1) as hosts:
         Parallel(knotted.on(hosts)(asked))
-
-
-@process
-def knotted_and_watched(asked: Any) -> None:
-    """The host watches too."""
-    with observe.watching_deadlocks("raise"):
-        a_knot(asked)
 
 
 @process

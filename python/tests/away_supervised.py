@@ -85,13 +85,6 @@ def parent_of_one_that_dies(out: Any) -> None:
 
 
 @process
-def counts_lives(lives: Any, ready: Any, never: Any) -> None:
-    lives.read()
-    ready.write(os.getpid())
-    never.read()
-
-
-@process
 def holds_arrays(inp: Any, out: Any, lives: Any) -> None:
     """Spoils its copy of what it was given, then dies."""
     first = lives.read() == 0

@@ -14,13 +14,6 @@ async def send(b: Any, w: Any, *values: Any) -> None:
         await b.op(w.write(v))
 
 
-async def send_then_hold(b: Any, w: Any, gate: Any, *values: Any) -> None:
-    """Sends, then keeps its end until `gate` says so."""
-    for v in values:
-        await b.op(w.write(v))
-    await b.op(gate.read())
-
-
 async def receive(b: Any, r: Any) -> list[Any]:
     return [v async for v in b.each(r)]
 

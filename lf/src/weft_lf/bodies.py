@@ -15,7 +15,7 @@ import functools
 
 from weft_lf import tree
 from weft_lf.layout import Layout, Uses, base_of
-from weft_lf.model import Class, Placed, ReactionOf
+from weft_lf.model import Class, Placed
 from weft_lf.values import c_type
 
 HERE = "#line @HERE@"
@@ -181,7 +181,7 @@ class Bodies:
         assert isinstance(decl, tree.Reaction)
         name = f"{cls.key}_r{at}"
         one = self.layout.of[cls][0].reactions[at]
-        names = self.names(decl, placed.mode, one)
+        names = Names(self, decl, placed.mode)
         mutable = [p for n, p in names.ports.items() if p.mutable]
         lines: list[str] = []
         if decl.deadline_code is not None:
@@ -293,14 +293,11 @@ class Bodies:
         lines += [check] * bool(check)
         return [*lines, *names.lines, *before, f"  {decl.name}({', '.join(arguments)});", "}"]
 
-    def names(self, decl: tree.Reaction, mode: str, one: ReactionOf) -> Names:
-        return Names(self, decl, mode, one)
-
 
 class Names:
     """The local variables that a reaction's body sees."""
 
-    def __init__(self, bodies: Bodies, decl: tree.Reaction, mode: str, one: ReactionOf) -> None:
+    def __init__(self, bodies: Bodies, decl: tree.Reaction, mode: str) -> None:
         self.by_name: list[tuple[str, str]] = []
         self.ports: dict[str, tree.Port] = {}
         cls, layout, uses = bodies.cls, bodies.layout, bodies.uses

@@ -151,12 +151,12 @@ def results(
         root.parent if root.name == "src" else root
     )  # upstream's tests refer to what lies beside src
 
-    def one(number: int, path: Path) -> Result:
+    def one(path: Path) -> Result:
         with tempfile.TemporaryDirectory(prefix="weft-lf-") as place:
             return run_one(path.resolve(), root, Path(place))
 
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, range(len(tests)), tests))
+        return list(pool.map(one, tests))
 
 
 def conform(folder: Path, words: Sequence[str], names: Path | None) -> int:

@@ -311,7 +311,7 @@ class _Elaborator:
             mode = made.modes.get(placed.mode)
             one = ReactionOf(made, decl, len(made.reactions), mode)
             try:
-                self.reaction(one, placed)
+                self.reaction(one)
             except LfError as error:
                 if not any(p in self.problems for p in error.problems):
                     self.problems += error.problems
@@ -327,7 +327,7 @@ class _Elaborator:
             one.forward = forward.made
             made.reactions.append(one)
 
-    def reaction(self, one: ReactionOf, placed: Placed) -> None:
+    def reaction(self, one: ReactionOf) -> None:
         decl, made = one.decl, one.instance
         for ref in decl.triggers:
             if ref.kind == "builtin":
@@ -490,7 +490,7 @@ def elaborate(program: Program) -> Model:
         made.reactions(instance, wiring)
     wiring.check_writers(made.instances)
     made.classes.raise_problems()
-    reactions, levels = put_in_order(made.instances, wiring.delays, program)
+    reactions, levels = put_in_order(made.instances, program)
     wiring.warn_unconnected(made.instances)
     return Model(program, top, made.order, made.instances, reactions, wiring.delays, levels)
 

@@ -17,13 +17,11 @@ import heapq
 
 from weft_lf.errors import LfError, Problem
 from weft_lf.load import Program
-from weft_lf.model import Channel, Delay, Instance, ReactionOf, driver
+from weft_lf.model import Channel, Instance, ReactionOf, driver
 from weft_lf.parser import FOREVER
 
 
-def put_in_order(
-    instances: list[Instance], delays: list[Delay], program: Program
-) -> tuple[list[ReactionOf], int]:
+def put_in_order(instances: list[Instance], program: Program) -> tuple[list[ReactionOf], int]:
     """The reactions in the order in which they run within a tag, and how many levels there are.
 
     Raises:

@@ -67,7 +67,7 @@ int alternative_traverse(PyObject* o, visitproc visit, void* arg) {
 }
 int close_alternative(AlternativeObject* a) {
   if (a->busy) {
-    bad_use("close of an Alternative on which a process waits");
+    bad_use("close of an Alternative on which a process waits: close it once its select is over");
     return -1;
   }
   delete std::exchange(a->choice, nullptr);
@@ -86,7 +86,7 @@ void alternative_dealloc(PyObject* o) {
 PyObject* alternative_select(PyObject* o, PyObject*) {
   AlternativeObject* a = alt_of(o);
   run_deferred();
-  if (!a->choice) return bad_use("select on an Alternative that is closed");
+  if (!a->choice) return bad_use("select on an Alternative that is closed: make another");
   if (current_coroutine() || in_task()) return new_select(nullptr, a, Purpose::select);
   if (a->busy)
     return bad_use(
@@ -105,8 +105,10 @@ PyObject* alternative_enable(PyObject* o, PyObject* const* args, Py_ssize_t n, P
   if (i == -1 && PyErr_Occurred()) return nullptr;
   const int on = PyObject_IsTrue(given[1]);
   if (on < 0) return nullptr;
-  if (!alt_of(o)->choice) return bad_use("enable on an Alternative that is closed");
-  if (alt_of(o)->busy) return bad_use("enable on an Alternative on which a process waits");
+  if (!alt_of(o)->choice) return bad_use("enable on an Alternative that is closed: make another");
+  if (alt_of(o)->busy)
+    return bad_use(
+        "enable on an Alternative on which a process waits: switch a guard between its selects");
   if (alt_of(o)->choice->enable(i, on != 0) < 0) return nullptr;
   Py_RETURN_NONE;
 }

@@ -201,10 +201,10 @@ class BadUse(WeftError):
 class BlockedProcess(NamedTuple):
     """One blocked process in the report of a deadlock."""
 
-    path: str
-    operation: str
-    places: tuple[str, ...]
-    at: str
+    path: str  #: as "main/worker[3]" (rule 7.8)
+    operation: str  #: in words: "read of 'c'", "select of 2 guards"
+    places: tuple[str, ...]  #: the names of the channels and barriers at which it waits
+    at: str  #: FILE:LINE of the operation
 
 
 class Ended(NamedTuple):

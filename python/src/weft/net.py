@@ -118,7 +118,7 @@ class Door:
         session = self._came.get() if not self._closed or not self._came.empty() else None
         if session is None:
             self._came.put(None)  # for other threads that wait
-            raise BadUse("this door is closed")
+            raise BadUse("this door is closed: open another, with listen()")
         _open.add(session)
         return session
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "descriptor.hpp"
 #include "stream.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -25,25 +26,6 @@ struct MeetingOptions {
 };
 
 namespace detail {
-
-// A descriptor, closed when it goes.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& o) noexcept {
-    std::swap(fd_, o.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] inline void no_meeting(const std::string& name, const std::string& why) {
   weft::detail::bad_use("the meeting point '" + name + "': " + why);
@@ -138,7 +120,7 @@ class Meeting {
       pollfd fds[] = {{socket_.get(), POLLIN, 0}, {bell_[0], POLLIN, 0}};
       if (::poll(fds, 2, -1) < 0) continue;
       if (fds[1].revents) return nullptr;
-      detail::Descriptor s(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      Descriptor s(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (s.get() < 0) {
         if (errno == EMFILE || errno == ENFILE)
           detail::no_meeting(name_,
@@ -166,7 +148,7 @@ class Meeting {
   // lets go of the name removes the file before the lock is free.
   void take_lock() {
     for (;;) {
-      lock_ = detail::Descriptor(
+      lock_ = Descriptor(
           ::open(lock_path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
       if (lock_.get() < 0)
         detail::no_meeting(name_, lock_path() + " cannot be opened: " + std::strerror(errno));
@@ -194,7 +176,7 @@ class Meeting {
   const std::string name_;
   const MeetingOptions options_;
   const std::string path_;
-  detail::Descriptor lock_, socket_;
+  Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
   // while it is open somebody may come who wakes a run (rule 10.3)
   const Outside outside_{Outside::due};
@@ -205,7 +187,7 @@ class Meeting {
 inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
                                         const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);
-  detail::Descriptor s = detail::unix_socket(name);
+  Descriptor s = detail::unix_socket(name);
   const sockaddr_un a = detail::address_of(path);
   while (::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0) {
     if (errno == EINTR) continue;

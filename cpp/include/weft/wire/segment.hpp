@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "../errors.hpp"
+#include "descriptor.hpp"
 #include "frame.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -24,25 +25,6 @@
 #endif
 
 namespace weft::inline WEFT_ABI::wire {
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& o) noexcept {
-    std::swap(fd_, o.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
 
 class Segment {
  public:

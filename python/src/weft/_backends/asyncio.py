@@ -460,15 +460,15 @@ class TaskLimit:
     def move(self, seconds: float | None) -> None:
         self._check("reschedule")
         if self._asked:
-            raise BadUse("reschedule of a timeout that has expired already")
+            raise BadUse("reschedule of a timeout that has expired already: make another")
         self._disarm()
         self._arm(seconds, True)
 
     def _check(self, what: str) -> None:
         if not self._open:
-            raise BadUse(f"{what} of a timeout whose block is not open")
+            raise BadUse(f"{what} of a timeout whose block is not open: do it within the block")
         if asyncio.current_task() is not self._task:
-            raise BadUse(f"{what} of a timeout in another task than entered it")
+            raise BadUse(f"{what} of a timeout in another task than entered it: ask that task")
 
     def _arm(self, when: float | None, relative: bool) -> None:
         if when is None:

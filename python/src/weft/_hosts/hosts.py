@@ -297,7 +297,7 @@ class Hosts(Elsewhere):
                 )
             self._lock.wait_for(lambda: place.starter is None or self._closed)
             if self._closed:
-                raise BadUse("these Hosts are closed")
+                raise BadUse("these Hosts are closed: make others, with Hosts(n)")
             if place.host is not None:
                 place.host.running += 1
                 place.host.begun += 1

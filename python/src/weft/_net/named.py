@@ -22,7 +22,7 @@ class NotYet(BadUse):
 class Named(NamedTuple):
     """A name, as `Network.names` lists it."""
 
-    name: str  #:
+    name: str  #: as in Channel.at(name)
     host: str  #: what its home's program calls itself
     address: str  #: where that listens; "": it is reached by the relay only
     readers: bool  #: whether it gives reader ends

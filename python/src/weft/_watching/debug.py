@@ -76,8 +76,8 @@ class Changed(NamedTuple):
 
     sender: str  #: path of the process that wrote it
     kind: str  #: its type's name
-    channel: str
-    file: str
+    channel: str  #: its name
+    file: str  #: of the write
     line: int  #: the line of the write
     noticed: str  #: when the change was noticed, in words
     pid: int | None = None  #: its OS process, if it is not the one that asked

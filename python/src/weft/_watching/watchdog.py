@@ -30,7 +30,7 @@ class Hog(NamedTuple):
 
     path: str  #: the path of the process
     seconds: float  #: the time since it was resumed
-    file: str
+    file: str  #: as Python names it
     line: int  #: where it was; of a component's process its last operation
     stack: str  #: as of a traceback, innermost last; empty of a component's process
     pid: int | None = None  #: the OS process in which it runs; None: this one
