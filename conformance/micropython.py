@@ -4,7 +4,8 @@ each of scenarios/.
 What changes: annotations and `__future__` are removed; `pytest` becomes the `kit` of
 micropython/tests (`raises`, `approx`); the names of `weft` are taken from weft.coroutines; a
 comprehension that awaits becomes a loop before its statement, and a starred item in a list becomes
-a sum, since MicroPython has neither. Apart from that it is the same scenario, line by line.
+a sum, since MicroPython has neither; on threads `log.append(x)` takes a lock. Apart from that it is
+the same scenario, line by line.
 
 LACKS says what the ports lack, and why; `LEFT_OUT` names the scenarios that need it.
 """
@@ -71,6 +72,8 @@ def convert(source: str, names: str = "coroutines") -> str:
     if names == "threads":
         tree = Called().visit(tree)
     tree = Plain(names).visit(tree)
+    if names == "threads":
+        tree.body[:0] = ast.parse("from kit import append").body
     if "TimeoutError" in source:  # MicroPython's builtins have none
         tree.body[:0] = ast.parse(f"from weft.{names} import TimeoutError").body
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
@@ -92,6 +95,13 @@ class Called(ast.NodeTransformer):
 
     def visit_Await(self, node: ast.Await) -> ast.AST:
         return self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """`log.append(x)`: without a GIL two threads that append to one list lose a value."""
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            return ast.Call(ast.Name("append", ast.Load()), [node.func.value, *node.args], [])
+        return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         node.is_async = 0

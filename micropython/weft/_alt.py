@@ -26,7 +26,7 @@ MODES = ("fair", "priority", "random")
 
 
 def where(p):
-    return p.x.path if p is not None and p.x is not None else "ordinary code"
+    return p.x.where if p is not None and p.x is not None else "ordinary code"
 
 
 class Guard:

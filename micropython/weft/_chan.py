@@ -96,7 +96,7 @@ class Channel:
 
         return Stats(self)
 
-    def poison(self, strength=1):
+    def spoil(self, strength=1):
         if not isinstance(strength, int) or strength < 1:
             raise bad("STRENGTH", strength)
         if strength <= self.pz or strength < self.imm:
@@ -107,6 +107,8 @@ class Channel:
         if not was:
             self._tell(False)
             self._tell(True)
+
+    poison = spoil  # for Weft itself it is `spoil`: in threads `poison` takes the lock first
 
     def error(self, writers, value=None, guard=None):
         """The error that an operation here raises because the writers (or else the readers) are
@@ -296,7 +298,7 @@ def begin(p, what):
             p.at = None
             return
         if p.at is not REQ:
-            raise bad("UNAWAITED", p.x.path, what)
+            raise bad("UNAWAITED", p.x.where, what)
         raise cancelled(p)
 
 
@@ -304,7 +306,7 @@ def cancelled(p):
     """The process meets the request to end. Returns what to raise."""
     p.at = None
     p.x.asked = False
-    e = Cancelled("%s was cancelled" % p.x.path)
+    e = Cancelled("%s was cancelled" % p.x.where)
     e.by, p.x.by = p.x.by, None
     return e
 
@@ -325,7 +327,7 @@ def read(rd, p):
         begin(p, "read")
     begin(p, "read")
     if rd.x:
-        raise closed(rd, "%s: read" % p.x.path)
+        raise closed(rd, "%s: read" % p.x.where)
     c = rd.c.x
     if not c.pz:
         v = c.get(p, None)
@@ -356,7 +358,7 @@ def write(wr, v, p):
         e.value = v
         raise
     if wr.x:
-        raise closed(wr, "%s: write" % p.x.path)
+        raise closed(wr, "%s: write" % p.x.where)
     c = wr.c.x
     if c.ended(True) and (c.pz or c.first(False) is None):
         e = c.error(False, v)
@@ -391,7 +393,7 @@ class _End:
     def poison(self, strength=1):
         if self.x:
             raise closed(self, "poison")
-        self.c.x.poison(strength)
+        self.c.x.spoil(strength)
 
 
 def shut(end, died, how):

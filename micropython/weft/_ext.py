@@ -48,7 +48,7 @@ class Ext:
         begin(p, "extended read")
         rd = self.rd
         if rd.x:
-            raise closed(rd, "%s: extended read" % p.x.path)
+            raise closed(rd, "%s: extended read" % p.x.where)
         c = self.c = rd.c.x
         self.name = c.name
         v = NOTHING if c.pz else c.get(p, self.given, self)

@@ -6,6 +6,9 @@ Invariants
   also releases `sem` (`poke`). Where speed matters it does so once `lock` is free again, since the
   woken thread takes `lock` at once. A thread may find its `sem` released although it was not woken:
   then it waits again.
+- A Thread has all its fields from the beginning, and so has a channel of threads: on a MicroPython
+  without a GIL a thread that looks a field up while another one adds one may not find it. What grows
+  later (a party's `kids`) is looked at under `lock` alone.
 - `running` counts the processes that do not wait. The thread that makes it 0 looks whether anything
   can come (deadlock, 10.1).
 - Of the processes that wait at most one leads: it looks at the clock for all, since a lock cannot
@@ -26,10 +29,43 @@ leader = None
 threads = 0
 
 
+def whole(x, kind):
+    """Gives x fields of its own for all defaults of this class of it."""
+    for name in dir(kind):
+        v = getattr(kind, name)
+        if name[0] != "_" and not callable(v):
+            setattr(x, name, v)
+
+
+def locked(f):
+    """f under the lock; whom it lets go on is woken."""
+
+    def call(*args):
+        with lock:
+            try:
+                return f(*args)
+            finally:
+                if on:
+                    flush()
+
+    return call
+
+
 class Thread(_proc.Process):
     """A process on a thread; to the core its `generator` is this object itself."""
 
     woken = False
+    e = sem = None
+
+    def __init__(self, fn, args, kw):
+        whole(self, Thread)
+        super().__init__(fn, args, kw)
+
+    def __getattr__(self, what):
+        if what == "path":
+            with lock:
+                return self.where
+        return super().__getattr__(what)
 
     def ended(self):
         """Its end: a guard; `p.ended().wait()` waits for it (7.11)."""
@@ -50,11 +86,10 @@ class Thread(_proc.Process):
         if not on:
             mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
         if self.done or self.k:
-            raise bad("STARTED", self.path)
+            raise bad("STARTED", self.where)
         try:
             self.sem = allocate_lock()
             self.sem.acquire()
-            self.e = None
             k = core.Proc(self)
             k.start(self)
             core.room(len(_proc._all) + 4)
@@ -95,7 +130,7 @@ class Thread(_proc.Process):
             if self.k.at is REQ:
                 self.k.at = None
                 self.asked = False
-                error = Cancelled("%s was cancelled" % self.path)
+                error = Cancelled("%s was cancelled" % self.where)
         if error is None:
             try:
                 value = self.fn(*self.args, **self.kw)
@@ -142,10 +177,7 @@ class Thread(_proc.Process):
             except RuntimeError:  # two poked it in one moment
                 pass
 
-    def cancel(self):
-        with lock:
-            self.ask()
-            flush()
+    cancel = locked(_proc.Process.ask)
 
 
 def mixed(what):

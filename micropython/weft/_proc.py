@@ -58,11 +58,12 @@ class Process:
     def __getattr__(self, what):
         if what == "done":  # not a field: when a process ends there may be no memory for one
             return self.ends == ()
-        name = self.given or name_of(self.fn)
         if what == "name":
-            return name
-        if what != "path":
+            return self.given or name_of(self.fn)
+        # `where` is the path (7.8) for Weft itself: a thread's `path` takes the lock first
+        if what != "path" and what != "where":
             raise AttributeError(what)
+        name = self.name
         if self.party is None:
             return name
         alike = [k for k in self.party.kids if k.name == name]
@@ -75,7 +76,7 @@ class Process:
     def start(self, party):
         global _roomy
         if self.k or self.ends == ():  # or it is never to start: never()
-            raise bad("STARTED", self.path)
+            raise bad("STARTED", self.where)
         kw = self.kw
         try:
             g = self.fn(*self.args, **kw) if kw else self.fn(*self.args)
@@ -137,7 +138,7 @@ class Process:
             p.at = REQ
             return
         at = p.at
-        e = Cancelled("%s was cancelled" % self.path)
+        e = Cancelled("%s was cancelled" % self.where)
         if isinstance(at, core.Rd):
             if not _unlink(at, False, p):
                 p.at = LATE
@@ -191,7 +192,7 @@ def let_go(proc, error):
         if end.x:
             continue
         if error is not None and isinstance(error, Poisoned):
-            end.c.x.poison(error.strength)
+            end.c.x.spoil(error.strength)
         if end.h <= 0 and end is not proc.result:
             shut(end, False, "its process %s has ended" % proc.name)
 
@@ -299,7 +300,7 @@ class Party:
         self.live = 0
 
     def path(self):
-        return self.owner.path if self.owner else "main"
+        return self.owner.where if self.owner else "main"
 
     def over(self, proc, error):
         self.live -= 1

@@ -28,7 +28,7 @@ def place(p):
             else:
                 words.append(_alt.KINDS[n.kind])
                 if n.kind == _alt.END:
-                    words[-1] += " " + n.end.path
+                    words[-1] += " " + n.end.where
                     if n.on:
                         sides.append((n.end, None))
                 if n.kind == _alt.SYNC and n.on:
@@ -84,7 +84,7 @@ def deadlock():
     lines, hint = [], ""
     for p in _all:
         at = p.k.at
-        lines.append("  %s: %s" % (p.path, place(p)[0]))
+        lines.append("  %s: %s" % (p.where, place(p)[0]))
         if hasattr(at, "places"):
             lines.extend("  %s: %s" % x for x in at.places())
         if isinstance(at, _alt.Alt):
@@ -97,7 +97,7 @@ def deadlock():
                             n.c.name,
                         )
                     )
-    paths = [p.path for p in _all]
-    knot = [p.path for p in best or ()]
+    paths = [p.where for p in _all]
+    knot = [p.where for p in best or ()]
     text = "nothing can go on\n%s\nthe knot: %s%s" % ("\n".join(lines), ", ".join(knot), hint)
     return Deadlock(text, knot, paths)

@@ -71,10 +71,12 @@ class _There(chan1.Channel):
         self.k.rt = self.k.wt = None  # fields that core 1 could not make
         core1.channels.append(self)
 
-    def poison(self, strength=1):
+    def spoil(self, strength=1):
         if core1.turn and core1.on:
             raise BadUse("channel %r is core 1's: poison an end, in a process there" % self.name)
-        super().poison(strength)
+        super().spoil(strength)
+
+    poison = spoil
 
 
 class _Here(_chan.Channel):

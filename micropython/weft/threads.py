@@ -3,11 +3,12 @@ them.
 
 Invariants
 - `_lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it.
+- Every module that an operation may need is loaded here, and not by a thread while others run.
 - The last process of a Parallel runs on its caller's thread, so that two processes need one more
   thread.
 """
 
-from . import _alt, _chan, _limits, _machine, _proc, _time, _wait
+from . import _alt, _chan, _ext, _limits, _machine, _proc, _report, _sentences, _time, _wait  # noqa: F401
 from . import _core as core
 from ._alt import Input as _Input
 from ._alt import Output as _Output
@@ -20,9 +21,11 @@ from ._machine import do as _do
 from ._machine import flush as _flush
 from ._machine import here as _here
 from ._machine import lock as _lock
+from ._machine import locked as _locked
 from ._machine import mine as _mine
 from ._machine import parked as _parked
 from ._machine import pause as _pause
+from ._machine import whole as _whole
 from ._proc import current_process as _current
 from ._time import now as _now
 from .errors import (  # noqa: F401
@@ -143,28 +146,12 @@ class Writer:
     __call__ = write
 
 
-def _retire(self):
-    with _lock:
-        self._end.retire()
-        _flush()
-
-
-def _die(self):
-    with _lock:
-        self._end.die()
-        _flush()
-
-
-def _poison(self, strength=1):
-    with _lock:
-        self._end.poison(strength)
-        _flush()
-
-
 for _kind in (Reader, Writer):
-    _kind.retire, _kind.die, _kind.poison = _retire, _die, _poison
+    _kind.retire = _locked(lambda self: self._end.retire())
+    _kind.die = _locked(lambda self: self._end.die())
+    _kind.poison = _locked(lambda self, strength=1: self._end.poison(strength))
     _kind.closed = property(lambda self: self._end.closed)
-    _kind.channel = property(lambda self: self._end.channel)
+    _kind.channel = property(_locked(lambda self: self._end.channel))
 
 _proc.WRAPS = (Reader, Writer)
 
@@ -178,28 +165,15 @@ def wrap(x):
 
 
 class Channel(_chan.Channel):
-    def reader(self):
+    def __init__(self, name=None, *, capacity=0, overflow="block", immunity=0):
+        _whole(self, _chan.Channel)
         with _lock:
-            return Reader(super().reader())
+            super().__init__(name, capacity=capacity, overflow=overflow, immunity=immunity)
 
-    def writer(self):
-        with _lock:
-            return Writer(super().writer())
-
-    __pos__ = reader
-    __neg__ = writer
-
-    def poison(self, strength=1):
-        if core.cur() is not None or _lock.locked():
-            super().poison(strength)
-            return
-        with _lock:
-            super().poison(strength)
-            _flush()
-
-    def stats(self):
-        with _lock:
-            return super().stats()
+    reader = __pos__ = _locked(lambda self: Reader(_chan.Channel.reader(self)))
+    writer = __neg__ = _locked(lambda self: Writer(_chan.Channel.writer(self)))
+    poison = _locked(_chan.Channel.spoil)
+    stats = _locked(_chan.Channel.stats)
 
 
 class _Extended:
@@ -231,17 +205,13 @@ class Alternative:
         self._alt = _alt.Alternative(*[bare(g) for g in guards], ended=ended)
 
     def __enter__(self):
-        with _lock:
-            self._alt.__enter__()
+        _locked(self._alt.__enter__)()
         return self
 
     def __exit__(self, *_):
-        with _lock:
-            self._alt.__exit__()
+        _locked(self._alt.__exit__)()
 
-    def enable(self, i, on):
-        with _lock:
-            self._alt.enable(i, on)
+    enable = _locked(lambda self, i, on: self._alt.enable(i, on))
 
     def select(self):
         i, v = _do(self._alt.select)
@@ -252,17 +222,13 @@ class Barrier(_wait.Barrier):
     def sync(self):
         _do(lambda: _wait.Barrier.sync(self))
 
-    def enrol(self):
-        with _lock:
-            super().enrol()
-
-    def resign(self):
-        with _lock:
-            super().resign()
-            _flush()
+    enrol = _locked(_wait.Barrier.enrol)
+    resign = _locked(_wait.Barrier.resign)
 
 
 class Timer(_wait.Timer):
+    __init__ = _locked(_wait.Timer.__init__)
+
     def tick(self):
         return _do(lambda: _wait.Timer.tick(self))
 
@@ -272,13 +238,13 @@ class _Limit:
         self._limit = limit
 
     def __enter__(self):
-        self._locked(self._limit.enter)
+        self._by(self._limit.enter)
         return self
 
     def __exit__(self, kind, error, tb):
-        return self._locked(self._limit.leave, error)
+        return self._by(self._limit.leave, error)
 
-    def _locked(self, what, *args):
+    def _by(self, what, *args):
         _lock.acquire()
         p = _mine()
         try:
@@ -287,14 +253,8 @@ class _Limit:
             _flush()
             _lock.release()
 
-    @property
-    def expired(self):
-        return self._limit.expired
-
-    def reschedule(self, seconds):
-        with _lock:
-            self._limit.reschedule(seconds)
-            _flush()
+    expired = property(_locked(lambda self: self._limit.expired))
+    reschedule = _locked(lambda self, seconds: self._limit.reschedule(seconds))
 
 
 def timeout(seconds):
@@ -313,12 +273,14 @@ def deadline(t):
     return _Limit(_limits.deadline(t))
 
 
+_made = _locked(Thread)
+
+
 def process(fn):
     """`@process`: calling the function makes a process object, which runs on a thread."""
 
     def make(*args, **kw):
-        with _lock:
-            return Thread(fn, args, kw)
+        return _made(fn, args, kw)
 
     try:
         make.__name__ = _proc.name_of(fn)
@@ -333,8 +295,7 @@ def current_process():
     return p if p is not None else _current()
 
 
-def now():
-    return _now()
+now = _locked(_now)
 
 
 def sleep(seconds):
@@ -460,10 +421,7 @@ class Group(_Group):
                     _flush()
         return ps[0] if len(ps) == 1 else ps
 
-    def cancel(self):
-        with _lock:
-            self.party.stop()
-            _flush()
+    cancel = _locked(lambda self: self.party.stop())
 
     def __exit__(self, kind, error, tb):
         return _do(lambda: self.__aexit__(kind, error, tb))

@@ -55,6 +55,20 @@ class approx:
         return -self.within <= other - self.value <= self.within
 
 
+try:
+    from _thread import allocate_lock
+
+    _lock = allocate_lock()
+except ImportError:  # a port without threads
+    _lock = None
+
+
+def append(log, x):
+    """`log.append(x)` in a scenario on threads: a list has no lock of its own where there is no GIL."""
+    with _lock:
+        log.append(x)
+
+
 WHOLE = "to its end"
 threads_run = False
 

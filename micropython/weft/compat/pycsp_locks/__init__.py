@@ -91,10 +91,8 @@ def process(function=True, verbose_poison=False):
             except PoisonException:
                 if verbose_poison:
                     print("poisoned:", _proc.name_of(fn))
-                with weft._lock:
-                    poison_ends(args)
-                    poison_ends(kw.values())
-                    weft._flush()
+                poison_ends(args)
+                poison_ends(kw.values())
                 raise
 
         def make(*args, **kw):
