@@ -107,9 +107,10 @@ def all_of_it():
     c = channel("cancelled")
     w = -c
     with Group() as g:
-        p = g.start(look("cancelled", reads(+c)))
+        p, q = look("cancelled", reads(+c)), look("chosen", reads(+c))
+        g.start(p)
         p.cancel()
-        q = g.start(look("chosen", reads(+c)))
+        g.start(q)
         i, _ = select(q.ended(), after(1))
         q.cancel()
         kinds["chosen"] = i, select(q.ended())[1].how
