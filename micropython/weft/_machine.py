@@ -13,13 +13,15 @@ Invariants
   can come (deadlock, 10.1).
 - Of the processes that wait at most one leads: it looks at the clock for all, since a lock cannot
   be waited for with a limit here.
+- Ctrl-C lands in the main program's thread, wherever that is. Whatever takes `lock` lets go of it then
+  too. A process that waits is asked to end by it (`wait`), and has failed by it.
 """
 
 from . import _alt, _beside, _proc, _time
 from . import _core as core
 from ._beside import allocate_lock, get_ident, pause
-from ._chan import FLIGHT, REQ, bad
-from .errors import BadUse, Cancelled, NoRoom
+from ._chan import FLIGHT, REQ, bad, cancelled
+from .errors import BadUse, NoRoom
 
 lock = allocate_lock()
 here = {}  # thread → the process that runs on it; under lock
@@ -124,18 +126,15 @@ class Thread(_proc.Process):
         global running, threads
         me = get_ident()
         value = error = None
-        with lock:
-            before = here.get(me)
-            here[me] = self
-            if self.k.at is REQ:
-                self.k.at = None
-                self.asked = False
-                error = Cancelled("%s was cancelled" % self.where)
-        if error is None:
-            try:
-                value = self.fn(*self.args, **self.kw)
-            except BaseException as e:
-                error = e
+        try:
+            with lock:
+                before = here.get(me)
+                here[me] = self
+                if self.k.at is REQ:
+                    raise cancelled(self.k)
+            value = self.fn(*self.args, **self.kw)
+        except BaseException as e:
+            error = e
         self.args, self.kw = (), self.NO_NAMES
         with lock:
             threads -= own  # before the party is told: the next network may begin at once
@@ -176,6 +175,11 @@ class Thread(_proc.Process):
                 sem.release()
             except RuntimeError:  # two poked it in one moment
                 pass
+
+    def ask(self, by=None):
+        super().ask(by)
+        if self.woken:  # by one that was interrupted before it poked
+            self.poke()
 
     cancel = locked(_proc.Process.ask)
 
@@ -236,34 +240,61 @@ def mine():
 
 def wait(p):
     """The process has parked, the lock is held: blocks until it is woken, and holds the lock again."""
-    global running, leader
+    global running
     running -= 1
     p.woken = False
-    flush()
-    while not p.woken:
-        if leader is None and (_time._sources or (_time._timers and not _time.virtual)):
-            leader = p
-            while not p.woken and (_time._sources or _time._timers):
-                dt = _time.due()
-                if dt == 0:
-                    _time.look()
+    stop = None
+    while True:
+        try:
+            flush()
+            while not p.woken:
+                if leader is None and (_time._sources or (_time._timers and not _time.virtual)):
+                    lead(p)
                 else:
-                    lock.release()
-                    pause(dt if 0 < dt < 5 else 5)
-                    lock.acquire()
-                    _time.look()
-                flush()
-            leader = None
-            for x in _proc._all:  # now another may lead
-                if x is not p and not x.woken and x.k.at is not None:
-                    x.poke()
-                    break
-        else:
-            lock.release()
-            p.sem.acquire()
-            lock.acquire()
+                    asleep(p.sem.acquire)
+            break
+        except BaseException as e:  # Ctrl-C: as if it were cancelled; once more: now
+            if stop is not None:
+                running += 1
+                break
+            stop = e
+            p.ask()
     if p.sem.locked() is False:
         p.sem.acquire()
+    if stop is not None:
+        p.e, p.asked = stop, False
+        p.k.at = FLIGHT
+    goes_on(p)
+
+
+def asleep(f, *args):
+    lock.release()
+    try:
+        f(*args)
+    finally:
+        lock.acquire()
+
+
+def lead(p):
+    """Looks at the clock for all, until p is woken or there is nothing to look for."""
+    global leader
+    leader = p
+    try:
+        while not p.woken and (_time._sources or _time._timers):
+            dt = _time.due()
+            if dt:
+                asleep(pause, dt if 0 < dt < 5 else 5)
+            _time.look()
+            flush()
+    finally:
+        leader = None
+        for x in _proc._all:  # now another may lead
+            if x is not p and not x.woken and x.k.at is not None:
+                x.poke()
+                break
+
+
+def goes_on(p):
     e, p.e = p.e, None
     if e is not None:
         if p.k.at is FLIGHT:
@@ -324,36 +355,24 @@ def do(make):
             except BaseException as error:
                 e = error
     finally:
-        flush()
-        lock.release()
+        try:
+            flush()
+        finally:
+            lock.release()
 
 
 def parked(p):
     """As wait, for the usual case: takes one lock to go to sleep, and one to wake."""
     global running
-    if running == 1 or _time._timers or _time._sources:
-        try:
-            wait(p)
-        except BaseException:
-            lock.release()
-            raise
-        return
-    running -= 1
-    p.woken = False
-    lock.release()
-    p.sem.acquire()
-    lock.acquire()
-    if not p.woken:  # it was poked to lead, not woken
-        running += 1
-        try:
-            wait(p)
-        except BaseException:
-            lock.release()
-            raise
-        return
-    e, p.e = p.e, None
-    if e is not None:
-        if p.k.at is FLIGHT:
-            p.k.at = None
+    if running > 1 and not _time._timers and not _time._sources:
+        running -= 1
+        p.woken = False
         lock.release()
-        raise e
+        p.sem.acquire()
+        lock.acquire()
+        if p.woken:
+            if p.e is not None:
+                goes_on(p)
+            return
+        running += 1  # it was poked to lead, not woken
+    wait(p)

@@ -213,9 +213,9 @@ def failed(p, error):
 def finish(proc, value, error):
     p = proc.k
     if p.at is not None and not isinstance(p.at, str):
-        # it ended while it was in a line: by a write that it did not await
-        if isinstance(p.at, core.Wr):
-            _unlink(p.at, True, p)
+        # it ended while it was in a line: by a write that it did not await, or by Ctrl-C
+        if isinstance(p.at, _chan.ENDS):
+            _unlink(p.at, isinstance(p.at, core.Wr), p)
     p.at = None
     if value is not None:
         proc.result = value

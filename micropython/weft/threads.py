@@ -45,6 +45,51 @@ from .errors import (  # noqa: F401
 # ends
 
 
+# Reader.read and Writer.write have few variables: MicroPython puts a call's state of more than 11
+# words, of which `try` takes 3, into the heap.
+
+
+def _waits_to_read(p, rd):
+    k = rd.c
+    me = p.k
+    me.at = rd
+    me.nx = None
+    if k.r is None:
+        k.r = me
+    else:
+        (k.rt if k.r.nx else k.r).nx = me
+    k.rt = me
+    _parked(p)
+    if me.at is rd:
+        me.at = None
+        return wrap(me.v)
+    return wrap(_chan.read(rd, me)[0])
+
+
+def _waits_to_write(p, wr, v):
+    k = wr.c
+    me = p.k
+    me.at = wr
+    me.v = v
+    me.nx = None
+    if k.w is None:
+        k.w = me
+    else:
+        (k.wt if k.w.nx else k.w).nx = me
+    k.wt = me
+    _parked(p)
+
+
+def _writes(wr, v):
+    """A write that is not the usual one."""
+    try:
+        _do(lambda: wr.write(bare(v)))
+    except (Exception, Cancelled) as e:
+        if v is not bare(v) and getattr(e, "value", None) is bare(v):
+            e.value = v
+        raise
+
+
 class Reader:
     """A reader end in threads: its operations block."""
 
@@ -53,38 +98,26 @@ class Reader:
 
     def read(self):
         _lock.acquire()
-        p = _here.get(get_ident())
-        rd = self._end
-        k = rd.c
-        if p is None or not k.ok or p.k.at is not None:
+        try:
+            p = _here.get(get_ident())
+            k = self._end.c
+            if p is None or not k.ok or p.k.at is not None:
+                p = None
+            elif k.w is None:
+                return _waits_to_read(p, self._end)
+            else:
+                p = k.w
+                k.w = p.nx
+                p.at = None
+                v = p.v
+                p = p.x
+                p.wake()
+        finally:
             _lock.release()
-            return wrap(_do(lambda: rd))
-        w = k.w
-        if w is not None:
-            k.w = w.nx
-            w.at = None
-            v = w.v
-            w = w.x
-            w.wake()
-            _lock.release()
-            w.poke()
-            return v
-        me = p.k
-        me.at = rd
-        me.nx = None
-        if k.r is None:
-            k.r = me
-        else:
-            (k.rt if k.r.nx else k.r).nx = me
-        k.rt = me
-        v = _parked(p)
-        if me.at is rd:
-            me.at = None
-            v = me.v
-        else:
-            v = _chan.read(rd, me)[0]
-        _lock.release()
-        return wrap(v)
+        if p is None:
+            return wrap(_do(self._end.read))
+        p.poke()
+        return v
 
     __call__ = read
 
@@ -109,39 +142,27 @@ class Writer:
 
     def write(self, v):
         _lock.acquire()
-        p = _here.get(get_ident())
-        wr = self._end
-        k = wr.c
-        kind = v.__class__
-        if p is None or not k.ok or p.k.at is not None or kind is Reader or kind is Writer:
+        try:
+            k = v.__class__
+            p = None if k is Reader or k is Writer else _here.get(get_ident())
+            k = self._end.c
+            if p is None or not k.ok or p.k.at is not None:
+                p = None
+            elif k.r is None:
+                _waits_to_write(p, self._end, v)
+                return
+            else:
+                p = k.r
+                k.r = p.nx
+                p.v = v
+                p = p.x
+                p.wake()
+        finally:
             _lock.release()
-            try:
-                _do(lambda: wr.write(bare(v)))
-            except (Exception, Cancelled) as e:
-                if v is not bare(v) and getattr(e, "value", None) is bare(v):
-                    e.value = v
-                raise
-            return
-        r = k.r
-        if r is not None:
-            k.r = r.nx
-            r.v = v
-            r = r.x
-            r.wake()
-            _lock.release()
-            r.poke()
-            return
-        me = p.k
-        me.at = wr
-        me.v = v
-        me.nx = None
-        if k.w is None:
-            k.w = me
+        if p is None:
+            _writes(self._end, v)
         else:
-            (k.wt if k.w.nx else k.w).nx = me
-        k.wt = me
-        _parked(p)
-        _lock.release()
+            p.poke()
 
     __call__ = write
 
@@ -392,10 +413,25 @@ def Sequence(*processes):
 def Spawn(*processes):
     if _proc._run is None:
         raise BadUse("Spawn outside a run")
-    for x in _proc.flatten(processes, []):
-        with _lock:
-            x.start(_proc._run)
+    ps = _proc.flatten(processes, [])
+    _machine.fit(ps)
+    for x in ps:
+        _start(x, _proc._run)
+
+
+def _start(x, party):
+    """Starts a process beside its caller. If it gets no thread it has failed by that."""
+    with _lock:
+        x.start(party)
+        if party.failed:
+            x.ask()
+    try:
         x.launch()
+    except NoRoom as e:
+        with _lock:
+            _machine.running -= 1
+            _proc.finish(x, None, e)
+            _flush()
 
 
 class Group(_Group):
@@ -408,23 +444,19 @@ class Group(_Group):
         ps = _proc.flatten(processes, [])
         _machine.fit(ps)
         for x in ps:
-            with _lock:
-                x.start(self.party)
-                if self.party.failed:
-                    x.ask()
-            try:
-                x.launch()
-            except NoRoom as e:
-                with _lock:
-                    _machine.running -= 1
-                    _proc.finish(x, None, e)
-                    _flush()
+            _start(x, self.party)
         return ps[0] if len(ps) == 1 else ps
 
     cancel = _locked(lambda self: self.party.stop())
 
     def __exit__(self, kind, error, tb):
         return _do(lambda: self.__aexit__(kind, error, tb))
+
+
+@_locked
+def _stop_all():
+    for x in _proc._all[:]:
+        x.ask()
 
 
 def run(*processes, clock="steady", whole=False):
@@ -441,15 +473,28 @@ def run(*processes, clock="steady", whole=False):
         party.n = len(ps)
     try:
         _machine.on = True
-        _begin(ps, party)
+        stop = None
+        try:
+            _begin(ps, party)
+        except KeyboardInterrupt as e:
+            stop = e
+            _stop_all()
         while True:
-            with _lock:
-                if not party.live:
-                    break
-                if _time._timers or _time._sources:
-                    _time.look()
-                    _flush()
-            _pause(1)
+            try:
+                with _lock:
+                    if not party.live:
+                        break
+                    if _time._timers or _time._sources:
+                        _time.look()
+                        _flush()
+                _pause(1)
+            except KeyboardInterrupt as e:  # once more, or they were stopped before: now
+                if stop is not None or party.failed:
+                    raise
+                stop = e
+                _stop_all()
+        if stop is not None:
+            raise stop
         if _proc.dead is not None:
             raise _proc.dead
         if whole:

@@ -1,7 +1,7 @@
 # rp2's one thread besides the main program, played where there are more: two processes at a time,
 # no third.
 from weft import _beside
-from weft.threads import Channel, NoRoom, Parallel, process, run
+from weft.threads import Channel, NoRoom, Parallel, Spawn, process, run
 
 _beside.MOST = 1
 _beside.TRIES = 10
@@ -30,6 +30,11 @@ def inner():
         Parallel(idle(), idle(), idle())
     except NoRoom:
         return "inside"
+
+
+@process
+def spawns():
+    Spawn(idle())
 
 
 def two():
@@ -72,5 +77,6 @@ busy[0] = 1000
 c = Channel("c")
 print("for good:", refused(put(-c), get(+c)))
 print("tries:", 1000 - busy[0])
+print("spawned:", refused(spawns()))
 _beside.start_new_thread = start
 print("and after it:", two())
