@@ -13,6 +13,7 @@ from points import Late, Place, Point, Unknown
 
 from weft import net
 from weft import processes as ps
+from weft import threads as th
 from weft.coroutines import process as awaited
 from weft.errors import Cancelled
 
@@ -119,6 +120,12 @@ def waits_with(jobs: Any, pids: Any) -> None:
 
 
 @ps.process
+def waits_for(jobs: Any, pids: Any) -> None:
+    pids.write(os.getpid())
+    jobs.read()
+
+
+@ps.process
 def poisons(values: Any) -> None:
     values.read()
     values.poison()
@@ -164,6 +171,47 @@ def waits_if(really: bool) -> None:
 
 def waits_for_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
+
+
+def waits_at_a_channel() -> None:
+    never = th.Channel("never")
+    held = never.writer()
+    never.reader().read()
+    held.retire()
+
+
+begun: list[int] = []
+
+
+def begins(number: int) -> None:
+    begun.append(number)
+    waits_at_a_channel()
+
+
+def reads_and_says(server: str, keys: str, name: str) -> None:
+    """Says when it is cancelled."""
+    with net.join(server, keys=keys) as network:
+        values, said = network.reader(name), network.writer(f"{name}/said")
+        try:
+            values.read()
+        except Cancelled:
+            said.write("cancelled")
+
+
+def waits_for_its_own(path: str) -> list[Any]:
+    """For two processes: one waits at a channel, the other for a file."""
+    c = th.Channel("inner")
+    return th.run(awaits(c.reader()), finds(c.writer(), path))
+
+
+@th.process
+def awaits(values: Any) -> Any:
+    return values.read()
+
+
+@th.process
+def finds(values: Any, path: str) -> None:
+    values.write(waits_for_file(path))
 
 
 def writes_later(writer: Any, path: str) -> None:

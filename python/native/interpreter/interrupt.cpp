@@ -123,7 +123,10 @@ std::vector<std::string> running_in(PyRun& run) {
     if (!p.op) running.push_back(&p);
   });
   std::vector<std::string> lines;
-  for (ProcessBase* p : running) lines.push_back(runtime::path_of(*p) + ": running");
+  for (ProcessBase* p : running) {
+    const std::string at = where_running(*p);
+    lines.push_back(runtime::path_of(*p) + ": running" + (at.empty() ? at : " at " + at));
+  }
   return lines;
 }
 // Each process of a run, and where it is.
@@ -131,7 +134,7 @@ std::vector<std::string> lines_of(PyRun& run) {
   std::vector<std::string> lines;
   const runtime::Report r = runtime::Report::of(run.run);
   for (const auto& [id, b] : r.blocked) {
-    std::string s = b.path + ": " + b.verb;
+    std::string s = b.path + ": " + (b.for_children ? "waits for its processes" : b.verb);
     std::size_t shown = 0;
     for (const char* const place : b.places)
       if (shown < 8) s.append(shown++ ? ", " : " ").append(place);
@@ -141,10 +144,15 @@ std::vector<std::string> lines_of(PyRun& run) {
   return lines;
 }
 
-// _where(): the lines of every run of this program.
-PyObject* f_where(PyObject*, PyObject*) {
+// _where([process]): the lines of every run of this program; or of the run of that process alone.
+PyObject* f_where(PyObject*, PyObject* args) {
+  PyObject* process = nullptr;
+  if (!PyArg_ParseTuple(args, "|O!", &ProcessType, &process)) return nullptr;
+  const runtime::Group* const group =
+      process ? base_of(reinterpret_cast<ProcessObject*>(process)).group : nullptr;
   PyObject* const list = PyList_New(0);
   for (PyRun* run : every_run()) {
+    if (process && (!group || &group->run != &run->run)) continue;
     for (const std::string& s : lines_of(*run)) {
       PyObject* const line = to_str(s);
       if (!list || !line || PyList_Append(list, line) < 0) PyErr_Clear();
@@ -160,7 +168,7 @@ PyObject* f_ask_elsewhere(PyObject*, PyObject* args) {
   Py_XSETREF(end_elsewhere, Py_NewRef(end));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_where", gated<f_where>, METH_NOARGS, nullptr},
+PyMethodDef functions[] = {{"_where", gated<f_where>, METH_VARARGS, nullptr},
                            {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_VARARGS, nullptr},
                            {}};
 

@@ -86,6 +86,9 @@ enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
 
 void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
+// "file:line" of one that runs; "": not known, as of a component, of a greenlet, and where there is
+// no GIL that stops it there.
+std::string where_running(ProcessBase& p);
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept;
 void fell_idle() noexcept;  // an executor is about to sleep
 const std::set<PyRun*>& every_run() noexcept;

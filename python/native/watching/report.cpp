@@ -507,6 +507,63 @@ void locate(ProcessBase& p) noexcept {
     locate_coroutine(p, o->body);
 }
 
+#ifndef Py_GIL_DISABLED
+// The folder of a package or module, which is imported already.
+std::string folder_of(const char* module) {
+  PyObject* const m = PyImport_ImportModule(module);
+  PyObject* const file = m ? PyObject_GetAttrString(m, "__file__") : nullptr;
+  const char* const path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  const std::string found = path ? path : "";
+  Py_XDECREF(file);
+  Py_XDECREF(m);
+  PyErr_Clear();
+  return found.substr(0, found.rfind('/') + 1);
+}
+// Is the function part of Python's own library, or of Weft?
+bool of_library(PyFrameObject* f) {
+  static const std::string pythons = folder_of("os"), ours = folder_of("weft");
+  PyCodeObject* const code = PyFrame_GetCode(f);
+  const char* const file = PyUnicode_AsUTF8(code->co_filename);
+  const std::string_view path = file ? file : "";
+  if (!file) PyErr_Clear();
+  const auto within = [path](const std::string& folder) {
+    return !folder.empty() && path.substr(0, folder.size()) == folder;
+  };
+  const bool is =
+      within(ours) || (within(pythons) && path.find("-packages/", pythons.size()) == path.npos);
+  Py_DECREF(code);
+  return is;
+}
+// The innermost function of a thread that is none of those, if any is: a wait of threading's, say,
+// tells nobody where it is.
+void at_users_frame(ThreadProcess& t) {
+  PyFrameObject* const first = PyThreadState_GetFrame(t.state);
+  PyFrameObject* f = first ? (Py_INCREF(first), first) : nullptr;
+  while (f && of_library(f)) Py_SETREF(f, PyFrame_GetBack(f));
+  at_frame(t, f ? f : first);
+  Py_XDECREF(f);
+  Py_XDECREF(first);
+}
+#endif
+
+std::string where_running([[maybe_unused]] ProcessBase& p) {
+#ifndef Py_GIL_DISABLED
+  ProcessObject* o = process_object(&p);
+  const bool thread = o && o->kind == Kind::thread && o->thread;
+  auto* const t = thread ? static_cast<ThreadProcess*>(o->thread) : nullptr;
+  if (t ? t->state && !in_component(*t) : o && o->kind == Kind::coroutine && o->body) {
+    const bool collects = PyGC_Disable();  // as in begin_report()
+    if (t)
+      at_users_frame(*t);
+    else
+      locate(p);
+    if (collects) PyGC_Enable();
+    return runtime::where(p);
+  }
+#endif
+  return "";
+}
+
 void forget_threads() noexcept {
   runs.clear();
   sleepers = nullptr;

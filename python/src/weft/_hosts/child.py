@@ -37,6 +37,7 @@ from weft._hosts import host as _host
 from weft._hosts import pickling as _pickling
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
+from weft._rounds import naming as _naming
 from weft._rounds import rounds as _rounds
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, ChannelEnd
@@ -168,7 +169,7 @@ def run_call(
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
         del args, keywords
-        with _rounds.running(process, call):
+        with _naming.running(process, call):
             return _shared.run(process), None
     except BaseException as error:
         return None, _pickling.Failure(error)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _own_threads
 from weft._rounds import members as _members
+from weft._rounds import naming as _naming
 from weft._rounds import rounds as _rounds
 from weft._watching import observers as _observers
 
@@ -110,7 +111,7 @@ def came(member: _members.Member, piece: Any) -> None:
         return
     for record in records:
         for named in (record, *record.get("others", ())):
-            _rounds.name_here(member, named)
+            _naming.name_here(member, named)
     _handed(one._came, source, records)
 
 

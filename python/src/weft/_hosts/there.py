@@ -15,7 +15,7 @@ from typing import Any
 from weft._extension import native as _native
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
-from weft._rounds import rounds as _rounds
+from weft._rounds import naming as _naming
 from weft._watching import deadlocks as _deadlocks
 from weft._watching import debug as _debug
 from weft._watching import leaving as _leaving
@@ -84,7 +84,7 @@ class There(abc.ABC):
 
 def _named(process: Any) -> dict[str, Any]:
     """The path of a process, as came() takes it."""
-    return _rounds.name_for_parent(process.path, _rounds.call_of(process))
+    return _naming.name_for_parent(process.path, _naming.call_of(process))
 
 
 class _Trace(There, _trace.Recorder):
@@ -199,7 +199,7 @@ class _Leaving(There, _leaving.Naming):
 class _Partial(There, _deadlocks._IdleCheck):
     kind = "partial"
     for_another = True
-    _named = staticmethod(_rounds.named)
+    _named = staticmethod(_naming.named)
 
     def __init__(self, key: _observers.Key, setting: _deadlocks.Action) -> None:
         There.__init__(self, key, setting)

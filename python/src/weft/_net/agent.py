@@ -4,6 +4,7 @@
     welcome() ──refused: not allowed, another source, no process │ a call: a thread, serve() in one of `Hosts`
         ──that has come by the socket here──► couple(): bytes, between it and the caller ──either ends──► over
         ──asked for a call's fate──► how its OS process died
+        ──asked where a call is──► where its processes wait
 
 Invariants
 - Fields are the loop's thread's, but for `_hosts`, of which any may call.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import secrets
@@ -34,12 +36,14 @@ from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import named as _net_named
 from weft._net import steps as _net_steps
+from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
 
 KEPT = 1000
-ROOM = 3000  # bytes of a fate
+ROOM = 3000  # bytes of a fate, and of where a call is
+ASKS = 0.5  # seconds for an OS process to say where a call is
 PATIENCE = (
     3.0  # seconds for a process to be known as dead; and for what runs, to end with its agent
 )
@@ -120,6 +124,7 @@ class Agent:
         self._seen: dict[str, str] = {}  # modules, and the digests that were asked for
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
+        self._running: dict[str, tuple[int, str]] = {}  # calls: its OS process, its name there
         self._greets: set[asyncio.Task[None]] = set()
         self._folder = _Folder()
         self._path = f"{self._folder.path}/s"
@@ -218,6 +223,11 @@ class Agent:
         if "fate" in said:
             fate = await self._fate(said["fate"])
             return self._welcome({"fate": fate}, lambda streams: _net_link.close_writer(streams[1]))
+        if "where" in said:
+            where = await self._where(said["where"])
+            return self._welcome(
+                {"where": where}, lambda streams: _net_link.close_writer(streams[1])
+            )
         run = said.get("run")
         if run not in self.allow:
             raise _net_link.Refused(
@@ -266,11 +276,18 @@ class Agent:
             finally:
                 self._coming.pop(token, None)
             if coming.done():
-                return call, *coming.result()
+                child, pid = coming.result()
+                if not over.done():
+                    self._running[call] = pid, token
+                    over.add_done_callback(functools.partial(self._has_ended, call))
+                return call, child, pid
             why = over.result() if over.done() else None
             if why is None or "pid" not in why:  # it has not died
                 break
         raise _net_link.Refused(f"host {self.name} could not begin: {why}"[:1000])
+
+    def _has_ended(self, call: str, _: object) -> None:
+        self._running.pop(call, None)
 
     def _welcome(self, more: Any, then: Any, lost: Any = lambda: None) -> _net_link.Welcome:
         meeting = self._network._meeting
@@ -316,6 +333,18 @@ class Agent:
             fate["stack"] = fate["stack"][: len(fate["stack"]) // 2]
             fate["stderr"] = fate["stderr"][(len(fate["stderr"]) + 1) // 2 :]
         return fate
+
+    async def _where(self, call: Any) -> list[str] | None:
+        """Where the processes of that call are; None: it is over, or its OS process does not
+        answer."""
+        if not isinstance(call, str) or call not in self._running:
+            return None
+        pid, name = self._running[call]
+        loop = asyncio.get_running_loop()
+        lines = await loop.run_in_executor(None, _rounds.where_in, pid, name, ASKS)
+        while lines and len(json.dumps(lines)) > ROOM:
+            lines.pop()
+        return lines
 
     @property
     def pids(self) -> list[int]:

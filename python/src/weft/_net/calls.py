@@ -27,12 +27,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from weft import _own_threads
+from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._hosts import child as _child
 from weft._hosts import executor as _executor
 from weft._hosts import pickling as _pickling
 from weft._net import steps as _net_steps
 from weft._net.values import module_of
+from weft._rounds import naming as _naming
 from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Cancelled, ChannelEnd, Poisoned, Retired
 
@@ -289,11 +292,13 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
     own.connect(path)
     own.sendall(f"{token} {os.getpid():>10}".encode())
     _net_steps.at("call.here")
-    serve_on(own.detach(), run, trusted, many)
+    serve_on(own.detach(), run, trusted, many, token)
 
 
-def serve_on(descriptor: int, run: str, trusted: bool, many: bool = False) -> None:
-    """The same over a stream that leads to the caller."""
+def serve_on(
+    descriptor: int, run: str, trusted: bool, many: bool = False, call: str | None = None
+) -> None:
+    """The same over a stream that leads to the caller. `call`: by which it can be asked where it is."""
     _native._outside(True)
     link = _native._Link(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
@@ -301,7 +306,8 @@ def serve_on(descriptor: int, run: str, trusted: bool, many: bool = False) -> No
     # Of the agent's run only this thread is a process: what the caller cancels has a run of its
     # own.
     target = _serve_many if many else _serve
-    thread = threading.Thread(target=target, args=(link, run, trusted), name="weft: a call")
+    args = link, run, trusted, call or run
+    thread = threading.Thread(target=target, args=args, name="weft: a call")
     try:
         thread.start()
         thread.join()
@@ -310,7 +316,7 @@ def serve_on(descriptor: int, run: str, trusted: bool, many: bool = False) -> No
         _native._outside(False)
 
 
-def _serve(link: Any, run: str, trusted: bool) -> None:
+def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:  # the caller has gone before
         return
@@ -328,7 +334,7 @@ def _serve(link: Any, run: str, trusted: bool) -> None:
 
         _rounds.at_work(1)
         try:
-            value, failure = _child.run_call(load, orders, run)
+            value, failure = _child.run_call(load, orders, call)
         finally:
             _rounds.at_work(-1)
         _net_steps.at("call.result")
@@ -367,14 +373,28 @@ def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
     return failure if trusted or failure is None else _said(failure)
 
 
-def _serve_many(link: Any, run: str, trusted: bool) -> None:
-    """Calls one after another (17.14), each with its result, until the caller has no more."""
+class _Caller:
+    """Who waits for results; once that one has gone, the process that computes for it is cancelled."""
+
+    def __init__(self, link: Any, process: Any) -> None:
+        self._link, self._process, self.gone = link, process, False
+        threading.Thread(target=self._wait, name="weft: obeys", daemon=True).start()
+
+    def _wait(self) -> None:
+        _own_threads.ours()
+        with contextlib.suppress(BadUse):  # it was closed here: that has ended
+            self._link.wait()
+        self.gone = True
+        self._process.cancel()
+        _own_threads.not_ours()  # another thread may get its number
+
+
+def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
+    """Calls one after another (17.14), each with its result, until the caller has no more. A process
+    computes them, as for any Executor: so they can be cancelled, and asked where they are."""
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:
         return
-
-    def call(args: Any, keywords: Any) -> Any:
-        return _called(run, args, keywords)
 
     def send(done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
         try:
@@ -386,15 +406,28 @@ def _serve_many(link: Any, run: str, trusted: bool) -> None:
                 except (BadUse, MemoryError) as error:
                     result.write([[number, None, _sent(_pickling.Failure(error), trusted)]])
 
-    _import_for(run)
-    with contextlib.suppress(ChannelEnd):  # it goes, or waits no more
-        with contextlib.suppress(Retired):
+    @_shared.process
+    def computes() -> None:
+        me = _native.current_process()
+        caller = _Caller(link, me)
+
+        def call(args: Any, keywords: Any) -> Any:
+            if caller.gone:
+                raise Cancelled
+            return _called(run, args, keywords)
+
+        with _naming.running(me, name), contextlib.suppress(Retired):
             while True:
                 calls, wrong = _heard(orders)
                 if wrong is None:
                     _executor.in_order(calls, call, send)
+                    calls = None  # while it waits for more it keeps none of their arguments
                 else:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
+
+    _import_for(run)
+    with contextlib.suppress(ChannelEnd, Cancelled):  # it goes, or waits no more
+        _shared.run(computes().named(parted_run(run)[1]))
         result.retire()
 
 

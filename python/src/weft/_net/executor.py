@@ -9,7 +9,8 @@ its lines until nothing more comes. What an agent does not allow is refused ther
 
 Invariants: those of _hosts/executor.py. A line belongs to its feeder; others may but kill() it,
 or what the feeder waits for until there is one. A line that has had its first calls is nothing
-outside (rule 10.3): a call is, until it is over, and nobody here asks its host whether it waits.
+outside (rule 10.3): a call is, until it is over. Whether it waits is not asked in rounds; where it
+is, its host's agent is asked when somebody wants to know (17.12).
 """
 
 from __future__ import annotations
@@ -27,30 +28,33 @@ from weft._hosts import executor as _executor
 from weft._net import calls as _net_calls
 from weft._net import loop as _net_loop
 from weft._net.hosts import FarHost, FarHosts, _channels_of
-from weft._rounds import rounds as _rounds
+from weft._rounds import away as _away
 from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
 
+ASKS = 1.0  # seconds for an agent to say where a call is
 GIVEN_UP = "its calls were given up by a second Ctrl-C"
 
 
 class _Future(Future[Any]):
-    """Who waits in vain for it is told where its call is: nobody here asks that host whether it
-    waits."""
+    """Who waits in vain for it is told where its call is: no rounds find that it waits for ever."""
 
     def __init__(self, function: Any, state: State) -> None:
         super().__init__()
         self._name = getattr(function, "__qualname__", str(function))
         self._workers, self._over = state.workers, state.over
         self._where = ""  # once it has begun
+        self._call: _away.FarCall | None = None
 
     def _late(self, seconds: float | None) -> cf.TimeoutError:
-        where = self._where
+        where, call = self._where, self._call
         if not self.running():
             where = f"it waits for one of the executor's {self._workers} workers"
-        elif not where:
+        elif not where or call is None:
             where = f"it waits for {self._over!r} to begin it"
+        elif seconds is not None and seconds > 0:
+            where += _said_by(call, min(seconds, ASKS))
         # map() asks for what is left of its time, which may be over
         when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
@@ -69,8 +73,18 @@ class _Future(Future[Any]):
         except cf.TimeoutError:
             raise self._late(timeout) from None
 
-    def begins_at(self, where: str) -> None:
-        self._where = where
+    def begins_at(self, where: str, call: _away.FarCall) -> None:
+        self._where, self._call = where, call
+
+
+def _said_by(call: _away.FarCall, seconds: float) -> str:
+    try:
+        found = _away.heard(call, call.ask(), seconds)
+    except BadUse:  # its network was left
+        return ""
+    if found is None:
+        return ", which does not say where"
+    return "".join(f"; {line}" for line in found)
 
 
 class _Line:
@@ -86,6 +100,7 @@ class _Line:
         self.size = 1  # calls of the next list
         self.asked = _net_calls.asked_of(function)._replace(many=True)
         self.host, self.session = hosts._begun(self.asked)
+        self.call = hosts._far_call(self.host, self.session)
         self.died = False
         orders, results = _channels_of(self.asked.name)
         self.told, self.answer = orders.writer(), results.reader()
@@ -97,12 +112,12 @@ class _Line:
             raise
 
     def begin(self, batch: list[_executor._Call]) -> None:
-        where = f"it runs on host {self.host!r}, in its OS process {self.session._said.get('pid')}"
+        where = f"it runs on host {self.host!r}, in its OS process {self.call.pid}"
         if len(batch) > 1:
             where += f", or waits there for the {len(batch) - 1} that were sent with it"
         for call in batch:
             if isinstance(call.future, _Future):
-                call.future.begins_at(where)
+                call.future.begins_at(where, self.call)
 
     def compute(self, batch: list[_executor._Call]) -> bool:
         """Has the calls run there. Who waits hears of each as its result comes. False: a result
@@ -209,13 +224,14 @@ class State(_executor._State):
         lines: dict[int, _Line] = {}
         try:
             while batch := self.take(lambda call: self._most(lines, call), same=True):
-                with _rounds.given_up_by(lambda: self.break_it(GIVEN_UP, [])):
+                with _away.give_up_by(lambda: self.break_it(GIVEN_UP, [])):
                     line = self._line_for(lines, batch)
                     if line is None:
                         continue
                     try:
                         line.begin(batch)
-                        usable = line.compute(batch)
+                        with _away.called(line.call):
+                            usable = line.compute(batch)
                     except BaseException as error:
                         self.break_it(_text(error), batch)
                         raise

@@ -12,6 +12,7 @@ Invariants
 from __future__ import annotations
 
 import abc
+import concurrent.futures as cf
 import contextlib
 import threading
 import time
@@ -24,7 +25,7 @@ from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._net import named as _net_named
-from weft._rounds import rounds as _rounds
+from weft._rounds import away as _away
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
 
@@ -83,7 +84,8 @@ class _Far(Elsewhere, abc.ABC):
         host, session = self._begun(asked)
         died = False
         try:
-            with _rounds.given_up_by(session._give_up):
+            call = self._far_call(host, session)
+            with _away.give_up_by(session._give_up), _away.called(call):
                 return self._run(asked, host, session, args, keywords, attempt)
         except ProcessDied:
             died = True
@@ -154,6 +156,15 @@ class _Far(Elsewhere, abc.ABC):
             came_to = _net_calls.exception_of(failure, asked)
             raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
         return value
+
+    def _far_call(self, host: str, session: Any) -> _away.FarCall:
+        """What the session is for, as who asks where it is sees it."""
+        meeting, call = self._network._meeting, str(session._said.get("call"))
+
+        def ask() -> cf.Future[list[str] | None]:
+            return _net_loop.begin(self._network._loop, meeting.where(host, call))
+
+        return _away.FarCall(host, session._said.get("pid"), ask)
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         fate = None

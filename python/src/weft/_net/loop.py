@@ -31,7 +31,7 @@ from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Retired
 
-__all__ = ["THREAD", "Stop", "call", "done", "outside", "use", "wait"]
+__all__ = ["THREAD", "Stop", "begin", "call", "done", "outside", "use", "wait"]
 
 THREAD = "weft net"
 
@@ -170,16 +170,27 @@ def done(loop: asyncio.AbstractEventLoop) -> None:
         thread.join()
 
 
+def begin(
+    loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]
+) -> concurrent.futures.Future[T]:
+    """Runs it on the loop.
+
+    Raises:
+        BadUse: the loop has ended, or was left behind by a fork.
+    """
+    if _loop is not loop:
+        what.close()
+        raise BadUse("this was closed, or made before a fork: make another one")
+    return asyncio.run_coroutine_threadsafe(what, loop)
+
+
 def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     """Runs it on the loop; blocks until it is over. Interrupted, it cancels it.
 
     Raises:
         what it raises; BadUse, if the loop has ended or was left behind by a fork.
     """
-    if _loop is not loop:
-        what.close()
-        raise BadUse("this was closed, or made before a fork: make another one")
-    future = asyncio.run_coroutine_threadsafe(what, loop)
+    future = begin(loop, what)
     try:
         return future.result()
     except concurrent.futures.CancelledError:

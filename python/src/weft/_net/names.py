@@ -516,6 +516,16 @@ class Meeting:
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
         """How the OS process died in which that call ran; None: it did not, or nobody knows."""
+        found = await self._asked_of(name, "fate", call)
+        return found if isinstance(found, dict) else None
+
+    async def where(self, name: str, call: str) -> list[str] | None:
+        """Where the processes of that call are; None: nobody says it."""
+        found = await self._asked_of(name, "where", call)
+        return [str(line) for line in found] if isinstance(found, list) else None
+
+    async def _asked_of(self, name: str, what: str, call: str) -> Any:
+        """What the agent of that host says of a call; None: nothing."""
         if name not in self._passes:
             return None
         entry, known = self._passes[name]
@@ -523,10 +533,9 @@ class Meeting:
         with contextlib.suppress(OSError, BadUse):
             streams, where = await self._way_to(entry)
             answer = await _net_link.asked(
-                streams, where, {**said, "fate": call}, entry["fingerprint"]
+                streams, where, {**said, what: call}, entry["fingerprint"]
             )
-            found = answer.get("fate")
-            return found if isinstance(found, dict) else None
+            return answer.get(what)
         return None
 
     async def _way_to(self, entry: dict[str, Any]) -> tuple[_net_link.Streams, str]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "ASKED",
+    "CALL",
     "FOLLOW",
     "MOMENT",
     "STATE",
@@ -32,8 +33,9 @@ __all__ = [
 ]
 
 #: what is asked, or told
-STATE, WHERE, STUCK, FOLLOW, MOMENT, TELL = QUESTIONS = b"=", b"w", b"s", b"f", b"m", b"t"
-WITH_MORE = FOLLOW, TELL  #: behind these a pickle
+STATE, WHERE, STUCK, MOMENT = b"=", b"w", b"s", b"m"
+FOLLOW, TELL, CALL = WITH_MORE = b"f", b"t", b"c"  #: behind these a pickle
+QUESTIONS = STATE, WHERE, STUCK, MOMENT, *WITH_MORE
 MOST = 1 << 28  #: bytes of an answer
 ASKED = 5  #: bytes of a question: what, and its number
 

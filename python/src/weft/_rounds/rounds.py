@@ -26,16 +26,19 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weft import _own_threads
 from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._readable import readable
+from weft._rounds import away as _away
+from weft._rounds import naming as _naming
 from weft._rounds import programs as _programs
 from weft._rounds.members import (
     ASKED,
+    CALL,
     FOLLOW,
     MOMENT,
     STUCK,
@@ -57,18 +60,12 @@ __all__ = [
     "ask",
     "asks_for_calls",
     "at_work",
-    "call_of",
     "called",
     "calls_go_on",
     "declare",
-    "given_up_by",
     "join",
     "leave",
     "members",
-    "name_for_parent",
-    "name_here",
-    "named",
-    "running",
     "serves",
 ]
 
@@ -85,9 +82,7 @@ class _Gone(Exception):
 
 _lock = threading.Lock()  # guards what follows, except _asking
 _members: set[Member] = set()
-_given_up: set[Callable[[], object]] = set()  # by a second Ctrl-C
 _calls: dict[int, str] = {}
-_running: dict[int, tuple[str, Any]] = {}  # calls that run here, each with its process, by id()
 _working = 0  # in a host: the calls outside any run, its start, and its loop that asks for calls
 _jobs: Any = None  # in a host: the reader at which it asks for calls
 _server: int | None = None  # in a host of an Executor: the process that asks for its calls
@@ -182,57 +177,6 @@ def called(process: int, call: str | None) -> None:
             _calls[process] = call
 
 
-@contextlib.contextmanager
-def running(process: Any, call: str) -> Iterator[None]:
-    """This process, which is to be run in the block, is that call of the parent."""
-    _running[id(process)] = call, process
-    try:
-        yield
-    finally:
-        del _running[id(process)]
-
-
-def call_of(process: Any) -> tuple[str, str] | None:
-    """The call of the parent within which this process runs, and its path within that, or None."""
-    if not _running or process is None:
-        return None
-    around = _native._ancestors(process)
-    for call, first in list(_running.values()):
-        if first.id in around:
-            return call, process.path[len(first.path) :]
-    return None
-
-
-Named = dict[str, Any]  #: a process, or what one did, for the parent: "p", "call", "within"
-
-
-def name_for_parent(path: str, call: tuple[str, str] | None) -> Named:
-    """A process by its path here and, if it is part of a call of the parent's, by that and its path
-    within."""
-    return {"p": path} if call is None else {"p": path, "call": call[0], "within": call[1]}
-
-
-def name_here(member: Member, named: Named) -> None:
-    """What a host has named so is named by its path here: the caller's takes the place of the
-    call's."""
-    call, within = named.pop("call", None), named.pop("within", "")
-    if (caller := member.away.get(call)) is not None:
-        named["p"] = caller.path + within
-        if (up := call_of(caller)) is not None:
-            named["call"], named["within"] = up[0], up[1] + within
-
-
-def named(waiters: _deadlocks.Waiters, number: int) -> Named:
-    """The same for one of these."""
-    firsts = {first.id: (call, first.path) for call, first in list(_running.values())}
-    path, at = waiters[number].path, number
-    while at in waiters:
-        if (found := firsts.get(at)) is not None:
-            return name_for_parent(path, (found[0], path[len(found[1]) :]))
-        at = waiters[at].parent
-    return name_for_parent(path, None)
-
-
 def members() -> list[Member]:
     """The hosts of this space."""
     with _lock:
@@ -275,7 +219,6 @@ def _begin() -> int | None:
             bell, ring = socket.socketpair()
             bell.setblocking(False)
             _native._ask_links(standing)
-            _native._ask_elsewhere(_elsewhere, _end_elsewhere)
             watches = threading.Thread(
                 target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
             )
@@ -309,7 +252,7 @@ def answer(by: socket.socket) -> None:
         while question := by.recv(ASKED, socket.MSG_WAITALL):
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
-                does = follow if question[:1] == FOLLOW else _told
+                does = {FOLLOW: follow, CALL: _naming.where_of}.get(question[:1], _told)
                 said = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
                 said = pickle.dumps(_stuck())
@@ -328,18 +271,27 @@ def answer(by: socket.socket) -> None:
                 by.sendall(question + struct.pack("!I", len(said)) + said)
 
 
+def where_in(pid: int, call: str, patience: float) -> list[str] | None:
+    """Where the processes of that call are, which runs in a host of this space (_naming.where_of());
+    None: it does not answer."""
+    answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
+    return answers[0][1] if answers else None
+
+
 def where_elsewhere(patience: float) -> list[str]:
-    """Where the processes of all hosts are (rule 6.7). It may be called by a signal's handler, in
-    the middle of anything.
+    """Where the processes of all hosts are (rule 6.7), and calls on other machines. It may be called
+    by a signal's handler, in the middle of anything.
     """
     said: list[str] = []
+    until, far = time.monotonic() + patience, _away.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)
     for member, lines in answers:
         said += [
             line if " in OS process " in line else f"{line} in OS process {member.pid}"
             for line in lines
         ]
-    return said + [f"OS process {member.pid} does not say where it is" for member in silent]
+    said += [f"OS process {member.pid} does not say where it is" for member in silent]
+    return said + _away.lines(far, until)
 
 
 def ask(
@@ -375,21 +327,21 @@ def ask(
     return answers, asked
 
 
-def _stuck() -> tuple[list[Named], list[int]]:
+def _stuck() -> tuple[list[_naming.Named], list[int]]:
     """Who is stuck here and in our hosts, for the parent; and those that do not answer."""
     rows, silent = _stuck_in_hosts(PATIENCE / 2)
-    here = [_deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(named)[0]]
+    here = [_deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_naming.named)[0]]
     return here + rows, silent
 
 
-def _stuck_in_hosts(patience: float) -> tuple[list[Named], list[int]]:
-    rows: list[Named] = []
+def _stuck_in_hosts(patience: float) -> tuple[list[_naming.Named], list[int]]:
+    rows: list[_naming.Named] = []
     answers, unheard = ask(members(), STUCK, None, patience)
     silent = [member.pid for member in unheard]
     for member, (found, no_answer) in answers:
         for row in found:
             for one in (row, *row["others"]):
-                name_here(member, one)
+                _naming.name_here(member, one)
         rows += found
         silent += no_answer
     return rows, silent
@@ -412,16 +364,6 @@ def _elsewhere() -> list[str]:
     return where_elsewhere(PATIENCE)
 
 
-@contextlib.contextmanager
-def given_up_by(give_up: Callable[[], object]) -> Iterator[None]:
-    """Meanwhile a second Ctrl-C calls that: somebody waits here for another machine's process."""
-    _given_up.add(give_up)
-    try:
-        yield
-    finally:
-        _given_up.discard(give_up)
-
-
 def _end_elsewhere() -> None:
     """Kills the OS processes of this program, and gives up those of others that run for it (rule
     6.7). On a thread of its own: a signal's handler may have interrupted who holds a lock that this
@@ -435,8 +377,11 @@ def _end_elsewhere() -> None:
             give_up()
 
     # copies, as in where_elsewhere()
-    all_of_them = list(_members), list(_given_up)
+    all_of_them = list(_members), _away.ways_out()
     threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
+
+
+_native._ask_elsewhere(_elsewhere, _end_elsewhere)
 
 
 def standing() -> None:
@@ -684,12 +629,12 @@ def _forget() -> None:
     global _lock, _asking, _working, _jobs, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()
-    _given_up.clear()
+    _away.forget()
     _calls.clear()
     _callers.clear()
     _waiting.clear()
     _broken.clear()
-    _running.clear()
+    _naming.forget()
     if _bell is not None:
         os.close(_bell)
     _working, _jobs, _server, _asked = 0, None, None, False

@@ -175,7 +175,7 @@ def stuck_here(
 
 
 def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
-    """One whose processes are named for the parent (_rounds.named()), as a record for it."""
+    """One whose processes are named for the parent (_rounds/naming.py), as a record for it."""
     named: Any = row.path
     rest = {"operation": row.operation, "places": row.places, "at": row.at}
     return {**named, **rest, "others": list(row.waits_for), "pid": pid}

@@ -1,0 +1,290 @@
+"""Where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3); and its end, once its caller has
+gone (17.14)."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import far_parts as parts
+import pytest
+
+from weft import threads as th
+from weft._net import calls as _net_calls
+from weft._net import executor as _net_executor
+from weft._net import loop as _net_loop
+from weft._rounds import away as _away
+from weft.processes import Executor
+
+HERE = Path(__file__).resolve().parent
+pytestmark = pytest.mark.usefixtures("never_away")
+
+
+def late(call: Any, says: str) -> str:
+    """What a timeout of the call says, as soon as that is in it."""
+    seconds = 0.01
+    while True:
+        with pytest.raises(cf.TimeoutError) as raised:
+            call.result(seconds)
+        if re.search(says, str(raised.value)):
+            return str(raised.value)
+        seconds = min(2 * seconds, 1.0)
+
+
+@contextlib.contextmanager
+def pool_of(workers: int) -> Iterator[Executor]:
+    """Whose calls are given up at the end of the block: a test that fails waits for none."""
+    with Executor(workers, on="gpu1") as pool:
+        try:
+            yield pool
+        finally:
+            pool._state.stop()
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> str:
+    os.mkfifo(tmp_path / "fifo")
+    return str(tmp_path / "fifo")
+
+
+def write(path: str) -> None:
+    Path(path).write_text("gone on", encoding="utf-8")
+
+
+def test_at_which_channel(agent, network):
+    """Function, operation, channel and line, as in the reports of this machine's; of who comes to no
+    operation the line that it has come to. What it was told to wait for it gets: no call is lost by
+    the question."""
+    there = agent("gpu1", "--hosts", "1")
+    with pool_of(1) as pool:
+        call = pool.submit(parts.waits_at_a_channel)
+        said = late(call, "far_parts")
+        assert re.fullmatch(
+            r"no result of waits_at_a_channel within [\d.]+ seconds: it runs on host 'gpu1', "
+            rf"in its OS process {there.said['pids'][0]}; "
+            r"main/waits_at_a_channel: read 'never' at far_parts\.py:\d+",
+            said,
+        )
+    assert isinstance(call.exception(), cf.BrokenExecutor)
+
+
+def test_what_comes_to_no_operation(gpu1, caller, fifo):
+    with pool_of(1) as pool:
+        call = pool.submit(parts.waits_for_file, fifo)
+        said = late(call, "far_parts")
+        assert re.search(r"; main/waits_for_file: running at far_parts\.py:\d+$", said)
+        write(fifo)
+        assert call.result() == "gone on"
+
+
+def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
+    """Two calls in one OS process: of each its own."""
+    agent("gpu1", "--hosts", "1")
+    with pool_of(2) as pool:
+        os.mkfifo(tmp_path / "other")
+        calls = [
+            pool.submit(parts.waits_for_its_own, fifo),
+            pool.submit(parts.waits_for_file, str(tmp_path / "other")),
+        ]
+        said = late(calls[0], "finds")
+        lines = re.findall(r"; (main/[\w/]+): ([^;]*?) at \w+\.py:\d+", said)
+        assert sorted(lines) == [
+            ("main/waits_for_its_own", "waits for its processes"),
+            ("main/waits_for_its_own/awaits", "read 'inner'"),
+            ("main/waits_for_its_own/finds", "running"),
+        ], said
+        assert "waits_for_file:" not in said
+        said = late(calls[1], "far_parts")
+        assert "main/waits_for_file: running" in said and "awaits" not in said
+        write(fifo)
+        write(str(tmp_path / "other"))
+        assert calls[0].result() == ["gone on", None]
+        assert calls[1].result() == "gone on"
+
+
+def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
+    """Nobody waits for it for longer than the agent's patience, or the caller's."""
+    there = agent("gpu1", "--hosts", "1")
+    with pool_of(1) as pool:
+        call = pool.submit(parts.waits_at_a_channel)
+        late(call, "far_parts")
+        os.kill(there.said["pids"][0], signal.SIGSTOP)
+        try:
+            assert late(call, "does not").endswith(", which does not say where")
+        finally:
+            os.kill(there.said["pids"][0], signal.SIGCONT)
+        os.kill(there.process.pid, signal.SIGSTOP)  # the agent
+        monkeypatch.setattr(_net_executor, "ASKS", 0.01)
+        try:
+            assert late(call, "does not").endswith(", which does not say where")
+        finally:
+            os.kill(there.process.pid, signal.SIGCONT)
+
+
+def test_who_may_ask(agent, network):
+    """By the number of a call, which its caller alone knows; of one that is over nothing is said."""
+    there = agent("gpu1", "--hosts", "1")
+    with pool_of(1) as pool:
+        call = pool.submit(parts.waits_at_a_channel)
+        late(call, "far_parts")
+        meeting, asked = network._meeting, call._call
+        for wrong in ("", "0" * 16, None, 7, ["a"]):
+            assert _net_loop.call(network._loop, meeting.where("gpu1", wrong)) is None
+        assert _net_loop.call(network._loop, meeting.where("nobody", "0" * 16)) is None
+    while asked.ask().result() is not None:  # its OS process has not heard of it yet
+        th.sleep(0.001)
+    assert there.process.poll() is None
+
+
+ASKS = """
+import sys
+sys.path.insert(0, sys.argv[3])
+import far_parts
+from weft import net, threads as th
+from weft.processes import Executor
+
+@th.process
+def calls(pool, pids):
+    pids.read()
+    call, told = pool.submit(far_parts.waits_at_a_channel), ""
+    while "far_parts" not in told:
+        try:
+            call.result(0.1)
+        except TimeoutError as error:
+            told = str(error)
+    print("ready", flush=True)
+    call.result()
+
+with net.join(sys.argv[1], keys=sys.argv[2], rounds=sys.argv[4] == "rounds") as network:
+    jobs, pids = th.Channel("jobs"), th.Channel("pids")
+    held = jobs.writer()
+    with Executor(1, on="gpu1") as pool:
+        pool.submit(far_parts.where, 0).result()
+        far = far_parts.waits_for.on("gpu1")(jobs.reader(), pids.writer())
+        th.run(far, calls(pool, pids.reader()))
+"""
+
+
+@pytest.mark.parametrize("rounds", ["rounds", "none"])
+def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
+    """Rule 6.7: of calls on other machines too, whether this program asks others in rounds or not."""
+    there = agent("gpu1", "--hosts", "2")
+    command = [sys.executable, "-c", ASKS, server.url, str(keys), str(HERE), rounds]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as p:
+        assert p.stdout is not None and p.stderr is not None
+        assert p.stdout.readline() == "ready\n"
+        p.send_signal(signal.SIGINT)
+        heard = ""
+        while heard.count(" on host 'gpu1'\n") < 2:
+            more = p.stderr.readline()
+            assert more, heard
+            heard += more
+        p.send_signal(signal.SIGINT)
+        p.communicate()
+    pids = "|".join(map(str, there.said["pids"]))
+    for line in ("waits_for: read 'jobs'", "waits_at_a_channel: read 'never'"):
+        assert re.search(
+            rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", heard
+        ), heard
+
+
+def test_calls_that_do_not_answer_hold_up_nobody() -> None:
+    """Rule 6.7: they are named as such, after the patience of who asks."""
+    never: cf.Future[Any] = cf.Future()
+    over: cf.Future[Any] = cf.Future()
+    over.set_result(["main/x: running at x.py:1"])
+
+    def gone() -> Any:
+        raise OSError("its network has been left")
+
+    asks = (lambda: never), (lambda: over), gone
+    calls = [_away.FarCall("gpu1", pid, ask) for pid, ask in enumerate(asks)]
+    with _away.called(calls[0]), _away.called(calls[1]), _away.called(calls[2]):
+        lines = _away.lines(_away.asked(), 0.0)
+    assert sorted(lines) == [
+        "a call that does not say where it is in OS process 0 on host 'gpu1'",
+        "main/x: running at x.py:1 in OS process 1 on host 'gpu1'",
+    ]
+    assert never.cancelled() and _away.asked() == []
+
+
+# --- a caller that goes ---------------------------------------------------------------------------
+
+CALLS = """
+import sys
+sys.path.insert(0, sys.argv[3])
+import far_parts
+from weft import net
+from weft.processes import Executor
+net.join(sys.argv[1], keys=sys.argv[2])
+pool = Executor(2, on="gpu1")
+for name in ("meet/a", "meet/b"):
+    pool.submit(far_parts.reads_and_says, sys.argv[1], sys.argv[2], name)
+sys.stdin.read()
+"""
+
+
+def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
+    """wire 17.14: at its next operation, once, so it can still clean up."""
+    agent("gpu1", "--hosts", "1")
+    jobs, said = ([th.Channel(name) for name in "ab"] for _ in range(2))
+    held = [c.writer() for c in jobs]  # so they wait
+    for c, told in zip(jobs, said, strict=True):
+        network.offer(f"meet/{c.name}", c, readers=True)
+        network.offer(f"meet/{c.name}/said", told, writers=True)
+    command = [sys.executable, "-c", CALLS, server.url, str(keys), str(HERE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as p:
+        while [c.stats().waiting_readers for c in jobs] != [1, 1]:
+            th.sleep(0.001)
+        p.kill()
+    assert [c.reader().read() for c in said] == ["cancelled", "cancelled"]
+    while [c.stats().readers for c in jobs] != [0, 0]:
+        th.sleep(0.001)
+    assert len(held) == 2
+    with Executor(1, on="gpu1") as pool:
+        assert pool.submit(parts.plus, 1, 1).result() == 2
+
+
+class Link:
+    """Of a caller that sends two calls at once, and goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.orders, self.results = th.Channel("orders"), th.Channel("result", capacity=9)
+        self.goes = threading.Event()
+
+    def take(self, name: str) -> Any:
+        return self.orders.reader() if name == "orders" else self.results.writer()
+
+    def wait(self) -> None:
+        self.goes.wait()
+
+
+def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
+    link, begun = Link(), parts.begun
+    told, answers = link.orders.writer(), link.results.reader()
+    args = link, "far_parts:begins", False, "a call"
+    serves = threading.Thread(target=_net_calls._serve_many, args=args)
+    serves.start()
+    told.write([[[1], {}], [[2], {}]])
+    while not begun:
+        th.sleep(0.001)
+    link.goes.set()
+    told.retire()
+    failures = {n: failure["type"] for part in answers for n, _, failure in part}
+    serves.join()
+    assert begun == [1] and set(failures.values()) == {"Cancelled"}
