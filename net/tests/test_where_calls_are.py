@@ -3,6 +3,7 @@ gone (17.14)."""
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures as cf
 import contextlib
 import os
@@ -25,6 +26,7 @@ from weft._net import loop as _net_loop
 from weft._rounds import away as _away
 from weft.processes import Executor
 
+HEARD = 300.0  # seconds until a test that hangs fails
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.usefixtures("never_away")
 
@@ -288,3 +290,24 @@ def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
     failures = {n: failure["type"] for part in answers for n, _, failure in part}
     serves.join()
     assert begun == [1] and set(failures.values()) == {"Cancelled"}
+
+
+def test_a_question_that_is_given_up_leaves_no_connection() -> None:
+    """Where it comes to its end as it is cancelled: what asyncio.wait_for() may lose is let go of."""
+
+    async def ends_all_the_same() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(HEARD)
+        return "a connection"
+
+    async def main() -> None:
+        dropped: list[str] = []
+        waits = asyncio.ensure_future(_net_loop.within(HEARD, ends_all_the_same(), dropped.append))
+        for _ in range(3):  # it waits now
+            await asyncio.sleep(0)
+        waits.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            dropped.append(await waits)  # as later versions of Python do
+        assert dropped == ["a connection"]
+
+    asyncio.run(main())

@@ -508,10 +508,9 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         OSError: nobody is there, or nobody answers within `patience` seconds.
     """
     host, port = parted(address)
+    connects = _net_tls.connect(tls, host, port, LARGEST, GREETING)
     try:
-        streams = await asyncio.wait_for(
-            _net_tls.connect(tls, host, port, LARGEST, GREETING), patience
-        )
+        streams = await _net_loop.within(patience, connects, lambda s: s[1].transport.abort())
     except (ConnectionResetError, asyncio.IncompleteReadError, ssl.SSLEOFError) as error:
         raise Closed(why(error, address)) from None
     except ssl.SSLError as error:

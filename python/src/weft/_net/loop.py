@@ -31,7 +31,7 @@ from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Retired
 
-__all__ = ["THREAD", "Stop", "begin", "call", "done", "outside", "use", "wait"]
+__all__ = ["THREAD", "Stop", "begin", "call", "done", "outside", "use", "wait", "within"]
 
 THREAD = "weft net"
 
@@ -237,6 +237,22 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
         return future.result()
     except concurrent.futures.CancelledError:
         raise BadUse("this was closed meanwhile") from None
+
+
+async def within(seconds: float, what: Coroutine[Any, Any, T], drop: Callable[[T], object]) -> T:
+    """As asyncio.wait_for(), which may lose what it waits for, where that comes to its end as the wait
+    is cancelled: here drop() gets it then.
+
+    Raises:
+        what it raised; TimeoutError.
+    """
+    task = asyncio.ensure_future(what)
+    try:
+        return await asyncio.wait_for(task, seconds)
+    except asyncio.CancelledError:
+        if task.done() and not task.cancelled() and task.exception() is None:
+            drop(task.result())
+        raise
 
 
 def _forget() -> None:

@@ -145,7 +145,8 @@ class Meeting:
                 raise error
 
         try:
-            self._nats = await asyncio.wait_for(
+            self._nats = await _net_loop.within(
+                SERVER,
                 nats.connect(
                     self.url,
                     name=self.host,
@@ -156,7 +157,7 @@ class Meeting:
                     reconnect_time_wait=0.25,
                     connect_timeout=5,
                 ),
-                SERVER,
+                lambda client: self._start(client.close()),
             )
             await self._names()
         except ssl.SSLError as error:
