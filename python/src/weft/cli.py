@@ -32,8 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return EXIT["bad use"]
-    from weft._commands import main as _commands
-
+    try:  # it takes some tenths of a second, and there is nothing to say yet
+        from weft._commands import main as _commands
+    except KeyboardInterrupt:
+        return EXIT["interrupted"]
     try:
         return _commands.main(arguments)
     except OSError as error:

@@ -96,10 +96,14 @@ class Door:
         except BaseException:
             _net_loop.done(self._loop)
             raise
-        self.address = _net_link.joined(self._server)
         self._closed = False
         _net_loop.outside(True)
-        _open.add(self)
+        try:
+            self.address = _net_link.joined(self._server)
+            _open.add(self)
+        except BaseException:  # of a signal's handler
+            self.close()
+            raise
 
     async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
         if said.get("name") is not None:
@@ -265,8 +269,12 @@ class Network:
         except BaseException:
             _net_loop.done(self._loop)
             raise
-        self.address = self._meeting.address
-        _open.add(self)
+        try:
+            self.address = self._meeting.address
+            _open.add(self)
+        except BaseException:  # of a signal's handler
+            self.close()
+            raise
 
     def _keep(self, session: Session) -> None:
         """On the loop's thread. The session is let go of when it is over, but not before the link,

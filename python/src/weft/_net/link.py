@@ -608,6 +608,10 @@ def parted(address: str) -> tuple[str, int]:
 
 
 def joined(server: asyncio.Server) -> str:
-    """Where it listens."""
-    host, port = server.sockets[0].getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    """Where it listens. A link-local address of IPv6 is none without its zone, by which the others of
+    that link have to call it too."""
+    host, port, *more = server.sockets[0].getsockname()
+    if ":" not in host:
+        return f"{host}:{port}"
+    zone = more[1] if len(more) > 1 and "%" not in host else 0
+    return f"[{host}%{socket.if_indextoname(zone)}]:{port}" if zone else f"[{host}]:{port}"

@@ -139,10 +139,15 @@ def use() -> asyncio.AbstractEventLoop:
     global _loop, _thread, _users
     with _lock:
         if _loop is None:
-            _loop = asyncio.SelectorEventLoop(_Looking())
-            _loop.call_soon(_native._be_prompt)  # before what computes (WIRE.md 17.24)
-            _thread = threading.Thread(target=_run, args=(_loop,), name=THREAD, daemon=True)
-            _thread.start()
+            loop = asyncio.SelectorEventLoop(_Looking())
+            try:
+                loop.call_soon(_native._be_prompt)  # before what computes (WIRE.md 17.24)
+                thread = threading.Thread(target=_run, args=(loop,), name=THREAD, daemon=True)
+                thread.start()
+            except BaseException:  # a signal's handler: if the thread has begun, that ends it
+                loop.call_soon_threadsafe(loop.stop)
+                raise
+            _loop, _thread = loop, thread
         _users += 1
         return _loop
 
