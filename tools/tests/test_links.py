@@ -13,7 +13,19 @@ from conftest import ROOT
 INSIDE = {"tests", "models", "node_modules", ".venv", ".build", "out"}
 PAGES = sorted(
     path.relative_to(ROOT)
-    for folder in ("", "bench", "conformance", "cpp", "examples", "lf", "mcu", "micropython", "net", "packaging", "python")
+    for folder in (
+        "",
+        "bench",
+        "conformance",
+        "cpp",
+        "examples",
+        "lf",
+        "mcu",
+        "micropython",
+        "net",
+        "packaging",
+        "python",
+    )
     for path in (ROOT / folder).glob("**/*.md" if folder else "*.md")
     if not INSIDE & set(path.relative_to(ROOT).parts)
 )

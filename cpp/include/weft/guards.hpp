@@ -427,7 +427,8 @@ struct ManyGuards {
 
 [[noreturn]] inline void none_holds() {
   bad_use(
-      "select: no guard's precondition holds, it would wait for ever: switch one on, or add skip()");
+      "select: no guard's precondition holds, it would wait for ever: switch one on, or add "
+      "skip()");
 }
 
 // Throw BadUse: for a fault that the core has found among these guards (rule 5.5), for a barrier at

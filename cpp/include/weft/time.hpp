@@ -155,7 +155,9 @@ class Barrier {
 
   void enrol() const noexcept { core_->enrol_party(); }
   void resign() const {
-    if (!core_->resign()) detail::bad_use("Barrier::resign: nobody is enrolled: make it with parties, or enrol() first");
+    if (!core_->resign())
+      detail::bad_use(
+          "Barrier::resign: nobody is enrolled: make it with parties, or enrol() first");
   }
   std::uint32_t parties() const noexcept { return core_->enrolled(); }
   std::uint64_t phases() const noexcept { return core_->phases(); }
@@ -180,7 +182,9 @@ class Barrier {
    private:
     static bool begin(runtime::ProcessBase& p, Engine* c) {
       detail::meet_request(p);
-      if (c->enrolled() == 0) detail::bad_use("Barrier::sync: nobody is enrolled: make it with parties, or enrol() first");
+      if (c->enrolled() == 0)
+        detail::bad_use(
+            "Barrier::sync: nobody is enrolled: make it with parties, or enrol() first");
       p.status = Status::ok;
       if (c->begin_sync(p) != Status::pending) return true;
       p.op = &kind;

@@ -20,7 +20,6 @@ from weft.threads import (
     process,
     run,
     select,
-    sleep,
     timeout,
     watched,
 )

@@ -2,7 +2,7 @@
 # and is raised when they have ended (rule 6.7, as far as MicroPython goes), the lock is free, and
 # nobody is left in the line of a channel; a second one leaves at once.
 from weft import _machine, threads
-from weft.threads import Cancelled, Channel, Retired, process, run, sleep
+from weft.threads import Cancelled, Channel, process, run, sleep
 
 pause, here = threads._pause, threads._here
 landed = []

@@ -252,7 +252,8 @@ void Choice::load_output(std::uint32_t i) {
 int Choice::check(const char* verb) {
   if (enabled_ == 0) {
     bad_use(
-        "%s: no guard's precondition holds, so it would wait for ever: switch one on, or add skip()",
+        "%s: no guard's precondition holds, so it would wait for ever: switch one on, or add "
+        "skip()",
         verb);
     return -1;
   }

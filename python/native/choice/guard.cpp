@@ -169,7 +169,8 @@ int init_guard(PyObject* m) {
   }
   GuardType.tp_name = "weft.Guard";
   GuardType.tp_doc =
-      "What a select may choose: an input, an output, a time, skip, a barrier, a timer, a process's "
+      "What a select may choose: an input, an output, a time, skip, a barrier, a timer, a "
+      "process's "
       "end (rule 5.2).";
   GuardType.tp_methods = guard_methods;
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;

@@ -29,9 +29,8 @@ namespace weft::inline WEFT_ABI::detail {
 }
 
 [[noreturn]] WEFT_IMPL void nobody_enrolled(const char* verb, std::uint32_t guard) {
-  bad_use(runtime::joined(
-      {verb, ": nobody is enrolled at the barrier of guard ", runtime::digits(guard),
-       ": make it with parties, or enrol() first"}));
+  bad_use(runtime::joined({verb, ": nobody is enrolled at the barrier of guard ",
+                           runtime::digits(guard), ": make it with parties, or enrol() first"}));
 }
 
 }  // namespace weft::inline WEFT_ABI::detail

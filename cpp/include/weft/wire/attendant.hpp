@@ -94,7 +94,8 @@ class Attendant {
       weft::detail::bad_use(
           "links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
     control_fd_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (control_fd_.get() < 0) weft::detail::bad_use("no descriptor is left: close some, or raise the limit (ulimit -n)");
+    if (control_fd_.get() < 0)
+      weft::detail::bad_use("no descriptor is left: close some, or raise the limit (ulimit -n)");
     const auto run = [this](void (Attendant::*what)()) {
       return std::thread([this, what] {
         (this->*what)();

@@ -148,8 +148,8 @@ class Meeting {
   // lets go of the name removes the file before the lock is free.
   void take_lock() {
     for (;;) {
-      lock_ = Descriptor(
-          ::open(lock_path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+      lock_ =
+          Descriptor(::open(lock_path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
       if (lock_.get() < 0)
         detail::no_meeting(name_, lock_path() + " cannot be opened: " + std::strerror(errno));
       const bool locked = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
