@@ -221,7 +221,7 @@ def flush():
         elif _time._timers or _time._sources:
             return
         elif _proc.dead is None:
-            _proc.dead = _proc.deadlock()
+            _proc.dead = _proc.report().deadlock()
             for x in _proc._all[:]:
                 x.ask()
         else:

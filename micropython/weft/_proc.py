@@ -212,10 +212,10 @@ def failed(p, error):
 
 def finish(proc, value, error):
     p = proc.k
-    if p.at is not None and not isinstance(p.at, str):
+    at = p.at
+    if isinstance(at, ENDS):
         # it ended while it was in a line: by a write that it did not await, or by Ctrl-C
-        if isinstance(p.at, _chan.ENDS):
-            _unlink(p.at, isinstance(p.at, core.Wr), p)
+        _unlink(at, isinstance(at, core.Wr), p)
     p.at = None
     if value is not None:
         proc.result = value
@@ -401,16 +401,20 @@ def run(*processes, clock="steady", host="weft"):
     try:
         dead = None
         while True:
-            core.loop(0)
-            if not party.live:
-                break
-            if not (core.time and core.time.idle()):
-                if dead is not None:
-                    raise dead
-                dead = deadlock()
-                for x in _all[:]:
-                    x.ask()
-        if dead is not None:
+            try:
+                core.loop(0)
+                if not party.live:
+                    break
+                if core.time and core.time.idle():
+                    continue
+                raise dead or report().deadlock()
+            except BaseException as e:  # that, or Ctrl-C, between two processes or while all slept
+                if dead:
+                    raise
+                dead = e
+            for x in _all[:]:
+                x.ask()
+        if dead:
             raise dead
         return close_run(party)
     finally:
@@ -455,9 +459,11 @@ def abandon():
     _run = None
     core.setcur(None)
     try:
-        for x in _all[:]:  # Ctrl-C came between two processes, or while all slept
+        for x in _all[:]:  # a second Ctrl-C, or what a hook raised
             x.ask()
         core.loop(0)
+        if _all:
+            report().drop()
     finally:  # it may come once more, or there is no memory
         if core.time:
             core.time.leave()
@@ -467,13 +473,14 @@ def abandon():
             drain()
 
 
-def deadlock():
+def report():
     from . import _report
 
-    return _report.deadlock()
+    return _report
 
 
 def drain():
-    core.hooks(_chan.read, _chan.write, lambda p, v: None, lambda p, e: None)
+    nothing = lambda p, v: None  # noqa: E731
+    core.hooks(_chan.read, _chan.write, nothing, nothing)
     core.loop(1)
     core.hooks(_chan.read, _chan.write, ended, failed)

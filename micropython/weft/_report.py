@@ -1,9 +1,9 @@
-"""The report of a deadlock (rule 10): who waits where, and the knot. Loaded when there is a
-deadlock."""
+"""The report of a deadlock (rule 10): who waits where, and the knot; and what becomes of who goes on
+although it was asked to end. Loaded when there is one."""
 
 from . import _alt
 from . import _core as core
-from ._proc import Party, Process, _all
+from ._proc import Party, Process, _all, let_go
 from ._wait import Barrier
 from .errors import Deadlock
 
@@ -101,3 +101,16 @@ def deadlock():
     knot = [p.where for p in best or ()]
     text = "nothing can go on\n%s\nthe knot: %s%s" % ("\n".join(lines), ", ".join(knot), hint)
     return Deadlock(text, knot, paths)
+
+
+def gone(_):
+    raise StopIteration
+
+
+def drop():
+    """Those that are left are dropped: out of their lines, and without their ends."""
+    for x in _all:
+        x.ask()
+        x.k.go = gone
+    for x in _all:
+        let_go(x, None)

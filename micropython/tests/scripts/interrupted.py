@@ -51,6 +51,24 @@ async def takes(r):
     print("read", await r.read())
 
 
+@process
+async def goes_on(r, w):
+    while True:
+        try:
+            await r.read()
+        except Cancelled:
+            print("goes on")
+
+
+@process
+async def clears_up(r, w):
+    try:
+        await r.read()
+    finally:
+        await sleep_ms(1)
+        print("cleared up")
+
+
 def tried(*make):
     cs = [Channel() for _ in range(3)]
     ends = [(c.reader(), c.writer()) for c in cs]
@@ -71,3 +89,5 @@ def tried(*make):
 tried(lambda r, w: reads("one", r, w), 1)
 tried(lambda r, s, w: chooses("two", r, s, w), 2)
 tried(both, 2)
+tried(goes_on, 1)  # nothing can go on: it is asked once more, and then dropped
+tried(clears_up, 1)
