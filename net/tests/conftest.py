@@ -8,6 +8,7 @@ p.heard()                                      what it says next (JSON, a line e
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 import signal
@@ -21,8 +22,10 @@ from typing import Any
 
 import far_parts as parts
 import pytest
+from cryptography import x509
 
 from weft import net
+from weft._net import certificates as _net_certificates
 from weft._net import link as _net_link
 from weft._net import names as _net_names
 from weft._net import relay as _net_relay
@@ -156,6 +159,26 @@ def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
 def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of another authority."""
     return net.make_keys(tmp_path_factory.mktemp("net") / "strange")
+
+
+@pytest.fixture
+def keys_for_a_day(
+    keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[int], Path]:
+    """Those of the same authority that are good for the day so many days from now."""
+
+    def make(days: int) -> Path:
+        begins = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
+
+        def dated(builder: Any) -> Any:
+            numbered = builder.serial_number(x509.random_serial_number())
+            ends = begins + datetime.timedelta(days=1)
+            return numbered.not_valid_before(begins).not_valid_after(ends)
+
+        monkeypatch.setattr(_net_certificates, "_dated", dated)
+        return net.make_keys(tmp_path / f"in {days} days", by=keys)
+
+    return make
 
 
 LEAST, SOME = 10_000, 20_000  # the first port that a test has for itself, and how many there are

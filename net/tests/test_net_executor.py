@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures as cf
+import importlib
 import os
 import random
 import signal
@@ -25,6 +27,7 @@ from weft._hosts import executor as _executor
 from weft._hosts.pickling import RemoteTraceback
 from weft._net import calls as _net_calls
 from weft._net import executor as _net_executor
+from weft._net import loop as _net_loop
 from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, Deadlock, ProcessDied
 from weft.processes import Executor, Hosts
@@ -106,6 +109,19 @@ def test_what_nobody_finds(gpu1, caller):
                 pool.submit(function).result()
         with pytest.raises(BadUse, match="doubles_awaited is a coroutine function, and an Exec"):
             pool.submit(parts.doubles_awaited, 1, 2).result()
+
+
+def test_a_module_whose_source_has_gone(gpu1, caller, tmp_path, monkeypatch):
+    """It is imported here, and its digest cannot be made any more."""
+    path = tmp_path / "passing_by.py"
+    path.write_text("def f():\n    pass\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("passing_by")
+    path.unlink()
+    with Executor(1, on="gpu1") as pool:
+        with pytest.raises(BadUse, match=r"source of module passing_by.*cannot be read here"):
+            pool.submit(module.f).result()
+        assert pool.submit(parts.plus, 1, 1).result() == 2
 
 
 def test_what_cannot_go(gpu1, caller):  # wire 17.6, 17.14
@@ -291,6 +307,33 @@ def test_a_network_that_was_left(agent, server, keys):
     with pytest.raises(BrokenProcessPool):
         pool.submit(parts.plus, 1, 1).result()
     pool.shutdown()
+
+
+def test_a_call_that_begins_as_the_network_is_left(agent, server, keys, monkeypatch):
+    """It does not go on after that, in a session that nobody ends."""
+    agent("gpu1", "--hosts", "1")
+    loop = _net_loop.use()  # it goes on, as for another network
+    network = net.join(server.url, keys=keys)
+    way_to = network._meeting._way_to
+    reached, left = threading.Event(), threading.Event()
+
+    async def later(entry: dict[str, Any]) -> Any:
+        streams = await way_to(entry)
+        reached.set()
+        await asyncio.to_thread(left.wait)
+        return streams
+
+    monkeypatch.setattr(network._meeting, "_way_to", later)
+    with Executor(1, on=network.host("gpu1")) as pool:
+        call = pool.submit(parts.waits_at_a_channel)
+        reached.wait()
+        network.close()
+        left.set()
+        try:
+            assert isinstance(call.exception(HEARD), (BadUse, BrokenProcessPool))
+        finally:
+            pool._state.stop()
+    _net_loop.done(loop)
 
 
 def test_submitted_by_many_threads(gpu1, caller):

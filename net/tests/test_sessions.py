@@ -283,6 +283,18 @@ def test_a_certificate_of_another_authority(keys, strange_keys):  # wire 17.1
         net.connect(door.address, keys=strange_keys)
 
 
+@pytest.mark.parametrize(
+    ("days", "says"), [(-4000, "certificate has expired"), (10, "certificate is not yet valid")]
+)
+def test_a_certificate_that_is_out_of_time(keys, keys_for_a_day, days, says):  # wire 17.1
+    """As of a machine whose clock begins at 1970: that is no question of the authority."""
+    with (
+        net.listen(keys=keys_for_a_day(days)) as door,
+        pytest.raises(BadUse, match=rf"not good now \({says}\): look at the clocks"),
+    ):
+        net.connect(door.address, keys=keys)
+
+
 def test_we_are_of_another_authority(keys, strange_keys, tmp_path):  # wire 17.1
     """It knows ours, we do not know that it does not know us."""
     mixed = tmp_path / "mixed"

@@ -292,6 +292,8 @@ class Network:
                 self._loop.run_in_executor(None, let_go)
 
         session._carried.add_done_callback(over)
+        if self._closed:  # it began as close() ended those that there were
+            session._give_up("this program has left the network")
 
     def offer(
         self, name: str, channel: Any, *, readers: bool = False, writers: bool = False

@@ -358,7 +358,12 @@ class Connection {
   }
   template <class E>
   [[noreturn]] void refuse(int how) {
-    if (SSL_get_verify_result(ssl_.get()) != X509_V_OK)
+    const long verified = SSL_get_verify_result(ssl_.get());
+    if (verified == X509_V_ERR_CERT_NOT_YET_VALID || verified == X509_V_ERR_CERT_HAS_EXPIRED)
+      bad(where_ + " shows a certificate that is not good now (" +
+          X509_verify_cert_error_string(verified) +
+          "): look at the clocks of both machines, or make new keys (`weft net keys`)");
+    if (verified != X509_V_OK)
       bad(where_ +
           " shows a certificate that our authority has not signed: both need keys of one "
           "network (`weft net keys`)");

@@ -486,7 +486,15 @@ async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server
     return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
 
 
+OUT_OF_TIME = 9, 10  # OpenSSL: a certificate is not yet valid, has expired
+
+
 def why(error: Exception, address: str) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in OUT_OF_TIME:
+        return (
+            f"{address} shows a certificate that is not good now ({error.verify_message}): "
+            "look at the clocks of both machines, or make new keys (`weft net keys`)"
+        )
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{address} shows a certificate that our authority has not signed: both need keys of one network (`weft net keys`)"
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
