@@ -482,7 +482,7 @@ def test_a_certificate_that_has_expired(server, keys, keys_for_a_day, network, c
     folder = keys_for_a_day(-4000)
     network._meeting._server_tls.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     how, why = cpp("tries", server.url, keys, "c", "reader", 1).heard()
-    assert how == "error" and "not good now (certificate has expired): look at the clocks" in why
+    assert how == "BadUse" and "not good now (certificate has expired): look at the clocks" in why
 
 
 def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
