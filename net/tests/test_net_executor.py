@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures as cf
-import importlib
 import os
 import random
 import signal
@@ -109,19 +108,6 @@ def test_what_nobody_finds(gpu1, caller):
                 pool.submit(function).result()
         with pytest.raises(BadUse, match="doubles_awaited is a coroutine function, and an Exec"):
             pool.submit(parts.doubles_awaited, 1, 2).result()
-
-
-def test_a_module_whose_source_has_gone(gpu1, caller, tmp_path, monkeypatch):
-    """It is imported here, and its digest cannot be made any more."""
-    path = tmp_path / "passing_by.py"
-    path.write_text("def f():\n    pass\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    module = importlib.import_module("passing_by")
-    path.unlink()
-    with Executor(1, on="gpu1") as pool:
-        with pytest.raises(BadUse, match=r"source of module passing_by.*cannot be read here"):
-            pool.submit(module.f).result()
-        assert pool.submit(parts.plus, 1, 1).result() == 2
 
 
 def test_what_cannot_go(gpu1, caller):  # wire 17.6, 17.14

@@ -114,14 +114,7 @@ def asked_of(function: Any) -> Asked:
         raise BadUse(
             f"{called} cannot run on another machine: module {module} has no source in Python whose digest could be compared"
         )
-    try:
-        digest = digest_of(Path(file))
-    except OSError as error:
-        raise BadUse(
-            f"{called} cannot run on another machine: the source of module {module}, whose digest is "
-            f"compared, cannot be read here ({error})"
-        ) from None
-    asked = Asked(module, name, digest, sys.modules[found[0]])
+    asked = Asked(module, name, digest_of(Path(file)), sys.modules[found[0]])
     parted_run(asked.run)
     return asked
 
