@@ -137,3 +137,33 @@ TEST_CASE("an exception carries a scalar back as the channel's type (rule 3.2)")
   }(std::move(w), back));
   CHECK(back == std::int64_t{1} << 40);
 }
+
+namespace {
+
+// A value that cannot be assigned: a move constructor is all that a channel asks for.
+struct OnlyMade {
+  int n;
+  explicit OnlyMade(int k) noexcept : n(k) {}
+  OnlyMade(OnlyMade&&) noexcept = default;
+  OnlyMade& operator=(OnlyMade&&) = delete;
+};
+weft::Process sends_made(weft::Writer<OnlyMade> w) {
+  co_await w.write(OnlyMade(1));
+  co_await weft::select(weft::out(w, OnlyMade(2)));
+}
+weft::Process takes_made(weft::Reader<OnlyMade> r, int& sum) {
+  const OnlyMade first = co_await r.read();
+  auto second = co_await weft::select(r, weft::after(weft::Span::max()));
+  sum = first.n + second.value->n;
+}
+
+}  // namespace
+
+TEST_CASE("rule 1.1: a value that cannot be assigned passes, by a select of several guards too") {
+  for (const bool buffered : {false, true}) {
+    weft::Channel<OnlyMade> c{buffered ? weft::buffer(1) : weft::ChannelOptions{}};
+    int sum = 0;
+    weft::run(sends_made(c.writer()), takes_made(c.reader(), sum));
+    CHECK(sum == 3);
+  }
+}

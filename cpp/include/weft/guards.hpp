@@ -291,7 +291,12 @@ struct FixedGuards {
     each([&](auto& g, std::size_t i) {
       if constexpr (
           requires { g.slot.take(); } && !requires { g.f; })
-        if (i == at) v = g.slot.take();
+        if (i == at) {
+          if constexpr (requires { v.emplace(g.slot.take()); })  // it need not be assignable
+            v.emplace(g.slot.take());
+          else
+            v = g.slot.take();
+        }
     });
     return v;
   }

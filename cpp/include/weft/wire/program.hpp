@@ -189,7 +189,7 @@ class ProgramOver {
     }
     ::close(ends[1]);
     link_ = std::make_unique<L>(space, ends[0]);
-    link_->tells_of(program_);
+    if constexpr (requires { link_->tells_of(program_); }) link_->tells_of(program_);
   }
   ProgramOver(const ProgramOver&) = delete;
   ProgramOver& operator=(const ProgramOver&) = delete;
