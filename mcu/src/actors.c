@@ -49,11 +49,21 @@ static weft_any any_of(weft_queue *queue, bool heap) { return (weft_any){queue, 
 enum { HOP = 1u << 30 };
 
 /* ---- periodic ---- */
+#if WEFT_DEBUG
+#define weft_periodic_runs(p, yes) ((void)((p)->runs = (yes)))
+#else
+#define weft_periodic_runs(p, yes) ((void)0)
+#endif
 static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
   if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE; /* stopped after a core had committed to it */
+  weft_actor *actor = e->actor;
+  weft_periodic_runs(p, 1);
   p->action(e, release);
-  if (WEFT_PEEK(e->next)) return WEFT_DONE; /* it has been started anew: that post stands */
+  weft_periodic_runs(p, 0);
+  /* It has been started anew: that post stands. For another actor the other core may have taken it
+   * by now. */
+  if (WEFT_PEEK(e->next) || e->actor != actor) return WEFT_DONE;
   uint32_t step = 0, late = weft_now32() - release;
   for (;; p->skipped++) {
     step += weft_next(&p->rate);
@@ -65,7 +75,16 @@ int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft
   if (!rate.whole || rate.whole > HOP)
     return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
   if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
+#if WEFT_DEBUG
+  uint32_t runs = p->runs;
+  if (runs && p->rate.whole && p->event.actor != a)
+    weft_panic("weft: a periodic event is started anew in its own action for another actor; stop it first,"
+               " or use another weft_periodic");
+#endif
   *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .rate = rate};
+#if WEFT_DEBUG
+  p->runs = runs;
+#endif
   return WEFT_OK;
 }
 

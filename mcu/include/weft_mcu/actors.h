@@ -70,9 +70,14 @@ typedef struct weft_periodic {
   weft_action action; /* called with &event; what it returns is ignored */
   weft_rate rate;     /* rate.whole 0: stopped */
   uint32_t skipped;   /* releases left out since the start */
+#if WEFT_DEBUG
+  uint32_t runs; /* its action does */
+#endif
 } weft_periodic;
 /* Start one that is stopped or new (zero), or, in its own action and for the same actor, one that
- * runs. period: 1 … 2^30 us, else WEFT_E_HORIZON; WEFT_E_QUEUED if it is queued already. */
+ * runs (for another actor a debug build names it; otherwise that start stands, and the rest of the
+ * action may overlap with its next). period: 1 … 2^30 us, else WEFT_E_HORIZON; WEFT_E_QUEUED if it
+ * is queued already. */
 #define weft_periodic_start(q, p, actor, action, first, period)  \
   weft_periodic_start_rate((q), (p), (actor), (action), (first), \
                            ((weft_rate)WEFT_RATE((period), 1)))

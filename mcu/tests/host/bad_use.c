@@ -117,6 +117,41 @@ static void posts_itself_and_returns_a_delay(void) {
   CHECK(ran == 2);
 #endif
 }
+/* M15, M12: the other core takes the periodic event for its new actor before the action that
+ * started it has ended. */
+static weft_periodic periodic;
+static int actions, leaves;
+static uint32_t ticks(weft_event *e, uint32_t release) {
+  (void)release;
+  if (++actions == 1) {
+    (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
+    while (actions < 2 && !fake_panicked) fake_point(); /* until the other core is in it */
+    leaves = 1;
+  } else if (actions == 2) {
+    while (!leaves) fake_point();
+    for (int i = 0; i < 60; i++) fake_point();
+  } else weft_stop(&queue);
+  return (void)e, WEFT_DONE;
+}
+static void periodic_for_another_actor(void) {
+  for (uint64_t seed = 1; seed <= 50; seed++) {
+    begin(&lock);
+    fake_reset(seed, 1ull << 33);
+    memset(&other, 0, sizeof other);
+    memset(&periodic, 0, sizeof periodic);
+    actions = leaves = 0;
+    uint32_t first = (uint32_t)fake_now() + 10;
+    CHECK(weft_periodic_start(&queue, &periodic, &actor, ticks, first, 50) == 0);
+    (void)fake_run(serve, serve, 100000);
+#if WEFT_DEBUG
+    CHECK(fake_panicked && strstr(fake_panicked, "another actor"));
+#else
+    CHECK(!fake_panicked);
+    CHECK(actions == 3); /* the first, and two of the other actor's */
+    CHECK(!(actor.mark & WEFT_BUSY) && !(other.mark & WEFT_BUSY));
+#endif
+  }
+}
 /* M15, M16 */
 static void lta_action(uint64_t release, size_t id, void *arg) {
   (void)release, (void)id, (void)arg, ran++;
@@ -147,6 +182,7 @@ int main(void) {
   TEST(queue_without_lock_shared);
   TEST(stack_overflow);
   TEST(posts_itself_and_returns_a_delay);
+  TEST(periodic_for_another_actor);
   TEST(lta_mistakes);
   (void)other;
   return check_end();
