@@ -159,10 +159,12 @@ class _Far(Elsewhere, abc.ABC):
 
     def _far_call(self, host: str, session: Any) -> _away.FarCall:
         """What the session is for, as who asks where it is sees it."""
-        meeting, call = self._network._meeting, str(session._said.get("call"))
+        network, call = self._network, str(session._said.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:
-            return _net_loop.begin(self._network._loop, meeting.where(host, call))
+            if network is None:
+                raise BadUse("it was reached without a network, and has no agent to ask")
+            return _net_loop.begin(network._loop, network._meeting.where(host, call))
 
         return _away.FarCall(host, session._said.get("pid"), ask)
 
