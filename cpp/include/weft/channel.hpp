@@ -50,12 +50,9 @@ struct PooledEngine final : EngineFor<V, P>,
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// The place to which a closed end refers. No process has ever used it, so an operation that begins
-// there always takes the slow path (begin_in_full() of coroutine.hpp), which finds that it is
-// closed.
-inline constinit core::SyncObject closed_place{};
-// The same, of a write that was awaited: its value is gone.
-inline constinit core::SyncObject spent_place{};
+// Of a closed end, and of a write that was awaited, whose value is gone. No process has used them,
+// so an operation there takes the slow path (begin_in_full() of coroutine.hpp), which finds that.
+inline constinit core::SyncObject closed_place{}, spent_place{};
 inline bool is_no_place(const core::SyncObject* p) noexcept {
   return p == &closed_place || p == &spent_place;
 }
