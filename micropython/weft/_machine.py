@@ -42,14 +42,18 @@ def whole(x, kind):
 def locked(f):
     """f under the lock; whom it lets go on is woken."""
 
-    def call(*args):
+    def call(*args, **kw):
         with lock:
             try:
-                return f(*args)
+                return f(*args, **kw)
             finally:
                 if on:
                     flush()
 
+    try:
+        call.__wrapped__ = f  # its signature, for CPython's `inspect`
+    except AttributeError:
+        pass
     return call
 
 
@@ -181,7 +185,7 @@ class Thread(_proc.Process):
         if self.woken:  # by one that was interrupted before it poked
             self.poke()
 
-    cancel = locked(_proc.Process.ask)
+    cancel = locked(lambda self: self.ask())
 
 
 def mixed(what):
