@@ -297,7 +297,7 @@ class Stopped(unittest.TestCase):
             )
             pid = int(fifo.read_text(encoding="ascii"))  # blocks until the program runs
             child.send_signal(number)
-            out, err = child.communicate(timeout=60)
+            out, err = child.communicate(timeout=280)
             self.assertEqual(child.returncode, status, err)
             self.assertIn("stopped", err)
             self.assertNotIn("Traceback", err)

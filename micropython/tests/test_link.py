@@ -54,13 +54,13 @@ class Unix:
 
     def said(self) -> list[str]:
         """All that it has printed, once it has ended."""
-        out, _ = self.process.communicate(timeout=20)
+        out, _ = self.process.communicate(timeout=280)
         assert self.process.returncode == 0, out
         return out.splitlines()
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=280)
 
 
 def pair() -> tuple[int, int]:
@@ -431,7 +431,7 @@ def test_an_error_that_leaves_the_board_s_block_is_a_death_and_leaving_it_is_non
         assert out() == 1
         with pytest.raises(PeerDied):
             out()
-        text, _ = board.process.communicate(timeout=20)
+        text, _ = board.process.communicate(timeout=280)
         assert "ValueError" in text and board.process.returncode != 0
 
 

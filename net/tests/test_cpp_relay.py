@@ -248,7 +248,7 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
         meeting = network._meeting
         entry = json.loads((await (await meeting._names()).get("c")).value)
         place = f"{_net_relay.RELAY}.{entry['fingerprint']}.{entry['home']}"
-        answer = json.loads((await meeting._nats.request(f"{place}.meet", asks, timeout=60)).data)
+        answer = json.loads((await meeting._nats.request(f"{place}.meet", asks, timeout=280)).data)
         await meeting._nats.publish(f"{place}.{'0' * 32}", asks)  # of no session
         return answer
 

@@ -286,7 +286,8 @@ PyMethodDef channel_methods[] = {
     {"writer", gated<make_end<Side::out>>, METH_NOARGS,
      "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
     {"poison", method(gated<channel_poison>), METH_FASTCALL | METH_KEYWORDS,
-     "Abort: whoever uses the channel gets Poisoned (rule 4)."},
+     "Abort: whoever uses the channel gets Poisoned (rule 4). Raises BadUse if the strength is not "
+     "from 1 to 255."},
     {"read", method(gated<through_an_end<kRead>>), kAny, nullptr},
     {"write", method(gated<through_an_end<kWrite>>), kAny, nullptr},
     {"retire", method(gated<through_an_end<kRetire>>), kAny, nullptr},
@@ -408,15 +409,16 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
                  channel_name(end_of(o)->channel).c_str());
 }
 
-#define WEFT_END_METHODS                                                           \
-  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS,             \
-   "Abort: whoever uses the channel gets Poisoned (rule 4)."},                     \
-      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                 \
-       "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
-      {"die", gated<end_close<EndState::died>>, METH_NOARGS,                       \
-       "Its holder was killed: close it so (rule 4.5)."},                          \
-      {"__reduce_ex__", gated<no_copy>, METH_O, nullptr}, {                        \
-    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr               \
+#define WEFT_END_METHODS                                                                           \
+  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS,                             \
+   "Abort: whoever uses the channel gets Poisoned (rule 4). Raises BadUse if this end is closed, " \
+   "or the strength not from 1 to 255."},                                                          \
+      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                                 \
+       "Close this end; the last of its side ends the channel quietly (rule 3)."},                 \
+      {"die", gated<end_close<EndState::died>>, METH_NOARGS,                                       \
+       "Its holder was killed: close it so (rule 4.5)."},                                          \
+      {"__reduce_ex__", gated<no_copy>, METH_O, nullptr}, {                                        \
+    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                               \
   }
 PyMethodDef reader_methods[] = {
     {"read", gated<reader_read>, METH_NOARGS,
@@ -522,7 +524,8 @@ int init_channel(PyObject* m) {
   ChannelType.tp_doc =
       "Channel(name=None, *, capacity=0, overflow='block', immunity=0, type=None): a rendezvous, "
       "or a buffer of `capacity` values; with a "
-      "type, of values of that type alone, converted as for native components (rule 16.2).";
+      "type, of values of that type alone, converted as for native components (rule 16.2). Raises "
+      "BadUse if one of these is out of range.";
   ChannelType.tp_basicsize = sizeof(ChannelObject);
   ChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   ChannelType.tp_new = gated<channel_new>;

@@ -126,8 +126,10 @@ PyMethodDef alternative_methods[] = {
      "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, "
      "Cancelled, BadUse."},
     {"enable", method(gated<alternative_enable>), kKeywords,
-     "Set the precondition of guard `index`."},
-    {"close", gated<alternative_close>, METH_NOARGS, "Leave the lines of all channels."},
+     "Set the precondition of guard `index`. Raises IndexError; BadUse while a process waits "
+     "here."},
+    {"close", gated<alternative_close>, METH_NOARGS,
+     "Leave the lines of all channels. Raises BadUse while a process waits here."},
     {"__enter__", gated<alternative_enter>, METH_NOARGS, nullptr},
     {"__exit__", method(gated<alternative_exit>), METH_FASTCALL, nullptr},
     {}};

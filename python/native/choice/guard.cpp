@@ -104,9 +104,9 @@ PyObject* f_skip(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"after", method(gated<with_keyword<"after", "seconds", f_timed<GuardKind::after>>>), kKeywords,
-     "A guard that is ready `seconds` from the beginning of the select."},
+     "A guard that is ready `seconds` from the beginning of the select. Raises BadUse for nan."},
     {"at", method(gated<with_keyword<"at", "time", f_timed<GuardKind::at>>>), kKeywords,
-     "A guard that is ready at `time`, in seconds of now()."},
+     "A guard that is ready at `time`, in seconds of now(). Raises BadUse for nan."},
     {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
     {}};
 

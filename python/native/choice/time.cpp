@@ -150,7 +150,7 @@ PyObject* f_barrier_dies(PyObject*, PyObject* o) {
 PyMethodDef functions[] = {
     {"_barrier_dies", gated<f_barrier_dies>, METH_O, nullptr},
     {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
-     "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
+     "Wait for so many seconds of the run's clock; never early. Raises Cancelled, BadUse for nan."},
     {"now", gated<f_now>, METH_NOARGS,
      "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
     {}};
@@ -202,7 +202,9 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
 
 int init_time(PyObject* m) {
   BarrierType.tp_name = "weft.Barrier";
-  BarrierType.tp_doc = "Barrier(parties): all enrolled parties meet, then all go on. Also a guard.";
+  BarrierType.tp_doc =
+      "Barrier(parties): all enrolled parties meet, then all go on. Also a guard. Raises BadUse if "
+      "the number of parties is out of range.";
   BarrierType.tp_basicsize = sizeof(BarrierObject);
   BarrierType.tp_flags = Py_TPFLAGS_DEFAULT;
   BarrierType.tp_new = gated<barrier_new>;
@@ -210,7 +212,10 @@ int init_time(PyObject* m) {
   BarrierType.tp_methods = barrier_methods;
   BarrierType.tp_getset = barrier_getset;
   TimerType.tp_name = "weft.Timer";
-  TimerType.tp_doc = "Timer(period_seconds): ticks without drift. Also a guard.";
+  TimerType.tp_doc =
+      "Timer(period_seconds): ticks without drift. Also a guard. Raises BadUse if the period is "
+      "not "
+      "longer than 0.";
   TimerType.tp_basicsize = sizeof(TimerObject);
   TimerType.tp_flags = Py_TPFLAGS_DEFAULT;
   TimerType.tp_new = gated<timer_new>;

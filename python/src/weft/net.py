@@ -394,6 +394,7 @@ class Network:
         Hosts that come later are used too. Blocks the thread until there are `n`.
 
         Args:
+            n: how many there must be, at least.
             patience: seconds to wait for them; and that a call waits for one.
 
         Raises:
