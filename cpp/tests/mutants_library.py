@@ -146,13 +146,13 @@ MUTANTS = [
     skeletons(
         "s18",
         "no workers are let through",
-        'if (n == 0) weft::detail::bad_use("workers: at least one");',
+        'if (many == 0) weft::detail::bad_use("workers: at least one");',
         "",
     ),
     skeletons(
         "s19",
         "feedback of width nought is let through",
-        'if (width == 0) weft::detail::bad_use("feedback: at least one value at a time");',
+        'if (most == 0) weft::detail::bad_use("feedback: at least one value at a time");',
         "",
     ),
     skeletons(
