@@ -218,39 +218,6 @@ TEST_CASE("wire 7.1: whoever waits for an end that does not come is told what ha
   waits_again.join();
 }
 
-TEST_CASE(
-    "wire 4.3: who has given up an operation, and gets no answer, is told of once (rule 10.6)") {
-  Channel<int> c;
-  const auto kept = c.reader();
-  const auto writer = c.writer();
-  auto reads = [](w::FarReader<int> from) -> Process { co_await from.read(); };
-  auto chooses = [](w::FarReader<int> from) -> Process {
-    w::FarSelect s;
-    s.in(from).on(after(std::chrono::milliseconds(1)));
-    CHECK(co_await s.go() == 1);
-  };
-  for (const bool select : {false, true}) {
-    Pair q;
-    q.greet();
-    q.h->give(c.reader(), "r");
-    const auto from = q.f->reader<int>("r");
-    Stderr said;
-    const Impatient soon;
-    std::optional<w::Space::Step> stopped(std::in_place, *q.home);  // its home does nothing
-    std::thread waits([&] {
-      if (select)
-        run(chooses(from).named("chooser"));
-      else
-        CHECK_FALSE(run(timeout(std::chrono::milliseconds(1), reads(from).named("reader"))));
-    });
-    const std::string line = said.line();
-    has(line, select ? "weft: main/chooser has given up" : "/reader has given up");
-    has(line, "at the peer 'home', which does not answer");
-    stopped.reset();
-    waits.join();
-  }
-}
-
 TEST_CASE("wire 12.2: a variable that is no socket of ours is bad use where it is taken") {
   CHECK(w::inherited() == -1);
   for (const char* wrong : {"", "x", "3x", "-1", "99999999999", "1000000"}) {

@@ -16,7 +16,6 @@
 #include "../coroutine.hpp"
 #include "lazily.hpp"
 #include "space.hpp"
-#include "unanswered.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -80,7 +79,7 @@ class FarWait : public FarOp {
     const Space::Step step(*me.peer()->space);
     if (me.word() == Word::over) return false;  // it is woken already, and has happened (rule 6.3)
     me.unwanted_ = true;
-    me.give_up();
+    me.stop();
     return false;  // the answer will wake it
   }
   static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
@@ -92,24 +91,14 @@ class FarWait : public FarOp {
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
-  // In a step: it is not wanted any more. It may be gone when this returns.
-  void give_up() noexcept {
-    if (!std::exchange(given_up_, true)) Unanswered::owes(*peer(), *process_);
-    stop();
-  }
-  void answered() noexcept {
-    if (given_up_) Unanswered::answered(*peer(), *process_);
-  }
-  void over() noexcept override {
-    answered();
-    process_->ops->wake(process_);
-  }
+  void over() noexcept override { process_->ops->wake(process_); }
 
+ protected:
   // Was its process cancelled before it was over? Asked once it is.
   bool unwanted() const noexcept { return unwanted_; }
 
  private:
-  bool unwanted_ = false, given_up_ = false;  // the space's lock
+  bool unwanted_ = false;  // the space's lock
   runtime::ProcessBase* const process_;
   const runtime::OpKind& kind_;
 };

@@ -312,7 +312,7 @@ class FarSelect {
         const Space::Step step(*peer()->space);
         if (k > 0 && !over_ && making_ == kNone) {
           instead_ = lasting_[static_cast<std::size_t>(k) - 1];
-          span_ ? span_->look_once() : give_up();
+          span_ ? span_->look_once() : stop();
         }
         if (over_) return true;
         make = std::exchange(making_, kNone);
@@ -341,7 +341,6 @@ class FarSelect {
     }
     void over() noexcept override {
       if (s_.simple()) return FarWait::over();
-      answered();
       over_ = true;
       latches_[latch_].set();
     }

@@ -297,10 +297,6 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void* listener = nullptr;    // of `news`
   bool outside = true;         // may it wake somebody (Joint::be_outside)?
   std::shared_ptr<Fate> fate;  // null: nothing; written before the link is anybody's
-  // who waits for the peer's answer to what was given up, and when one came last (unanswered.hpp)
-  std::vector<const runtime::ProcessBase*> owed;
-  std::int64_t answered_at = 0;
-  bool watched = false, owing_told = false;
   // the session is over; after all that was under way has been told
   void (*ended)(Peer&) noexcept = nullptr;
 
