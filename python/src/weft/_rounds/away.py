@@ -8,11 +8,13 @@ Invariants
 
 from __future__ import annotations
 
-import concurrent.futures as cf
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import concurrent.futures as cf
 
 __all__ = ["FarCall", "asked", "called", "forget", "give_up_by", "heard", "lines", "ways_out"]
 
@@ -62,6 +64,8 @@ def ways_out() -> list[Callable[[], object]]:
 
 def heard(call: FarCall, asked: cf.Future[list[str] | None], seconds: float) -> list[str] | None:
     """Where it is, if that is said within so many seconds."""
+    import concurrent.futures as cf  # who asks has it; an OS process does without
+
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):
         return asked.result(max(seconds, 0.0))
     asked.cancel()
