@@ -108,7 +108,7 @@ class Far(_chan.Channel):
         self.link_._withdraw_of(x)
         return False
 
-    def poison(self, strength=1):
+    def spoil(self, strength=1):
         if not isinstance(strength, int) or not 1 <= strength <= 255:
             raise BadUse(
                 "the strength of poison over a link is between 1 and 255, not %r" % (strength,)
@@ -116,6 +116,8 @@ class Far(_chan.Channel):
         if self.how is None:
             self.link_._send(f.POISON, 0, self.number, val=strength)
             self.has_ended(2, strength)
+
+    poison = spoil
 
     def _left(self, out, died):
         if out:
