@@ -123,7 +123,7 @@ class Alt:
                     raise BadUse("%s: select: one barrier twice" % where(core.cur()))
                 if not n.end.parties:
                     raise BadUse(
-                        "%s: select: nobody is enrolled at the barrier: enrol() first"
+                        "%s: select: nobody is enrolled at the barrier"
                         % where(core.cur())
                     )
                 marks.append(n.end)

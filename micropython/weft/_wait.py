@@ -34,7 +34,7 @@ class Barrier:
 
     def resign(self):
         if not self.parties:
-            raise BadUse("resign: nobody is enrolled at the barrier: enrol() first")
+            raise BadUse("resign: nobody is enrolled at the barrier")
         self.parties -= 1
         if self.line and self.lacks() <= 0:
             self.release()
@@ -65,7 +65,7 @@ class Barrier:
         p = core.cur()
         begin(p, "sync")
         if not self.parties:
-            raise BadUse("sync: nobody is enrolled at the barrier: enrol() first")
+            raise BadUse("sync: nobody is enrolled at the barrier")
         if self.lacks() <= 1:
             self.release()
             return
