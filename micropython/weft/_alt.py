@@ -123,8 +123,7 @@ class Alt:
                     raise BadUse("%s: select: one barrier twice" % where(core.cur()))
                 if not n.end.parties:
                     raise BadUse(
-                        "%s: select: nobody is enrolled at the barrier"
-                        % where(core.cur())
+                        "%s: select: nobody is enrolled at the barrier" % where(core.cur())
                     )
                 marks.append(n.end)
             elif n.kind == END:
