@@ -9,6 +9,7 @@
 #include "weft/wire/large.hpp"
 #include "weft/wire/shm.hpp"
 #include "weft/wire/stream.hpp"
+#include "wire_pair.hpp"
 #include "wire_world.hpp"
 
 namespace wire_held {
@@ -292,17 +293,7 @@ TEST_CASE(
 
 // --- programs (held.hpp) -------------------------------------------------------------------------
 
-template <class L>
-struct Pair {
-  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
-  int fds[2];
-  std::optional<L> h, f;
-  Pair() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    h.emplace(home, fds[0]);
-    f.emplace(far, fds[1]);
-  }
-};
+using test::Pair;
 
 Process works(w::FarReader<int> r, Writer<int> done, std::atomic<bool>& inside) {
   for (;;) {

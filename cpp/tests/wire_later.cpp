@@ -6,6 +6,7 @@
 #include "weft/weft.hpp"
 #include "weft/wire/joint.hpp"
 #include "weft/wire/stream.hpp"
+#include "wire_pair.hpp"
 #include "wire_world.hpp"
 
 namespace wire_later {
@@ -161,16 +162,7 @@ TEST_CASE(
 
 // --- programs ------------------------------------------------------------------------------------
 
-struct Pair {
-  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
-  int fds[2];
-  std::optional<w::StreamLink> h, f;
-  Pair() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    h.emplace(home, fds[0]);
-    f.emplace(far, fds[1]);
-  }
-};
+using Pair = test::Pair<>;
 
 Process makes(w::FarWriter<std::string> to, Writer<std::string> own, bool spans, int& made) {
   for (int i = 0; i < 20; ++i) {

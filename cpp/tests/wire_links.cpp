@@ -12,23 +12,14 @@
 #include "weft/wire/program.hpp"
 #include "weft/wire/serial.hpp"
 #include "weft/wire/shm.hpp"
+#include "wire_pair.hpp"
 
 namespace wire_links {
 namespace {
 using namespace weft;
 namespace w = weft::wire;
 
-template <class L>
-struct Pair {
-  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
-  int fds[2];
-  std::optional<L> h, f;
-  Pair() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    h.emplace(home, fds[0]);
-    f.emplace(far, fds[1]);
-  }
-};
+using test::Pair;
 
 TEST_CASE_TEMPLATE(
     "wire 12: ints one way and strings the other, between two threads; then both channels retire "

@@ -11,6 +11,7 @@
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
 #include "weft/wire/shm.hpp"
+#include "wire_pair.hpp"
 
 namespace wire_program {
 namespace {
@@ -76,16 +77,6 @@ std::set<int> descriptors() {
   return all;
 }
 
-struct Pair {
-  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
-  int fds[2];
-  std::optional<w::StreamLink> h, f;
-  Pair() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    f.emplace(far, fds[1]);
-  }
-  void greet() { h.emplace(home, fds[0]); }
-};
 // For the time of a test whoever waits long does so after a millisecond.
 struct Impatient {
   Impatient() { on_standstill({}, std::chrono::milliseconds(1)); }
@@ -199,7 +190,7 @@ TEST_CASE(
 TEST_CASE("wire 7.1: whoever waits for an end that does not come is told what has (rule 10.6)") {
   const Impatient soon;
   Stderr said;
-  Pair p;
+  test::Pair p(false);
   Channel<int> c;
   const auto kept = c.reader();
   std::thread waits([&] { static_cast<void>(p.f->reader<int>("wanted")); });

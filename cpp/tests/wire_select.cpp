@@ -12,6 +12,7 @@
 #include "weft/weft.hpp"
 #include "weft/wire/joint.hpp"
 #include "weft/wire/stream.hpp"
+#include "wire_pair.hpp"
 
 namespace wire_select {
 namespace {
@@ -19,16 +20,10 @@ using namespace weft;
 using namespace std::chrono_literals;
 namespace w = weft::wire;
 
-struct Pair {
-  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
-  int fds[2];
-  std::optional<w::StreamLink> h, f;
+struct Pair : test::Pair<> {
   Channel<int> c;
   w::FarReader<int> r;
   Pair() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    h.emplace(home, fds[0]);
-    f.emplace(far, fds[1]);
     h->give(c.reader(), "c");
     r = f->reader<int>("c");
   }

@@ -9,6 +9,7 @@
 #include "weft/wire/moving.hpp"
 #include "weft/wire/shm.hpp"
 #include "weft/wire/stream.hpp"
+#include "wire_pair.hpp"
 
 namespace wire_twice {
 namespace {
@@ -16,16 +17,7 @@ using namespace weft;
 using namespace std::chrono_literals;
 namespace w = weft::wire;
 
-struct Pair {
-  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
-  int fds[2];
-  std::optional<w::StreamLink> h, f;
-  Pair() {
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    h.emplace(home, fds[0]);
-    f.emplace(far, fds[1]);
-  }
-};
+using Pair = test::Pair<>;
 
 #define TWICE(op)                                                           \
   do {                                                                      \

@@ -41,7 +41,8 @@ from weft import Channel, Parallel, now, process, run, sleep
 
 REQUESTS = 2  # of a worker, for each job
 # A round trip by TLS on loopback, the median of a run of `./run bench net-int`; others had up to 189
-# (bench/RESULTS.md has the newest). All of it is counted as the home's time, though the other program and the system have their part.
+# (bench/RESULTS.md has the newest). All of it is counted as the home's time, though the other
+# program and the system have their part.
 SERVICE_US = 156
 HOSTS = (1, 10, 100, 300, 1000, 3000)
 

@@ -683,22 +683,3 @@ def test_what_is_no_trace(program, tmp_path: Path) -> None:
     assert weft("run", program("1"), "--trace", str(out)).returncode == 0
     assert "cannot write" in one_line(weft("trace", str(out), "--chrome", nowhere))
     assert "cannot write" in one_line(weft("trace", str(out), "--picture", nowhere))
-
-
-def test_ctrl_c_before_there_are_commands() -> None:
-    """While its own modules are imported: its status, and no traceback of them."""
-    code = """
-        import sys
-
-        class Interrupted:
-            def find_spec(self, name, path=None, target=None):
-                if name == "weft._commands.main":
-                    raise KeyboardInterrupt
-
-        sys.meta_path.insert(0, Interrupted())
-        from weft import cli
-        sys.exit(cli.main(["--version"]))
-    """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

@@ -1,11 +1,12 @@
 """What importing the package costs, in modules: less than asyncio does. (In time: python -X
-importtime -c "import weft.coroutines".)"""
+importtime -c "import weft.coroutines".) And Ctrl-C meanwhile."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -88,3 +89,22 @@ def test_what_observes_is_there_when_it_is_asked_for(backend: str) -> None:
     imported(
         f"import weft.{backend} as b\ntry: b.measurng\nexcept AttributeError as e: assert 'measurng' in str(e)\nelse: raise 1"
     )
+
+
+def test_ctrl_c_before_there_are_commands() -> None:
+    """While its own modules are imported: its status, and no traceback of them."""
+    code = """
+        import sys
+
+        class Interrupted:
+            def find_spec(self, name, path=None, target=None):
+                if name == "weft._commands.main":
+                    raise KeyboardInterrupt
+
+        sys.meta_path.insert(0, Interrupted())
+        from weft import cli
+        sys.exit(cli.main(["--version"]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

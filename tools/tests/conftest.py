@@ -13,6 +13,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# The folders in which texts and programs of the house are.
+FOLDERS = (
+    "bench",
+    "conformance",
+    "cpp",
+    "examples",
+    "lf",
+    "mcu",
+    "micropython",
+    "net",
+    "packaging",
+    "python",
+    "tools",
+)
 SETTINGS = ("WEFT_LOCKED", "WEFT_RETRY_DELAY")
 
 

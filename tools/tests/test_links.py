@@ -7,25 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import FOLDERS, ROOT
 
 # Pages that are part of something else and are found there.
 INSIDE = {"tests", "models", "node_modules", ".venv", ".build", "out"}
 PAGES = sorted(
     path.relative_to(ROOT)
-    for folder in (
-        "",
-        "bench",
-        "conformance",
-        "cpp",
-        "examples",
-        "lf",
-        "mcu",
-        "micropython",
-        "net",
-        "packaging",
-        "python",
-    )
+    for folder in ("", *FOLDERS)
     for path in (ROOT / folder).glob("**/*.md" if folder else "*.md")
     if not INSIDE & set(path.relative_to(ROOT).parts)
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import FOLDERS, ROOT
 
 # Rules that no test cites, and why: what is not built yet has no other excuse than a line here.
 UNTESTED: dict[str, str] = {}
@@ -52,19 +52,7 @@ def without_head(path: Path, text: str) -> str:
 
 def files() -> Iterator[tuple[Path, str]]:
     """Every text of the house that was written here."""
-    for folder in (
-        "bench",
-        "conformance",
-        "cpp",
-        "examples",
-        "lf",
-        "mcu",
-        "micropython",
-        "net",
-        "packaging",
-        "python",
-        "tools",
-    ):
+    for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             place = path.relative_to(ROOT)
             if (

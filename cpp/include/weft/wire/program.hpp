@@ -84,7 +84,8 @@ class Started final : public Fate {
     }
     return take();
   }
-  // Waits so long at most: has it ended?
+  // Waits so long at most: has it ended? It looks again and again, since waitid() takes no limit of
+  // time.
   bool ends_within(std::chrono::nanoseconds most) const noexcept {
     using clock = std::chrono::steady_clock;
     const auto until = clock::now() + most;
@@ -99,7 +100,7 @@ class Started final : public Fate {
       return true;
     }
   }
-  // Says so if this goes on. `session_ended`: it should end by itself.
+  // Until it has ended, which it should do by itself: its session has. Says so if it goes on.
   void wait_and_tell() noexcept {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
     if (patience.count() > 0 && !ends_within(patience))
