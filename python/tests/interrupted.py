@@ -34,6 +34,7 @@ import weft
 import weft.coroutines as co
 import weft.threads as th
 from weft import observe
+from weft._hosts import said
 from weft.processes import Channel, Executor, Hosts, Supervisor, process
 
 OURS = str(Path(weft.__file__).parent)
@@ -276,7 +277,8 @@ def main(every: int, names: list[str]) -> int:
         all_places = Tracer()
         traced(f, all_places)
         gc.collect()
-        settled(there_is())
+        while said._all:  # the standard error of a child is read until it ends
+            os.sched_yield()
         before = there_is()
         first: dict[Place, int] = {}
         for n, place in enumerate(all_places.passed):

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from multiprocessing import forkserver
 from pathlib import Path
@@ -303,6 +304,19 @@ def test_several_threads_wait_for_a_child_and_one_kills_it() -> None:
     assert got == [-9] * 4 == [child.wait()] * 4
     child.kill()
     process.communicate()
+
+
+def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
+    """It was seen to go before it had quite ended; another thread takes its status."""
+    with subprocess.Popen(["sleep", "1000"]) as program:
+        child = _start.Child(program.pid)
+        _start.reap(child)
+        child.kill()
+        status = child.wait()
+        kept = weakref.ref(child)
+        del child
+        assert status == -9
+        assert kept() is None  # nor the descriptor by which a server tells of it
 
 
 def test_a_child_whose_status_the_program_took_itself() -> None:

@@ -55,7 +55,10 @@ class Child:
     def poll(self) -> int | None:
         """Its status, as subprocess gives it; None: it still runs."""
         with self._lock:
-            return self._look()
+            status = self._look()
+        if status is not None:
+            _ending.discard(self)
+        return status
 
     def wait(self) -> int:
         while (status := self.poll()) is None:
@@ -92,11 +95,12 @@ _ending: set[Child] = set()  # children that nobody waits for, and that have not
 
 
 def reap(child: Child) -> None:
-    """Its Hosts were dropped, and it ends: takes its status, now or when the next one begins."""
-    for one in [child, *_ending]:
-        _ending.add(one)
-        if one.poll() is not None:
-            _ending.discard(one)
+    """It ends, and its Hosts may have been dropped: takes its status now, or when who closes it waits
+    for it, or when the next one begins.
+    """
+    _ending.add(child)
+    for one in list(_ending):
+        one.poll()
 
 
 class _Spawned(Child):
@@ -409,7 +413,7 @@ def begin(
         OSError: the system starts no process.
     """
     for child in list(_ending):
-        reap(child)
+        child.poll()
     environment = dict(os.environ, **environment)
     if way == "fork":
         return _forked(handed, errors, unwanted, environment)
