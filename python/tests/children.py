@@ -42,15 +42,28 @@ def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subproc
         p.communicate()  # closes the pipes and reaps it
 
 
+def _asleep(pid: int) -> dict[str, str] | None:
+    """How often each thread of the process has given up its CPU, if all sleep; else None."""
+    slept = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            status = (task / "status").read_text(errors="replace")
+            state = status.partition("\nState:")[2].split()[0]
+            assert state != "Z" or task.name != str(pid), "the program has ended"
+            if state != "S":
+                return None
+            slept[task.name] = status.partition("\nvoluntary_ctxt_switches:")[2]
+    return slept
+
+
 def until_asleep(pid: int) -> None:
     """Returns once every thread of the process sleeps: whoever is about to do something runs, or
-    holds the lock and runs."""
-    while True:
-        states = set()
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # it has just ended
-                states.add((task / "stat").read_text().rpartition(")")[2].split()[0])
-        if states == {"S"}:
-            return
-        assert states != {"Z"}, "the program has ended"
+    holds the lock and runs.
+
+    They are looked at one after another, and one that slept may have been woken by the next, which
+    sleeps by now. So all must have slept on from one look to another.
+    """
+    before = None
+    while (now := _asleep(pid)) is None or now != before:
+        before = now
         os.sched_yield()

@@ -179,6 +179,7 @@ def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
     program = """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: kept.clear())
+print("ready", flush=True)
 
 
 @process
@@ -199,6 +200,8 @@ except Deadlock as e:
     print(len(kept), [p.path for p in e.processes])
 """
     with child("-c", PARTS + program) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
         until_asleep(running.pid)
         running.send_signal(signal.SIGUSR1)
         out, err = running.communicate()

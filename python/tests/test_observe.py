@@ -60,9 +60,8 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
 def test_one_report_for_each_incident() -> None:
     """Rule 14.1: by a clock of the test's own."""
     hogs: list[Any] = []
-    dog = watchdog(1.0, hogs.append)
-    dog.limit = 1.0
-    late = 10**10
+    dog = watchdog(1000.0, hogs.append)
+    late = 10**13
 
     @process
     async def hog() -> None:
@@ -251,6 +250,57 @@ def test_many_channels_are_folded_into_their_names() -> None:
 
 
 # --- any observer (rule 14.2) ---------------------------------------------------------------------
+
+
+def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 14.2: on two threads. The extension was told last that nobody looks."""
+    asked, tell = threading.Event(), _native._set_observer
+    seen: list[str] = []
+
+    def first(*_: Any) -> None:
+        pass
+
+    def second(what: str, *_: Any) -> None:
+        seen.append(what)
+
+    class Lock:
+        """It says that the other thread waits for it."""
+
+        def __init__(self) -> None:
+            self.lock = threading.RLock()
+
+        def __enter__(self) -> None:
+            if threading.current_thread() is other:
+                asked.set()
+            self.lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.lock.release()
+
+    def slowly(observer: Any) -> None:
+        if threading.current_thread() is not other:
+            other.start()
+            while other.is_alive() and not asked.is_set():
+                pass
+        tell(observer)
+
+    other = threading.Thread(target=_observers.add, args=(second,))
+    monkeypatch.setattr(_observers, "_lock", Lock())
+    _observers.add(first)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(_native, "_set_observer", slowly)
+            _observers.remove(first)
+            other.join()
+
+        @process
+        async def nothing() -> None:
+            pass
+
+        run(nothing())
+    finally:
+        _observers.remove(second)
+    assert seen == ["start", "end"]
 
 
 def test_an_observer_that_raises_disturbs_nobody(b: Any) -> None:

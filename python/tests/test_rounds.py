@@ -48,8 +48,10 @@ class Host:
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
     """Makes hosts; those alone are asked, and not by the thread that looks by itself, which an
-    earlier test may have started. This space is number 1."""
+    earlier test may have started: who asks would give way to it. This space is number 1."""
     made: list[Host] = []
+    over = threading.Event()
+    monkeypatch.setattr(_rounds, "_attend", lambda ring: over.wait())
     ask = _rounds._all_spaces
 
     def all_spaces() -> list[_rounds.Space]:
@@ -69,6 +71,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
         return made[-1]
 
     yield start
+    over.set()
     for one in made:
         one.close()
 
@@ -256,6 +259,18 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
     assert isinstance(result(), _rounds._Gone)
 
 
+def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
+    hosts: Any,
+) -> None:  # rule 14.7
+    """Who asked for the answers had listed it before; all others counted as silent, and so as lost."""
+    left, other = hosts(), hosts()
+    whom = [left.member, other.member]
+    _rounds.leave(left.member)
+    where = in_thread(lambda: _rounds.ask(whom, _rounds.WHERE, None, 30.0))
+    other.says(answer(other.asked(), ["a line"]))
+    assert where() == ([(other.member, ["a line"])], [])
+
+
 def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
     """Its socket is full; it held up who asked for ever."""
     stopped = hosts()
@@ -353,8 +368,11 @@ def test_a_host_that_goes_between_the_rounds_is_no_deadlock(look: Any) -> None: 
     assert look(*[GONE] * 9) == (5, 0, False)
 
 
-def test_one_that_leaves_is_not_waited_for() -> None:  # rules 10.1, 11.4
+def test_one_that_leaves_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # rules 10.1, 11.4
     """It has ended, and a process that it forked has its socket yet."""
+    monkeypatch.setattr(_rounds, "SLICE", 280.0)  # who asks gives way to nobody before that
     ours, of_fork = socket.socketpair()
     member = _rounds.Member(ours)
     _rounds.join(member)

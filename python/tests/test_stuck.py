@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,7 @@ def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
 def test_run_with_partial_raise_and_warn() -> None:
     """Rule 14.3: when the scheduler falls idle, though a sleeper goes on."""
 
-    def network() -> list[Any]:
+    def network(told: Any) -> list[Any]:
         c, d = Channel("c"), Channel("d")
 
         @process
@@ -219,17 +220,19 @@ def test_run_with_partial_raise_and_warn() -> None:
 
         @process
         async def sleeper() -> None:
-            await sleep(0.01)
+            until = time.monotonic() + BOUND
+            while not told and time.monotonic() < until:
+                await sleep(0.001)
             c.poison()
 
         return [ring(c.reader(), d.writer()), ring(d.reader(), c.writer()), sleeper()]
 
     with pytest.raises(Deadlock, match="partial") as caught:
-        run(network(), partial="raise")
+        run(network([]), partial="raise")
     assert caught.value.knot == ["main/ring[0]", "main/ring[1]"]
     assert [p.operation for p in caught.value.processes] == ["read", "read"]
     with pytest.warns(WeftWarning, match=r"ring\[0\]: read 'c'") as warned:
-        run(network(), partial="warn")
+        run(network(warned), partial="warn")
     assert len(warned) == 1
 
 

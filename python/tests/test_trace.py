@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from parts import receive, send
 
+from weft import threads
 from weft._watching import observers as _observers
 from weft._watching import trace as _trace
 from weft.coroutines import Channel, process, run, select, yield_
@@ -36,9 +38,9 @@ def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
     c = b.weft.Channel("c")
     file = tmp_path / "t.jsonl"
     b.run(b.process(send)(c.writer(), 1, 2), b.process(receive)(c.reader()), trace=file)
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert lines[0]["weft_trace"] == 1 and lines[0]["unit"] == "ns"
-    events = [e for e in lines[1:] if e["p"].startswith("main/")]
+    first = json.loads(file.read_text().partition("\n")[0])
+    assert first["weft_trace"] == 1 and first["unit"] == "ns"
+    events = [e for e in events_of(file) if e["p"].startswith("main/")]
     assert all(x["t"] <= y["t"] for x, y in pairwise(events))
     sender = [(e["e"], e.get("op"), e.get("c")) for e in events if e["p"] == "main/send"]
     assert sender == [
@@ -57,6 +59,50 @@ def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
         ("ended", "Retired", None),
         ("end", None, "returned"),
     ]
+
+
+def test_of_two_threads_the_later_event_may_be_written_first(tmp_path: Path) -> None:
+    """Rule 14.6: who reads the trace has them in the order of their times."""
+    file = tmp_path / "t.jsonl"
+    lost = threading.Event()
+    named = _trace.Trace._named
+
+    class Trace(_trace.Trace):
+        def _named(self, process: Any) -> dict[str, Any]:
+            """Between the time of an event and its line the first thread loses the interpreter."""
+            if process.name == "first":
+                lost.set()
+                assert begun.wait(BOUND)
+            return named(self, process)
+
+        def _put(self, fields: dict[str, Any]) -> None:
+            super()._put(fields)
+            if fields.get("p") == "main/second":
+                begun.set()
+
+    begun = threading.Event()
+
+    @threads.process
+    def first() -> None:
+        pass
+
+    @threads.process
+    def second() -> None:
+        pass
+
+    trace = Trace(file)
+    trace.start()
+    try:
+        one = threading.Thread(target=lambda: threads.run(first()))
+        one.start()
+        assert lost.wait(BOUND)
+        threads.run(second())
+        one.join()
+    finally:
+        trace.close()
+    written = [json.loads(line) for line in file.read_text().splitlines()[1:]]
+    assert written[0]["p"] == "main/second"
+    assert [e["p"] for e in events_of(file)][:2] == ["main/first", "main/second"]
 
 
 def test_selects_withdrawals_and_failures(tmp_path: Path) -> None:

@@ -307,8 +307,10 @@ def ask(
         try:  # what a signal's handler raises may come as soon as it has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
+            # One that has left since has no socket, and keeps nobody else from being heard.
+            asked = [member for member in whom if member.fileno() >= 0]
             until = time.monotonic() + patience
-            for member in whom:
+            for member in asked:
                 member.ask(what, more)
             while asked and (rest := until - time.monotonic()) > 0:
                 for member in readable(asked, rest):

@@ -213,9 +213,9 @@ class Measurement:
     def _end(self) -> None:
         self._goes_on = False
         _observers.remove(self._event)
-        for live in self._live.values():
-            live.fold(self._rows)
-        self._live.clear()
+        live, self._live = self._live, {}  # another thread may be in _event() yet
+        for one in list(live.values()):
+            one.fold(self._rows)
 
     def _seen(self, channel: Any) -> _Live:
         live = self._live.get(id(channel))
@@ -236,9 +236,8 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            if live.refers_alone:
+            if live.refers_alone and self._live.pop(key, None) is live:  # once, of many threads
                 live.fold(self._rows)
-                del self._live[key]
 
     def _places(self, operation: str | None, target: Any) -> list[_Place]:
         """Where an operation is; a select at each of its guards that is on."""

@@ -29,6 +29,7 @@ _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
+_lock = threading.RLock()  # what is installed is that of _observers; a handler may add one, too
 _observers: list[Observer] = []
 _in_child: list[Callable[[], None]] = []
 _hidden: dict[int, int] = {}  # key of a process or thread → how often its operations are hidden
@@ -51,15 +52,17 @@ def _install() -> None:
 
 def add(observer: Observer) -> None:
     """Calls `observer` from now on."""
-    _observers.append(observer)
-    _install()
+    with _lock:
+        _observers.append(observer)
+        _install()
 
 
 def remove(observer: Observer) -> None:
     """Does not call `observer` any more. No effect if it was not added."""
-    if observer in _observers:
-        _observers.remove(observer)
-        _install()
+    with _lock:
+        if observer in _observers:
+            _observers.remove(observer)
+            _install()
 
 
 def own(channel: Any) -> None:
@@ -150,7 +153,7 @@ def begin_everywhere(observation: Everywhere) -> None:
 
 def end_everywhere(observation: Everywhere) -> None:
     """When it returns all that was recorded has come. No effect if it has not begun."""
-    keys = [key for key, one in wanted.items() if one is observation]
+    keys = [key for key, one in list(wanted.items()) if one is observation]
     for key in keys:
         del wanted[key]
     if keys:
@@ -167,6 +170,8 @@ def in_child_of_fork(forget: Callable[[], None]) -> None:
 
 
 def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
     for one in (_observers, _hidden, _own, wanted, known):
         one.clear()
     _install()

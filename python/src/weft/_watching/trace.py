@@ -5,8 +5,9 @@ Invariants
 - Lines are written in whole blocks. The rest is written when the trace ends, however it ends, and
   when the interpreter exits. A killed program loses at most the last block.
 - A file whose last line is cut off can be read.
-- Lines of one OS process stand in order. Those of another (with "pid") come in pieces, later than
-  they happened (rule 14.7): read() puts all in the order of their times, which are of one clock.
+- Lines of one thread stand in order. Of two threads that of the later event may be written first;
+  and those of another OS process (with "pid") come in pieces, later than they happened (rule 14.7).
+  read() puts all in the order of their times, which are of one clock.
 """
 
 from __future__ import annotations
@@ -319,8 +320,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
                     events.append(event)
     except OSError as error:
         raise BadUse(f"cannot read {name}: {error.strerror}") from None
-    if any("pid" in event for event in events):
-        events.sort(key=lambda event: int(event["t"]))
+    events.sort(key=lambda event: int(event["t"]))
     return events, cut_off
 
 
