@@ -16,6 +16,7 @@ import pytest
 from parts import receive, send
 
 from weft import _native
+from weft._watching import measure as _measure
 from weft._watching import observers as _observers
 from weft.coroutines import Channel, Parallel, process, run, select, yield_
 from weft.errors import BadUse, Deadlock
@@ -247,6 +248,37 @@ def test_many_channels_are_folded_into_their_names() -> None:
     (row,) = m.rows()
     assert (row.channels, row.transfers) == (3000, 3000)
     assert len(m._live) <= 1024 + 1
+
+
+def test_two_threads_that_fold_at_once_count_a_channel_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rule 14.4."""
+
+    @process
+    async def writes(w: Any) -> None:
+        await w.write(1)
+
+    def once() -> None:
+        c = Channel("c")
+        run(reads(c.reader()), writes(c.writer()))
+
+    others: list[threading.Thread] = []
+    fold = _measure._Live.fold
+
+    def beside(live: Any, rows: Any) -> None:
+        if not others:
+            others.append(threading.Thread(target=m._sweep))
+            others[0].start()
+            others[0].join()
+        fold(live, rows)
+
+    with measuring() as m:
+        once()
+        monkeypatch.setattr(_measure._Live, "fold", beside)
+        m._sweep()
+    assert len(others) == 1
+    assert (m["c"].channels, m["c"].transfers) == (1, 1)
 
 
 # --- any observer (rule 14.2) ---------------------------------------------------------------------
