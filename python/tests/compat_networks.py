@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import itertools
+import os
 from typing import Any
+
+_ports = itertools.count(16 * os.getpid())
 
 
 def implementations() -> list[str]:
@@ -20,3 +25,17 @@ def load(name: str) -> Any:
     module = importlib.import_module(f"weft.compat.pycsp.{name}")
     module._implementation.publish(vars(module))
     return module
+
+
+def free_port() -> int:
+    """A port that nobody has, and nobody gets before the test takes it: the system gives out none
+    below 32,768 by itself, and a program beside this one has others.
+    """
+    from weft.compat.pycsp._errors import ChannelBindException
+    from weft.compat.pycsp._remote import bound
+
+    for n in _ports:
+        port = 20_000 + n % 12_000
+        with contextlib.suppress(ChannelBindException), bound("localhost", port):
+            return port
+    raise AssertionError

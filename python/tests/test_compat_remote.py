@@ -13,7 +13,7 @@ from typing import Any
 
 import compat_remote_there as there
 import pytest
-from compat_networks import implementations, load
+from compat_networks import free_port, implementations, load
 
 from weft import coroutines
 from weft.compat.pycsp import _remote
@@ -28,11 +28,6 @@ def p(request: pytest.FixtureRequest) -> Iterator[Any]:
     yield module
     module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 2)
     module.shutdown()
-
-
-def free_port() -> int:
-    with _remote.bound("localhost", 0) as taken:
-        return int(taken.getsockname()[1])
 
 
 class Other:

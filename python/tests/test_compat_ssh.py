@@ -12,6 +12,7 @@ from typing import Any
 
 import compat_ssh_there as there
 import pytest
+from compat_networks import free_port
 
 from weft.compat.pycsp import _ssh, _ssh_host
 from weft.compat.pycsp import parallel as p
@@ -40,7 +41,9 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
-    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may take long to begin
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may take long to begin,
+    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # and to end
+    monkeypatch.setattr(_ssh_host, "GRACE", 280.0)
     yield tmp_path / "log"
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
     p.shutdown()
@@ -51,7 +54,6 @@ def test_what_it_prints_is_here_when_it_has_ended(
 ) -> None:
     """However late it comes. A program that ended at once lost it."""
     monkeypatch.setenv("LATE", "yes")
-    monkeypatch.setattr(_ssh_host, "PATIENCE", 60.0)  # its CPU may be another's for long
     p.Parallel(there.where())
     assert capfd.readouterr().err == "this is printed\n"
 
@@ -135,7 +137,7 @@ def test_wrong_settings() -> None:
 
 def test_its_channels_are_found() -> None:
     """A process on another machine has its own address; here both names lead to this machine."""
-    port, done = _free_port(), p.Channel("done")
+    port, done = free_port(), p.Channel("done")
 
     @p.process
     def reads(read: Any) -> list[int]:
@@ -150,7 +152,7 @@ def test_its_channels_are_found() -> None:
 @pytest.mark.parametrize("buffer", [0, 3])
 def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
     """What its channel holds is read, and who reads on learns how it had ended."""
-    port = _free_port()
+    port = free_port()
 
     @p.process
     def reads() -> list[int]:
@@ -163,13 +165,6 @@ def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
 
     serves = there.serves_and_ends("A", 5, buffer).update(pycsp_port=port)
     assert p.Parallel(serves, reads()) == [None, list(range(5))]
-
-
-def _free_port() -> int:
-    from weft.compat.pycsp import _remote
-
-    with _remote.bound("localhost", 0) as taken:
-        return int(taken.getsockname()[1])
 
 
 def test_a_channel_of_a_program_on_another_machine() -> None:
@@ -202,4 +197,4 @@ def test_nobody_is_there() -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     for host in ("refused", "node1", "-x"):
         with pytest.raises(p.ChannelConnectException, match="no channel 'A' is found"):
-            p.Channel("A", connect=(host, _free_port()))
+            p.Channel("A", connect=(host, free_port()))

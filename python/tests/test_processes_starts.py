@@ -365,6 +365,7 @@ def test_a_server_that_goes_while_it_starts_somebody(
             Hosts(1, start="forkserver")
     for fd in others:
         os.close(fd)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    # what was read of the first ones may have gone only since
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     with Hosts(1, start="forkserver") as hosts:
         assert run(away.who.on(hosts)()) in hosts.pids

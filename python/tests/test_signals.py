@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import genericpath
+import inspect
 import os
+import queue
 import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
+import threading
+import types
 from pathlib import Path
 
 import pytest
 from children import child, until_asleep
+
+import weft.threads as th
+from weft._extension import native as _native
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
@@ -475,3 +484,33 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
     named = err.partition("(Ctrl-\\ ends the program):\n")[2].splitlines()
     computes = re.compile(r"  main/computes: running at program\.py:\d+")
     assert any(map(computes.fullmatch, named)), err  # a reader that is being cancelled may be too
+
+
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="it is not known there"
+)
+def test_who_runs_is_where_the_program_called_a_function_of_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rule 6.7: also one that is frozen into the interpreter, which names no file. os.path is."""
+    called: queue.SimpleQueue[None] = queue.SimpleQueue()
+    threads: list[int] = []
+    lines: list[str] = []
+
+    @th.process
+    def asks() -> None:
+        threads.append(threading.get_ident())
+        genericpath.exists("a path")
+
+    @th.process
+    def looks() -> None:
+        while not threads or sys._current_frames()[threads[0]].f_code.co_name != "exists":
+            os.sched_yield()
+        lines.extend(_native._where())
+        called.put(None)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(genericpath, "os", types.SimpleNamespace(stat=called.get))
+        th.run(asks(), looks())
+    line = inspect.getsourcelines(asks.__wrapped__)[1] + 3
+    assert f"main/asks: running at test_signals.py:{line}" in lines

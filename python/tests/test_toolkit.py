@@ -244,7 +244,7 @@ def test_no_file_descriptor_is_left() -> None:
     some()
     before = len(list(Path("/proc/self/fd").iterdir()))
     some()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # a test before may have left some
 
 
 # --- several of the same --------------------------------------------------------------------------

@@ -530,7 +530,8 @@ bool of_library(PyFrameObject* f) {
     return !folder.empty() && path.substr(0, folder.size()) == folder;
   };
   const bool is =
-      within(ours) || (within(pythons) && path.find("-packages/", pythons.size()) == path.npos);
+      within(ours) || (within(pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
+      path.substr(0, 8) == "<frozen ";  // of os.path and a few more, in place of their files
   Py_DECREF(code);
   return is;
 }
