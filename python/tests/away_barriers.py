@@ -128,7 +128,7 @@ async def resigns_on_its_way_out_in_coroutines(barrier: Barrier, out: Any, heard
 @process
 def misuses(barrier: Barrier) -> list[str]:
     said = []
-    for wrong in (barrier.sync, barrier.resign, lambda: select(barrier, after(60))):
+    for wrong in (barrier.sync, barrier.resign, lambda: select(barrier, after(280))):
         try:
             wrong()
         except BadUse as error:
@@ -155,17 +155,17 @@ def resigns(barrier: Barrier, heard: Any) -> None:
 
 @process
 def chooses(a: Any, barrier: Barrier, out: Any) -> list[tuple[int, Any]]:
-    got = [select(a, barrier, after(60))]
+    got = [select(a, barrier, after(280))]
     out.write("next")
-    got.append(select(a, barrier, after(60)))
+    got.append(select(a, barrier, after(280)))
     return got
 
 
 @process
 async def chooses_in_coroutines(a: Any, barrier: Barrier, out: Any) -> list[tuple[int, Any]]:
-    got = [await co.select(a, barrier, after(60))]
+    got = [await co.select(a, barrier, after(280))]
     await out.write("next")
-    got.append(await co.select(a, barrier, after(60)))
+    got.append(await co.select(a, barrier, after(280)))
     return got
 
 
@@ -176,7 +176,7 @@ def looks(barrier: Barrier, heard: Any) -> list[int]:
     heard.read()
     return [
         first,
-        select(barrier, after(60))[0],
+        select(barrier, after(280))[0],
         select(barrier, after(0), mode="priority")[0],
         select(barrier, after(0.01))[0],
     ]
@@ -251,7 +251,7 @@ def waits(barrier: Barrier, out: Any) -> list[str]:
     """Until it has died, and once more."""
     said = []
     out.write("waits")
-    for again in (barrier.sync, barrier.sync, barrier.enrol, lambda: select(barrier, after(60))):
+    for again in (barrier.sync, barrier.sync, barrier.enrol, lambda: select(barrier, after(280))):
         try:
             again()
         except PeerDied as error:

@@ -40,11 +40,11 @@ def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
     """Everything from two far channels and a local one, and one value to a far one, until all have
     retired."""
     got: Got = []
-    i, _ = select(Output(out, "out"), after(60))
+    i, _ = select(Output(out, "out"), after(280))
     assert i == 0
     try:
         while True:
-            got.append(select(a, mine, b, after(60)))
+            got.append(select(a, mine, b, after(280)))
     except Retired as error:
         assert error.guard is not None
     return got
@@ -52,11 +52,11 @@ def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
 
 async def _in_coroutines(a: Any, b: Any, mine: Any, out: Any) -> Got:
     got: Got = []
-    i, _ = await co.select(Output(out, "out"), after(60))
+    i, _ = await co.select(Output(out, "out"), after(280))
     assert i == 0
     try:
         while True:
-            got.append(await co.select(a, mine, b, after(60)))
+            got.append(await co.select(a, mine, b, after(280)))
     except Retired as error:
         assert error.guard is not None
     return got
@@ -122,7 +122,7 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
     except TimeoutError:
         said.append("timeout")
     ready.write(None)
-    said.append(select(inp, after(60)))
+    said.append(select(inp, after(280)))
     return said
 
 
@@ -141,7 +141,7 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
     def chooses(p: Any, w: Any) -> list[Any]:
         said: list[Any] = [select(inp, p.ended(), after(0.02))]
         w.write(None)
-        said.append(select(inp, p.ended(), after(60)))
+        said.append(select(inp, p.ended(), after(280)))
         said.append(select(p.ended(), inp, mode="priority"))
         said.append(select(inp, p.ended(), mode="priority"))
         return said
@@ -159,7 +159,7 @@ def ends_elsewhere(inp: Any) -> list[Any]:
 
     @th.process
     def chooses(p: Any) -> Any:
-        return select(inp, p.ended(), after(60))
+        return select(inp, p.ended(), after(280))
 
     p = dies()
     i, ended = Parallel(chooses(p), watched(p))[0]
@@ -180,7 +180,7 @@ def how_it_ends(a: Any, b: Any) -> list[str]:
     said = []
     for _ in range(10):
         try:
-            i, v = select(a, b, after(60))
+            i, v = select(a, b, after(280))
             said.append(f"{i} {v}")
         except (Retired, Poisoned, PeerDied) as error:
             said.append(f"{type(error).__name__} {error.guard} {getattr(error, 'strength', 0)}")
@@ -193,7 +193,7 @@ def raises_at_the_first(a: Any, b: Any) -> list[str]:
     said = []
     for _ in range(10):
         try:
-            i, v = select(a, b, after(60), ended="raise")
+            i, v = select(a, b, after(280), ended="raise")
             said.append(f"{i} {v}")
         except Retired as error:
             said.append(f"Retired {error.guard}")
@@ -209,7 +209,7 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
     """The guards that were chosen of a standing alternative over two far readers that are always
     ready."""
     chosen = []
-    with Alternative(a, b, after(60), mode=mode) as alt:
+    with Alternative(a, b, after(280), mode=mode) as alt:
         for _ in range(n):
             chosen.append(alt.select()[0])
         alt.enable(0, False)
@@ -228,11 +228,11 @@ def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
     got = []
     for i in range(n):
         if first:
-            got.append(select(mine, Output(out, i), after(60))[0])
-            got.append(select(inp, mine, after(60))[1])
+            got.append(select(mine, Output(out, i), after(280))[0])
+            got.append(select(inp, mine, after(280))[1])
         else:
-            got.append(select(inp, mine, after(60))[1])
-            got.append(select(mine, Output(out, i), after(60))[0])
+            got.append(select(inp, mine, after(280))[1])
+            got.append(select(mine, Output(out, i), after(280))[0])
     keep.retire()
     return got
 
@@ -343,7 +343,7 @@ async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
     mine, kept = c.reader(), c.writer()
     said: list[Any] = []
     for how in ("close", "drop", "throw"):
-        for guards in ((inp, after(60)), (inp, mine, after(60))):
+        for guards in ((inp, after(280)), (inp, mine, after(280))):
             choice: Any = co.select(*guards)
             choice.send(None)
             if how == "close":
@@ -357,7 +357,7 @@ async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
         await co.select(inp, mine)
     said.append(limit.expired)
     await ready.write(None)
-    said.append(await co.select(inp, mine, after(60)))
+    said.append(await co.select(inp, mine, after(280)))
     kept.retire()
     return said
 

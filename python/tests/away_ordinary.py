@@ -52,7 +52,7 @@ def thread_chooses(inp: Any, out: Any) -> Any:
     def body() -> str:
         while True:
             try:
-                _, value = select(inp, after(60))
+                _, value = select(inp, after(280))
             except Retired:
                 return "done"
             select(Output(out, make=lambda v=value: 2 * v))
@@ -88,7 +88,7 @@ def task_chooses(inp: Any, out: Any) -> Any:
     async def main() -> str:
         while True:
             try:
-                _, value = await co.select(inp, co.after(60))
+                _, value = await co.select(inp, co.after(280))
             except Retired:
                 return "done"
             await co.select(Output(out, make=lambda v=value: 2 * v))

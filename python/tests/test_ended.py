@@ -373,7 +373,7 @@ def test_in_asyncio(play):  # rules 7.11, 13.7
         task = asyncio.ensure_future(_awaited(p))
         assert await co.Parallel(watches(p), p) == [3, 3]
         assert (await task).result == 3
-        assert await co.select(p.ended(), co.after(60)) == (0, ("returned", 3, None))
+        assert await co.select(p.ended(), co.after(280)) == (0, ("returned", 3, None))
 
     async def _awaited(p):
         return await p.ended()

@@ -116,7 +116,7 @@ class Loose:
 HOW: dict[str, Callable[[Any], Any]] = {
     "read": lambda inp: inp.read(),
     "extended read": lambda inp: inp.extended().__aenter__(),
-    "select": lambda inp: select(inp, after(60)),
+    "select": lambda inp: select(inp, after(280)),
 }
 
 

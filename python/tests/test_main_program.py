@@ -75,7 +75,7 @@ def test_the_block_chooses(echo):
                 got += 1
             else:
                 sent += 1
-        with gr.Alternative(r, gr.after(60)) as alternative:
+        with gr.Alternative(r, gr.after(280)) as alternative:
             w.write("last") if sent == got else None
             assert alternative.select()[0] == 0
         w.retire()

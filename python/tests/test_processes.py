@@ -255,9 +255,9 @@ def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
         n = 0
         try:
             while True:
-                i, v = select(x, y, after(60))
+                i, v = select(x, y, after(280))
                 assert i < 2
-                select(Output(to, v), after(60))
+                select(Output(to, v), after(280))
                 n += 1
         except Retired:
             return n
@@ -367,7 +367,7 @@ def test_the_home_refuses_them_too() -> None:
             except BadUse as error:
                 said.append(str(error))
         try:
-            select(Output(out, away.Unsendable()), after(60))
+            select(Output(out, away.Unsendable()), after(280))
         except BadUse as error:
             said.append(str(error))
         out.write(5)

@@ -250,7 +250,7 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
     stopped.asked()
     other.says(answer(other.asked(), [space(3)]))
     where = in_thread(
-        lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 30.0)
+        lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 280.0)
     )
     assert stopped.asked()[:1] == _rounds.WHERE
     other.says(answer(other.asked(), ["a line"]))
@@ -266,7 +266,7 @@ def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
     left, other = hosts(), hosts()
     whom = [left.member, other.member]
     _rounds.leave(left.member)
-    where = in_thread(lambda: _rounds.ask(whom, _rounds.WHERE, None, 30.0))
+    where = in_thread(lambda: _rounds.ask(whom, _rounds.WHERE, None, 280.0))
     other.says(answer(other.asked(), ["a line"]))
     assert where() == ([(other.member, ["a line"])], [])
 
@@ -285,7 +285,7 @@ def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> No
     one = hosts()
     one.member.ask(_rounds.FOLLOW, "more")
     with _rounds._asking, _rounds._asking.lock:
-        assert _rounds.ask([one.member], _rounds.WHERE, None, 30.0) == ([], [one.member])
+        assert _rounds.ask([one.member], _rounds.WHERE, None, 280.0) == ([], [one.member])
     assert one.asked()[:1] == _rounds.FOLLOW
 
 
