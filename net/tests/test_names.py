@@ -487,6 +487,29 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
         assert network.names() == []
 
 
+def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
+    """As where somebody has just taken a ticket. wire 17.3"""
+    with joined(server, keys) as network:
+        network.offer("lab/again", th.Channel("c"), writers=True)
+        meeting = network._meeting
+        offer, look, renewals = meeting._offers["lab/again"], meeting._there, []
+
+        async def there(names: Any, name: str) -> Any:
+            if not renewals:
+                renewals.append(asyncio.ensure_future(meeting._renew(offer)))
+                await asyncio.sleep(0)  # it waits until the name has been let go of
+            return await look(names, name)
+
+        monkeypatch.setattr(meeting, "_there", there)
+        network.withdraw("lab/again")
+
+        async def renewed() -> None:
+            await renewals[0]
+
+        on_loop(network, renewed())
+        assert network.names() == []
+
+
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
     """Its link reads on a thread of its own: what it had not read would be lost. wire 17.13"""
     done: queue.Queue[str] = queue.Queue()

@@ -309,7 +309,7 @@ class Meeting:
         return ": try again, or take another name"
 
     async def _write(self, offer: Offer) -> None:
-        """The entry, with a new ticket.
+        """The entry, with a new ticket. Nothing, if the name has been let go of meanwhile.
 
         Raises:
             KeyWrongLastSequenceError: it is another home's.
@@ -317,6 +317,8 @@ class Meeting:
         names = await self._names()
         async with offer.writing:
             offer.due = False
+            if self._offers.get(offer.name) is not offer:
+                return  # a renewal that waited while _let_go() was at it
             now = asyncio.get_running_loop().time()
             entry = {
                 "address": self.address,
