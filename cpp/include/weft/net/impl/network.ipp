@@ -83,13 +83,15 @@ inline void Network::write_soon(const Offer& o) {
   news_.notify_all();
 }
 
-// The entry, with a new ticket. False: it is another home's. Throws Lost; BadUse: none of Weft's
-// stands there.
+// The entry, with a new ticket; nothing, if the name has been let go of. False: it is another
+// home's. Throws Lost; BadUse: none of Weft's stands there.
 inline bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);
   {
     const std::lock_guard g(mutex_);
+    const auto at = offers_.find(o.name);
+    if (at == offers_.end() || at->second.get() != &o) return true;  // withdrawn meanwhile
     const auto now = detail::Clock::now();
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
     for (auto& [text, until] : o.tickets)
