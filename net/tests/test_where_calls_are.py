@@ -69,7 +69,7 @@ def test_at_which_channel(agent, network):
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
-        said = late(call, "far_parts")
+        said = late(call, "read 'never'")
         assert re.fullmatch(
             r"no result of waits_at_a_channel within [\d.]+ seconds: it runs on host 'gpu1', "
             rf"in its OS process {there.said['pids'][0]}; "
@@ -97,7 +97,7 @@ def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
             pool.submit(parts.waits_for_its_own, fifo),
             pool.submit(parts.waits_for_file, str(tmp_path / "other")),
         ]
-        said = late(calls[0], "finds")
+        said = late(calls[0], "^(?=.*waits for its)(?=.*read 'inner')(?=.*finds: running at)")
         lines = re.findall(r"; (main/[\w/]+): ([^;]*?) at \w+\.py:\d+", said)
         assert sorted(lines) == [
             ("main/waits_for_its_own", "waits for its processes"),
@@ -148,21 +148,24 @@ def test_who_may_ask(agent, network):
 
 
 ASKS = """
-import sys
+import sys, time
 sys.path.insert(0, sys.argv[3])
 import far_parts
 from weft import net, threads as th
+from weft._rounds import away as _away
 from weft.processes import Executor
 
 @th.process
 def calls(pool, pids):
     pids.read()
     call, told = pool.submit(far_parts.waits_at_a_channel), ""
-    while "far_parts" not in told:
+    while "read 'never'" not in told:
         try:
             call.result(0.1)
         except TimeoutError as error:
             told = str(error)
+    while "read 'jobs'" not in told:  # after what it has said
+        told = "".join(_away.lines(_away.asked(), time.monotonic() + 1))
     print("ready", flush=True)
     call.result()
 
