@@ -2,6 +2,9 @@
 
 import sys
 
-from weft_lf.cli import main
+try:  # it takes some tenths of a second, and there is nothing to say yet
+    from weft_lf.cli import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 sys.exit(main())

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weft_lf.braces import unmatched
 from weft_lf.device import Image, quoted, uses_sdk
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
@@ -24,6 +25,10 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
+
+
+class Refused(LfError):
+    """A compiler did not take the C."""
 
 
 @dataclass
@@ -118,14 +123,33 @@ def build(model: Model, wanted: Wanted) -> Built:
         return Built(source, None, warnings)
     bin_folder = root / "bin"
     bin_folder.mkdir(exist_ok=True)
-    if target == "host" and config.cmake_include:
-        return Built(source, _by_cmake(model, place, bin_folder, root), warnings)
+    try:
+        return Built(source, _compiled(model, source, bin_folder, wanted, target, sdk), warnings)
+    except Refused as error:
+        brackets = unmatched(model)
+        if not brackets:
+            raise
+        raise LfError([*brackets, *(_beginning(p) for p in error.problems)]) from None
+
+
+def _compiled(
+    model: Model, source: Path, bin_folder: Path, wanted: Wanted, target: str, sdk: bool
+) -> Path:
+    if target == "host" and model.program.config.cmake_include:
+        return _by_cmake(model, source.parent, bin_folder, project(model.program.path)[0])
     if target == "host":
-        return Built(source, _by_cc(model, source, bin_folder, wanted), warnings)
-    image = Image(model, place, bin_folder, runtime(), flags(model), run_tool)
+        return _by_cc(model, source, bin_folder, wanted)
+    image = Image(model, source.parent, bin_folder, runtime(), flags(model), run_tool)
     if target == "an521":
-        return Built(source, image.for_an521(), warnings)
-    return Built(source, image.with_sdk() if sdk else image.bare(wanted.flash), warnings)
+        return image.for_an521()
+    return image.with_sdk() if sdk else image.bare(wanted.flash)
+
+
+def _beginning(problem: Problem) -> Problem:
+    """With the first lines alone: what a compiler says after a bracket that it missed is noise."""
+    lines = problem.message.split("\n")
+    rest = [f"… and {len(lines) - 8} lines more"] if len(lines) > 9 else lines[8:]
+    return replace(problem, message="\n".join([*lines[:8], *rest]))
 
 
 def _write(path: Path, text: str) -> None:
@@ -158,11 +182,15 @@ def run_tool(command: list[str], cwd: Path) -> None:
         ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
         raise LfError(
-            Problem(NOWHERE, f"{command[0]} is not installed", "./run setup lf installs it")
+            Problem(
+                NOWHERE,
+                f"{command[0]} is not installed",
+                "install it; in a checkout ./run setup lf does so",
+            )
         ) from None
     if ran.returncode:
         text = (ran.stderr + ran.stdout).strip()
-        raise LfError(
+        raise Refused(
             Problem(
                 NOWHERE,
                 f"the C of this program does not compile:\n{text}",

@@ -154,6 +154,9 @@ class Classes:
                 what = "input" if member.is_input else "output"
                 hint = f"write {what} {member.name}: int"
                 self.problems.append(Problem(member.span, f"this {what} needs a type", hint))
+            if isinstance(member, tree.Reaction) and member.code is None and not member.name:
+                hint = "write {= =}, or name the C function that it calls: reaction f(…)"
+                self.problems.append(Problem(member.span, "this reaction has no body", hint))
             if not isinstance(member, spaces):
                 continue
             if member.name in RESERVED:

@@ -2,19 +2,24 @@
 
 Invariants
 - What is wrong with a program goes to stderr, with its line and a caret (or to stdout as JSON, if
-  asked); exit status 1.
-- Bad use of the command has exit status 2; `run` ends with the program's own status.
+  asked); exit status 1. So does what cannot be read or written, in one line.
+- Bad use of the command has exit status 2.
+- The program that `run` has built takes the place of this process: signals are for it, and the
+  status is its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import contextlib
+import errno
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft_lf.errors import LfError, Problem, as_json, rendered
+from weft_lf.errors import LfError, Problem, Span, as_json, fail, rendered
 from weft_lf.model import Model
 
 
@@ -88,18 +93,48 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
-        return _do(given)
-    except LfError as error:
-        if getattr(given, "json", False):
-            print(as_json(error.problems))
-        else:
-            _tell(error.problems)
-        return 1
+        try:
+            status = _do(given)
+        except LfError as error:
+            status = 1
+            if getattr(given, "json", False):
+                print(as_json(error.problems))
+            else:
+                _tell(error.problems)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
     except OSError as error:
-        print(f"weft lf: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        if error.errno != errno.EPIPE:  # whoever read it has seen enough
+            what = error.filename or "what it says could not be written"
+            with contextlib.suppress(OSError):
+                print(f"weft lf: {what}: {error.strerror}", file=sys.stderr)
+        _drop_output()
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _drop_output() -> None:
+    """If it cannot be written: else the interpreter tries once more as it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, stream.fileno())
+                os.close(nothing)
+
+
+def _become(program: Path, arguments: Sequence[str]) -> int:
+    """Runs the program in the place of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and a program would inherit it
+        signal.signal(ignored, signal.SIG_DFL)
+    os.execv(program, [str(program), *arguments])
 
 
 def _do(given: argparse.Namespace) -> int:
@@ -126,12 +161,7 @@ def _do(given: argparse.Namespace) -> int:
         print(draw(model, given.output or given.file.with_suffix(".svg")))
         return 0
     if given.command == "oracle":
-        from weft_lf.oracle import Oracle
-
-        oracle = Oracle(model)
-        for fired in oracle.run():
-            print(fired.time, fired.microstep, fired.name + "!" * fired.missed)
-        return 0
+        return _oracle(model)
     from weft_lf.build import Wanted, build
 
     if given.command == "build":
@@ -144,7 +174,21 @@ def _do(given: argparse.Namespace) -> int:
         return 0
     built = build(model, Wanted("host", given.trace, table=given.table))
     assert built.program is not None
-    return subprocess.run([str(built.program), *given.arguments]).returncode
+    return _become(built.program, given.arguments)
+
+
+def _oracle(model: Model) -> int:
+    from weft_lf.oracle import Oracle, Unsupported
+
+    try:
+        trace = Oracle(model).run()
+    except (Unsupported, ZeroDivisionError, IndexError, RecursionError) as error:
+        text = f"the interpreter of the tests cannot run this: {error}"
+        hint = "it knows a small part of C; 'weft lf run' compiles the program"
+        raise fail(Span(str(model.program.path)), text, hint) from None
+    for fired in trace:
+        print(fired.time, fired.microstep, fired.name + "!" * fired.missed)
+    return 0
 
 
 if __name__ == "__main__":

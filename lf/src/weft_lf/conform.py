@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -161,9 +162,14 @@ def results(
 
 def conform(folder: Path, words: Sequence[str], names: Path | None) -> int:
     """Prints what failed, then the table; the exit status says whether all passed."""
+    if not folder.is_dir():
+        what = "is no folder" if folder.exists() else "there is no such folder"
+        print(f"weft lf: {folder}: {what}", file=sys.stderr)
+        return 2
     found = results(folder, words, names)
     if not found:
-        print(f"{folder}: there are no tests")
+        what = "no test there has any of these words" if words else "there are no tests"
+        print(f"weft lf: {folder}: {what}", file=sys.stderr)
         return 2
     for result in found:
         if not result.passed:

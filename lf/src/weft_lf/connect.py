@@ -171,6 +171,28 @@ class Wiring:
             text = f"'{source}' is of type {left}, '{sink}' of type {right}"
             self.say(decl.span, text, "make the two types the same")
 
+    def check_circles(self, instances: list[Instance]) -> None:
+        """Checks that every chain of undelayed connections has a beginning. No reaction need be in
+        such a circle, so it is none of order.py's loops."""
+        ended: set[Channel] = set()
+        for made in instances:
+            for first in (c for port in made.ports.values() for c in port.channels):
+                chain: dict[Channel, None] = {}
+                at: Channel | None = first
+                while at is not None and at not in ended and at not in chain:
+                    chain[at] = None
+                    at = at.source
+                if at is not None and at in chain:
+                    circle = [*chain][[*chain].index(at) :]
+                    shown = [str(c) for c in [at, *reversed(circle)]]
+                    if len(shown) > 8:
+                        shown[4:-3] = ["…"]
+                    assert at.via is not None
+                    text = "these connections go round in a circle: " + " → ".join(shown)
+                    hint = "take one of them out; no reaction sets what they carry"
+                    self.say(at.via.left[0].span, text, hint)
+                ended.update(chain)
+
     def check_writers(self, instances: list[Instance]) -> None:
         """Checks that a channel that reactions write has no other source, except in another
         mode."""

@@ -45,6 +45,7 @@ class _Elaborator:
         self.instances: list[Instance] = []
         self.order: list[Class] = []
         self.size = 0
+        self.sizes: dict[tuple[Instance, str], int] = {}  # of parameters: their values, if lists
 
     # --- instances --------------------------------------------------------------------------------
 
@@ -111,9 +112,23 @@ class _Elaborator:
             else:
                 where = decl.span if decl else param.span
                 text = f"the parameter '{name}' of '{cls.name}' has no value"
-                raise fail(where, text, f"give it a default, or write new {cls.name}({name} = …)")
+                hint = f"give it a default, or write new {cls.name}({name} = …)"
+                raise fail(where, text, hint if decl else "give it a default")
             self.check_kind(param, value, span)
             made.values[name] = value
+            size = self.sizes[(made, name)] = self.items(value)
+            if size > LIMIT:
+                text = f"'{name}' has {size} values, which are too many"
+                raise fail(span, text, f"at most {LIMIT}; lists of parameters that are lists grow")
+
+    def items(self, value: Value) -> int:
+        """How many values it has, if it is a list of lists and of parameters that are lists."""
+        expr = value.expr
+        if isinstance(expr, tree.Name) and value.scope is not None:
+            return self.sizes.get((value.scope, expr.name), 1)
+        if isinstance(expr, tree.Listing):
+            return sum(self.items(Value(item, value.scope)) for item in expr.items)
+        return 1
 
     def names_in(self, expr: tree.Expr, scope: Instance | None) -> None:
         """Checks that every name in `expr` is a parameter of `scope`."""
@@ -248,10 +263,10 @@ class _Elaborator:
         if found is None:
             hint = "a time is a number with a unit, a parameter that is one, or arithmetic on these"
             raise fail(span, f"the {what} is not a time known at compile time", hint)
-        if isinstance(value.expr, tree.Literal) and found != 0:
-            raise fail(span, f"the {what} needs a unit of time", f"write {found} msec, say")
         if found < 0:
             raise fail(span, f"the {what} is negative", "a time is 0 or more")
+        if isinstance(value.expr, tree.Literal) and found != 0:
+            raise fail(span, f"the {what} needs a unit of time", f"write {found} msec, say")
         return min(found, FOREVER)
 
     def timer(self, made: Instance, member: tree.Timer, placed: Placed) -> None:
@@ -485,6 +500,7 @@ def elaborate(program: Program) -> Model:
     wiring = Wiring(made)
     for instance in made.instances:
         wiring.connect(instance)
+    wiring.check_circles(made.instances)
     made.classes.raise_problems()
     for instance in made.instances:
         made.reactions(instance, wiring)

@@ -473,7 +473,8 @@ class Emitter:
     ) -> None:
         name = kind.name  # type: ignore[attr-defined]
         table = self.fills.arrays[f"lf_pointers_{name}"]
-        self.fills.put(array, index, path, f"&lf_pointers_{name}[{{}}]", table.size)
+        if channels:
+            self.fills.put(array, index, path, f"&lf_pointers_{name}[{{}}]", table.size)
         self.fills.put(array, index, width, "{}", len(channels))
         for channel in channels:
             text, numbers = self.layout.address(channel)

@@ -28,6 +28,7 @@ class Span:
 
 
 NOWHERE = Span()
+WIDEST = 160  # characters of a line that are shown
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def fail(span: Span, message: str, hint: str = "") -> LfError:
 @functools.lru_cache(maxsize=64)
 def _lines(file: str) -> list[str]:
     try:
-        return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+        return Path(file).read_text(encoding="utf-8-sig", errors="replace").split("\n")
     except OSError:
         return []
 
@@ -80,9 +81,13 @@ def rendered(problem: Problem) -> str:
     parts = [f"{span.file}:{span.line}:{span.column}: {problem.severity}: {problem.message}"]
     lines = _lines(span.file)
     if 0 < span.line <= len(lines):
-        line = lines[span.line - 1]
-        before = "".join("\t" if c == "\t" else " " for c in line[: span.column - 1])
-        room = max(1, min(span.length, len(line) - span.column + 1))
+        line, column = lines[span.line - 1], span.column
+        if len(line) > WIDEST:  # the part around the place
+            cut = max(0, min(column - 1 - WIDEST // 2, len(line) - WIDEST))
+            line, column = line[cut : cut + WIDEST], column - cut
+        line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in line)
+        before = "".join("\t" if c == "\t" else " " for c in line[: column - 1])
+        room = max(1, min(span.length, len(line) - column + 1))
         parts += [f"  {line}", f"  {before}^{'~' * (room - 1)}"]
     if problem.hint:
         parts.append(f"  {problem.hint}")

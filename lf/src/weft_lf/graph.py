@@ -139,7 +139,7 @@ def draw(model: Model, output: Path) -> Path:
             Problem(
                 NOWHERE,
                 "graphviz is not installed",
-                "./run setup lf installs it; -o FILE.dot needs none",
+                "install it (in a checkout ./run setup lf does so); -o FILE.dot needs none",
             )
         ) from None
     if ran.returncode:

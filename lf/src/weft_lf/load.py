@@ -90,14 +90,16 @@ class _Loader:
     def read(self, path: Path, asked: Span | None) -> str:
         where = asked or Span(str(path))
         try:
-            return path.read_text(encoding="utf-8")
+            return path.read_text(encoding="utf-8-sig")  # some editors begin it with a mark
         except UnicodeDecodeError:
             raise fail(where, f"{path} is not text in UTF-8") from None
         except OSError as error:
             what = "there is no such file" if not path.exists() else str(error.strerror)
             near = difflib.get_close_matches(
                 path.name,
-                [p.name for p in path.parent.glob("*.lf")] if path.parent.is_dir() else [],
+                [p.name for p in path.parent.glob("*.lf") if p != path]
+                if path.parent.is_dir()
+                else [],
                 n=1,
             )
             hint = (
@@ -108,6 +110,8 @@ class _Loader:
             raise fail(where, f"{path}: {what}", hint if asked else "") from None
 
     def take(self, loaded: Loaded, wanted: tree.Import, path: Path) -> None:
+        if "\0" in wanted.uri:
+            raise fail(wanted.span, "there is a character 0 in this path", "take it out")
         found = _in_package(path, wanted) if wanted.package else path.parent / wanted.uri
         other = self.load(found, wanted.span)
         if other is None:

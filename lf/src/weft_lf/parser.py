@@ -29,6 +29,7 @@ from weft_lf.errors import LfError, Span, fail
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
+DIGITS = 40  # of a number: more than 64 bits need, and Python reads no more than some thousand
 UNITS = {
     **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
     **dict.fromkeys(("us", "usec", "usecs"), 10**3),
@@ -408,7 +409,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         if isinstance(child, tree.Ref):
             return tree.WidthTerm(child, span)
         if child.type == "INT":
-            return tree.WidthTerm(int(child), span)
+            return tree.WidthTerm(_whole(str(child), span), span)
         if child.type == "ID":
             return tree.WidthTerm(tree.Name(str(child), span), span)
         return tree.WidthTerm(self.code_of(child), span)
@@ -450,9 +451,10 @@ class _Builder(Transformer):  # type: ignore[type-arg]
                 f"'{unit}' is not a unit of time",
                 "units: nsec, usec, msec, sec, min, hour, day, week (or ns, us, ms, s, m, h, d)",
             )
-        ns = int(digits) * UNITS[unit]
+        ns = int(digits) * UNITS[unit] if len(digits) <= DIGITS else FOREVER + 1
         if ns > FOREVER:
-            raise fail(span, f"{text} is longer than 292 years, the longest time", "use 'forever'")
+            shown = _short(text)
+            raise fail(span, f"{shown} is longer than 292 years, the longest time", "use 'forever'")
         return tree.Time(ns, text, span)
 
     def do_literal(self, children: list[Any], span: Span) -> tree.Literal:
@@ -464,7 +466,10 @@ class _Builder(Transformer):  # type: ignore[type-arg]
             "TRUE": "bool",
             "FALSE": "bool",
         }
-        return tree.Literal(kinds.get(token.type, "int"), str(token), span)
+        kind = kinds.get(token.type, "int")
+        if kind == "int":
+            _whole(str(token), span)
+        return tree.Literal(kind, str(token), span)
 
     def do_type(self, children: list[Any], span: Span) -> tree.Type:
         code = _token(children, "CODE")
@@ -492,6 +497,17 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         return tree.Attribute(_token(children, "ID"), arguments, span)
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= 30 else text[:27] + "..."
+
+
+def _whole(text: str, span: Span) -> int:
+    """The number, which C must be able to hold."""
+    if len(text) <= DIGITS and NEVER <= int(text) <= 2 * FOREVER + 1:
+        return int(text)
+    raise fail(span, f"{_short(text)} has more than 64 bits", "give a smaller number")
+
+
 def _unquoted(text: str) -> str:
     if text.startswith('"""'):
         return text[3:-3]
@@ -513,7 +529,7 @@ def parse(text: str, file: str) -> tree.File:
             raise error.orig_exc from None
         raise
     except RecursionError:
-        raise fail(Span(file, 1, 1), "lists nested too deeply", "nest them less") from None
+        raise fail(Span(file, 1, 1), "brackets nested too deeply", "nest them less") from None
     assert isinstance(built, tree.File)
     return built
 
@@ -521,7 +537,9 @@ def parse(text: str, file: str) -> tree.File:
 def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
     from weft_lf.errors import Problem
 
-    lines = text.splitlines() or [""]
+    lines = text.split("\n")
+    if odd := _odd_time(error, text, file):
+        return [odd]
     if isinstance(error, UnexpectedCharacters):
         span = Span(file, error.line, error.column)
         found = text[error.pos_in_stream or 0 : (error.pos_in_stream or 0) + 20]
@@ -539,18 +557,45 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
         span = Span(file, token.line or 1, token.column or 1, max(1, len(word)))
         if text.startswith("{=", token.start_pos or 0):
             return [Problem(span, "this code block does not end", "close it with =}")]
-        shown = word if len(word) <= 30 else word[:27] + "..."
-        return [
-            Problem(
-                span, f"'{shown}' cannot stand here", _expected(error.accepts or error.expected)
-            )
-        ]
+        hint = _expected(error.accepts or error.expected)
+        return [Problem(span, f"'{_short(word)}' cannot stand here", hint)]
     last = len(lines)
     while last > 1 and not lines[last - 1].strip():
         last -= 1
     span = Span(file, last, max(1, len(lines[last - 1])))
     wanted: Any = error.expected if isinstance(error, (UnexpectedToken, UnexpectedEOF)) else set()
     return [Problem(span, "the file ends in the middle of something", _expected(wanted))]
+
+
+ODD_TIME = re.compile(
+    rf"(-[ \t]*\d+(?:\.\d+)?|\d*\.\d+)[ \t]*({'|'.join(UNITS)})\b(?![ \t]*=)", re.A
+)
+
+
+def _odd_time(error: UnexpectedInput, text: str, file: str) -> Any:
+    """The problem, if the parser stumbled over a time that is negative or has a fraction: it reads
+    a number and a name there."""
+    from weft_lf.errors import Problem
+
+    at = getattr(error, "pos_in_stream", None)
+    token = getattr(error, "token", None)
+    if token is not None:
+        at = len(text) if token.type == "$END" else token.start_pos
+    if at is None:
+        return None
+    begin = text.rfind("\n", 0, len(text[:at].rstrip())) + 1
+    for found in ODD_TIME.finditer(text, begin):
+        if found.start() > at:
+            break
+        if text[found.end() : at].strip():
+            continue
+        line = text.count("\n", 0, found.start()) + 1
+        span = Span(file, line, found.start() - begin + 1, found.end() - found.start())
+        if found[1].startswith("-"):
+            return Problem(span, f"{found[0]} is negative", "a time is 0 or more")
+        hint = "take a smaller unit: 1500 msec for 1.5 sec"
+        return Problem(span, f"{found[0]} is not a whole number", hint)
+    return None
 
 
 def _expected(terminals: Any) -> str:

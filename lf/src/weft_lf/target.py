@@ -66,6 +66,7 @@ UNUSED = [
     "verbose",
     "rti",
 ]
+WORKERS = 1024  # as many as the program's -w takes
 PLATFORMS = {
     "native": "host",
     "linux": "host",
@@ -188,6 +189,9 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.workers = _int(value)
         if config.workers < 0:
             raise fail(value.span, "workers cannot be negative", "0 lets the program choose")
+        if config.workers > WORKERS:
+            hint = f"at most {WORKERS}, and no more than the machine has cores are of use"
+            raise fail(value.span, f"{config.workers} workers are too many", hint)
     elif name == "single-threaded":
         config.single_threaded = _bool(value)
     elif name == "threading":

@@ -1,0 +1,74 @@
+"""Looks for brackets without a partner in the bodies of a program.
+
+C's compiler complains of one at the end of the generated file, or in the runtime's headers: far from
+the body. So this is asked once it has refused a program, and before that nothing is: a macro may
+hold a bracket, and the compiler knows.
+
+Invariant: what has a preprocessor's conditional, or does not read as C's tokens, is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from weft_lf import tree
+from weft_lf.errors import Problem, Span
+from weft_lf.model import Model
+
+TOKEN = re.compile(
+    r"""(?P<skip>//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')|(?P<bracket>[(){}\[\]])|(?P<bad>/\*|["'])""",
+    re.S,
+)
+CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|el|endif|define)", re.M)
+PARTNER = {")": "(", "]": "[", "}": "{"}
+
+
+def _codes(model: Model) -> Iterator[tree.Code]:
+    for loaded in model.program.files:
+        yield from (one.code for one in loaded.tree.preambles)
+    for cls in model.classes:
+        for placed in cls.members:
+            decl = placed.decl
+            if isinstance(decl, tree.Reaction):
+                yield from (c for c in (decl.code, decl.deadline_code) if c is not None)
+            elif isinstance(decl, (tree.Method, tree.Preamble)):
+                yield decl.code
+
+
+def _place(code: tree.Code, at: int) -> Span:
+    before = code.text[:at].split("\n")
+    column = len(before[-1]) + (code.span.column if len(before) == 1 else 1)
+    return Span(code.span.file, code.span.line + len(before) - 1, column)
+
+
+def _of(code: tree.Code) -> Problem | None:
+    if CONDITIONAL.search(code.text):
+        return None
+    still_open: list[tuple[str, int]] = []
+    for found in TOKEN.finditer(code.text):
+        if found["bad"]:
+            return None
+        one = found["bracket"]
+        if not one:
+            continue
+        if one not in PARTNER:
+            still_open.append((one, found.start()))
+        elif still_open and still_open[-1][0] == PARTNER[one]:
+            still_open.pop()
+        elif still_open:
+            text = f"'{still_open[-1][0]}' is not closed before this '{one}'"
+            return Problem(_place(code, still_open[-1][1]), text, "close it")
+        else:
+            text = f"this '{one}' closes nothing"
+            return Problem(_place(code, found.start()), text, f"take it out, or open a '{PARTNER[one]}'")
+    if still_open:
+        one, at = still_open[-1]
+        return Problem(_place(code, at), f"this '{one}' is not closed", "close it before the =}")
+    return None
+
+
+def unmatched(model: Model) -> list[Problem]:
+    """A problem for each body, at most one in each."""
+    problems = dict.fromkeys(_of(code) for code in _codes(model))
+    return [p for p in problems if p is not None]
