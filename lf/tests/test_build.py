@@ -24,7 +24,7 @@ from weft_lf.graph import dot, draw
 HELLO = 'target C\nmain reactor { reaction(startup) {= lf_print("hello"); =} }\n'
 
 
-def test_the_tutorial_as_it_stands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_tutorial_as_it_stands(tmp_path: Path) -> None:
     """As a new user would: each program of README.md into a file, then `weft lf run`."""
     text = (HERE.parent / "README.md").read_text()
     programs = [b for b in re.findall(r"```lf\n(.*?)```", text, re.S) if "main reactor" in b]
@@ -33,8 +33,14 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, capfd: pytest.CaptureFixture[
         name = re.search(r"main reactor (\w+)", block).group(1)  # type: ignore[union-attr]
         path = tmp_path / f"{name}.lf"
         path.write_text(block)
-        assert cli.main(["run", str(path), "-f", "true"]) == 0
-        assert capfd.readouterr().out.splitlines()[-1] == last.pop(name)
+        ran = subprocess.run(
+            [sys.executable, "-m", "weft_lf", "run", str(path), "-f", "true"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")},
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout.splitlines()[-1] == last.pop(name)
     assert not last
 
 

@@ -221,6 +221,54 @@ CASES = {
     ),
     "mutation": ("main reactor { mutation(startup) {= =} }", 2, 16, "not supported"),
     "watchdog": ("main reactor { watchdog w(1 sec) {= =} }", 2, 25, "not supported"),
+    "a negative time": ("main reactor { timer t(0, -1 sec) }", 2, 27, "-1 sec is negative"),
+    "a negative time after a connection": (
+        A + "main reactor { a = new A()  b = new B()\n a.out -> b.in after -1 sec\n}",
+        5,
+        22,
+        "-1 sec is negative",
+    ),
+    "a time with a fraction": (
+        "main reactor { timer t(0, 1.5 sec) }",
+        2,
+        27,
+        "1.5 sec is not a whole number",
+    ),
+    "a negative number as a time": ("main reactor { timer t(0, -5) }", 2, 27, "is negative"),
+    "a time of many digits": (
+        f"main reactor {{ timer t(0, {'9' * 5000} sec) }}",
+        2,
+        27,
+        "longer than 292 years",
+    ),
+    "a width of many digits": (
+        f"reactor A {{}}\nmain reactor {{ a = new[{'9' * 5000}] A() }}",
+        3,
+        24,
+        "more than 64 bits",
+    ),
+    "a number of many digits": (f"main reactor(n: int = {'9' * 21}) {{}}", 2, 23, "64 bits"),
+    "digits of another script": ("main reactor { timer t(0, ٣ sec) }", 2, 27, "cannot stand here"),
+    "a circle of connections": (
+        "reactor A { input i: int  output o: int\n i -> o }\n"
+        "main reactor { a = new A()  b = new A()\n a.o -> b.i\n b.o -> a.i }",
+        6,
+        2,
+        "go round in a circle: Main.a.i → Main.a.o → Main.b.i → Main.b.o → Main.a.i",
+    ),
+    "a reaction without a body": ("main reactor { reaction(startup) }", 2, 16, "has no body"),
+    "a path with a 0": ('import A from "a\0b"\nmain reactor {}', 2, 15, "character 0"),
+    "lists that grow": (
+        "reactor R0(p: int[] = {}) { state x: int[] = p }\n"
+        + "".join(
+            f"reactor R{n}(p: int[] = {{}}) {{ a = new R{n - 1}(p = {{p, p}}) }}\n"
+            for n in range(1, 40)
+        )
+        + "main reactor { a = new R39(p = {1, 2}) }",
+        25,
+        42,
+        "262144 values",
+    ),
     "a word of C": ("main reactor { state int: int = 0 }", 2, 22, "word of C"),
 }
 
@@ -241,6 +289,29 @@ def test_caret_and_hint(write: Write) -> None:
         text
         == f"{path}:3:2: error: there is no reactor 'Foo'\n  \ta = new Foo()\n  \t^\n  did you mean 'Fooo'?"
     )
+
+
+def test_the_line_that_is_shown(write: Write) -> None:
+    """Only a newline ends a line; of a long one the part around the place is shown."""
+    path = write(
+        'target C\n// \u2028 \x0b\nmain reactor { state s: string = "\u2028\x85"\n a = new B() }'
+    )
+    assert "\n   a = new B() }\n   ^\n" in rendered(problems(path).problems[0])
+    path = write("target C\nmain reactor { " + "timer t(0) " * 50 + "a = new B() }", "Long.lf")
+    shown = rendered(problems(path).problems[0]).split("\n")
+    assert max(map(len, shown[1:])) < 200
+    assert shown[1][shown[2].index("^") :].startswith("t(0)")
+
+
+def test_how_files_begin_and_end(write: Write, tmp_path: Path) -> None:
+    path = write("")
+    path.write_bytes(b"\xef\xbb\xbftarget C\r\nmain reactor { a = new B() }\r\n")
+    assert problems(path).problems[0].span.line == 2
+    assert problems(path).problems[0].span.column == 16
+    path.write_bytes(b"\xef\xbb\xbftarget C\r\nmain reactor {}\r\n")
+    model(path)
+    assert "longer than" in problems(Path("/dev/zero")).problems[0].message
+    assert problems(tmp_path).problems[0].message == "Is a directory"
 
 
 def test_a_causality_loop_shows_its_path(write: Write) -> None:
@@ -327,6 +398,8 @@ def test_imports(write: Write, tmp_path: Path) -> None:
         ("target C { fast: maybe }", "true or false"),
         ("target C { workers: many }", "a whole number"),
         ("target C { workers: -1 }", "negative"),
+        ("target C { workers: 1000000 }", "too many"),
+        (f"target C {{ workers: {'9' * 5000} }}", "64 bits"),
         ("target C { logging: loud }", "no level of logging"),
         ("target C { build-type: Fast }", "no build type"),
         ("target C { platform: Toaster }", "platform 'Toaster'"),

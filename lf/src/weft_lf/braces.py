@@ -61,7 +61,9 @@ def _of(code: tree.Code) -> Problem | None:
             return Problem(_place(code, still_open[-1][1]), text, "close it")
         else:
             text = f"this '{one}' closes nothing"
-            return Problem(_place(code, found.start()), text, f"take it out, or open a '{PARTNER[one]}'")
+            return Problem(
+                _place(code, found.start()), text, f"take it out, or open a '{PARTNER[one]}'"
+            )
     if still_open:
         one, at = still_open[-1]
         return Problem(_place(code, at), f"this '{one}' is not closed", "close it before the =}")

@@ -11,6 +11,8 @@ Invariants
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass, field, replace
@@ -97,6 +99,11 @@ def build(model: Model, wanted: Wanted) -> Built:
     program = model.program
     config = program.config
     target = target_of(model, wanted.target)
+    odd = re.search(r"[^\w.+-]" if target == "rp2040" else r'["\\\n]', program.name)
+    if odd:  # in #line, in a makefile
+        where = Span(str(program.path))
+        text = f"the name of the file has a {odd[0]!r}, and no tool takes that"
+        raise fail(where, text, "rename it")
     tick = tick_of(config, target)
     warnings = check(model, tick)
     root, folder = project(program.path)
@@ -203,7 +210,7 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
     mcu = runtime()
     program = bin_folder / model.program.name
     command = [
-        os.environ.get("CC", "cc"),
+        *shlex.split(os.environ.get("CC") or "cc"),
         "-std=gnu11",
         "-w",
         *flags(model),

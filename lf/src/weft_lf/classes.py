@@ -83,6 +83,8 @@ class Classes:
     def key(self, name: str, texts: tuple[str, ...]) -> str:
         plain = "_".join([name, *texts]).lower()
         base = key = re.sub(r"\W+", "_", plain).strip("_") or "reactor"
+        if key[0].isdigit():  # a main reactor is called as its file
+            base = key = f"reactor_{key}"
         count = 1
         while key in self.keys:
             count += 1

@@ -20,6 +20,9 @@ from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
 
+LONGEST = 10_000_000  # of a file: /dev/zero never ends
+
+
 @dataclass
 class Loaded:
     """One file, with the reactors that its names mean: its own and those that it imports."""
@@ -90,9 +93,14 @@ class _Loader:
     def read(self, path: Path, asked: Span | None) -> str:
         where = asked or Span(str(path))
         try:
-            return path.read_text(encoding="utf-8-sig")  # some editors begin it with a mark
+            with path.open(encoding="utf-8-sig") as file:  # some editors begin it with a mark
+                text = file.read(LONGEST + 1)
+            if len(text) > LONGEST:
+                raise fail(where, f"{path} is longer than {LONGEST} characters", "split it")
+            return text
         except UnicodeDecodeError:
-            raise fail(where, f"{path} is not text in UTF-8") from None
+            hint = "save it as UTF-8, if it is a program"
+            raise fail(where, f"{path} is not text in UTF-8", hint) from None
         except OSError as error:
             what = "there is no such file" if not path.exists() else str(error.strerror)
             near = difflib.get_close_matches(
@@ -107,7 +115,7 @@ class _Loader:
                 if near
                 else "the path is relative to the file that imports"
             )
-            raise fail(where, f"{path}: {what}", hint if asked else "") from None
+            raise fail(where, f"{path}: {what}" if asked else what, hint if asked else "") from None
 
     def take(self, loaded: Loaded, wanted: tree.Import, path: Path) -> None:
         if "\0" in wanted.uri:

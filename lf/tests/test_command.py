@@ -1,0 +1,167 @@
+"""The command `weft lf` where something is in its way: what it cannot write, signals, bad folders,
+names of files, brackets that C's compiler misses elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import HERE, Write, run
+
+from weft_lf import cli
+
+COMMAND = [sys.executable, "-m", "weft_lf"]
+ENV = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}
+BAD = "target C\nmain reactor { a = new B() }\n"
+ENDLESS = """target C
+main reactor { timer t(0, 1 sec) reaction(t) {= printf("tick %d\\n", getpid()); fflush(stdout); =} }
+preamble {=
+#include <unistd.h>
+=}
+"""
+
+
+def command(*arguments: object, **how: object) -> subprocess.CompletedProcess[str]:
+    line = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(line, env=ENV, stderr=subprocess.PIPE, text=True, **how)  # type: ignore[call-overload, no-any-return]
+
+
+def test_output_that_cannot_be_written(write: Write) -> None:
+    path = write(BAD)
+    with open("/dev/full", "w") as full:
+        done = command("check", "--json", path, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == "weft lf: what it says could not be written: No space left on device\n"
+
+
+def test_a_reader_that_has_seen_enough(write: Write) -> None:
+    path = write(
+        "target C { timeout: 30 sec }\nmain reactor { timer t(0, 1 msec) reaction(t) {= =} }\n"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = command("oracle", path, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_program_too(write: Write, how: signal.Signals) -> None:
+    """The program stands in the place of the command: nobody is left over, and the status is its
+    own."""
+    path = write(ENDLESS)
+    line = [*COMMAND, "run", str(path)]
+    with subprocess.Popen(
+        line,
+        env=ENV,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == f"tick {running.pid}\n"
+        running.send_signal(how)
+        assert running.stdout.read().replace(f"tick {running.pid}\n", "") == ""
+        assert running.wait() == -how
+
+
+def test_the_program_ends_with_a_closed_pipe(write: Write) -> None:
+    """As any program of C does: Python ignores SIGPIPE, and its children must not."""
+    path = write(ENDLESS)
+    line = [*COMMAND, "run", str(path), "-f", "true"]
+    with subprocess.Popen(line, env=ENV, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.wait() == -signal.SIGPIPE
+
+
+def test_what_the_interpreter_does_not_know(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for body in ("fflush(stdout);", "int x = 1 / 0;"):
+        path = write(f"target C\nmain reactor {{ reaction(startup) {{= {body} =}} }}\n")
+        assert cli.main(["oracle", str(path)]) == 1
+        assert "cannot run this" in capsys.readouterr().err
+
+
+def test_folders_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, words, message in (
+        (tmp_path / "none", [], "there is no such folder"),
+        (Path("/dev/null"), [], "is no folder"),
+        (tmp_path, [], "there are no tests"),
+        (tmp_path, ["x"], "no test there has any of these words"),
+    ):
+        assert cli.main(["test", str(folder), *words]) == 2
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "column", "message"),
+    [
+        ("if (1) {", 2, 44, "this '{' is not closed"),
+        ("}", 2, 37, "this '}' closes nothing"),
+        ("\n  printf((1);", 3, 9, "this '(' is not closed"),
+        ('char *s = "{{"; /* } */ // (\n {', 3, 2, "this '{' is not closed"),
+        ("{ ( }", 2, 39, "'(' is not closed before this '}'"),
+    ],
+)
+def test_brackets(
+    write: Write,
+    body: str,
+    line: int,
+    column: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """C's compiler complains of them in the runtime's headers."""
+    path = write(f"target C\nmain reactor {{ reaction(startup) {{= {body} \n=}} }}\n")
+    assert cli.main(["build", str(path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"{path}:{line}:{column}: error: {message}"), said
+    assert len(said.splitlines()) < 30
+
+
+def test_brackets_in_macros_are_the_compilers_business(write: Write) -> None:
+    output, _ = run(
+        write("""target C
+preamble {=
+#include <stdio.h>
+#define BEGIN {
+=}
+main reactor { reaction(startup) {= if (1) BEGIN printf("here\\n"); } =} }
+""")
+    )
+    assert output == "here\n"
+
+
+def test_names_of_files(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """The main reactor is called as the file."""
+    hello = 'target C\nmain reactor { reaction(startup) {= printf("hello\\n"); =} }\n'
+    for name in ("1st.lf", "my prog.lf", "a#b.lf", "ünï.lf", "$(x).lf"):
+        assert run(write(hello, name))[0] == "hello\n", name
+    assert cli.main(["build", str(write(hello, 'a"b.lf'))]) == 1
+    assert "rename it" in capsys.readouterr().err
+    assert cli.main(["build", "--target", "rp2040", str(write(hello, "my prog.lf"))]) == 1
+    assert "rename it" in capsys.readouterr().err
+
+
+def test_the_compiler_may_have_options(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "cc -DX=7")
+    path = write('target C\nmain reactor { reaction(startup) {= printf("%d\\n", X); =} }\n')
+    assert run(path)[0] == "7\n"
+
+
+def test_widths_of_nothing(write: Write) -> None:
+    """No channel, so no reaction that it triggers."""
+    path = write("""target C
+reactor A { output[0] o: int }
+reactor B { input[0] i: int
+  reaction(startup, i) {= printf("%d\\n", i_width); =} }
+main reactor { a = new A()  b = new B()  a.o -> b.i }
+""")
+    assert run(path)[0] == "0\n"
