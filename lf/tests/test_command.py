@@ -32,7 +32,7 @@ def command(*arguments: object, **how: object) -> subprocess.CompletedProcess[st
 
 def test_output_that_cannot_be_written(write: Write) -> None:
     path = write(BAD)
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = command("check", "--json", path, stdout=full)
     assert done.returncode == 1
     assert done.stderr == "weft lf: what it says could not be written: No space left on device\n"

@@ -19,7 +19,6 @@ from weft_lf.errors import LfError, Problem, Span, fail
 from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
-
 LONGEST = 10_000_000  # of a file: /dev/zero never ends
 
 
