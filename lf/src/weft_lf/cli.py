@@ -178,7 +178,8 @@ def _do(given: argparse.Namespace) -> int:
 
 
 def _oracle(model: Model) -> int:
-    from weft_lf.oracle import Oracle, Unsupported
+    from weft_lf.minic import Unsupported
+    from weft_lf.oracle import Oracle
 
     try:
         trace = Oracle(model).run()
