@@ -423,13 +423,13 @@ COMPUTES = """
     @process
     def computes(out, way):
         out.write(1)
+        print("ready", flush=True)  # it is in no operation any more
         while not os.path.exists(way):  # it computes, as far as Weft can see
             time.sleep(0.001)
 
     @process
     def reads(inp):
         inp.read()
-        print("ready", flush=True)
         inp.read()
 
     if __name__ == "__main__":
