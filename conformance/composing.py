@@ -106,7 +106,7 @@ class Composing(Limiting):
         ran = p.st != "new" and p.started
         p.exc = exc
         p.result = p.pid if exc is None and ran else None
-        p.st, p.cancel, p.doomed = "finishing", False, False
+        p.st, p.cancel, p.doomed, p.unheard = "finishing", False, False, False
         spread = (
             tuple(("poison", e, exc[1]) for e in p.slots) if exc and exc[0] == "Poisoned" else ()
         )

@@ -132,6 +132,8 @@ class Sim(Composing):
     def _steps_of(self, p: Proc) -> Iterator[Step]:
         if p.doomed:
             yield ("cancel", p.pid)
+        if p.unheard:
+            yield ("hear", p.pid)
         if p.st == "ready":
             yield ("go", p.pid)
             if (
@@ -148,9 +150,9 @@ class Sim(Composing):
             if named and isinstance(named[0], tuple):  # any of these guards may be named (5.6)
                 yield from (("ret", p.pid, "guard", i) for i in named[0])
             else:
-                yield ("ret", p.pid)
+                yield from self._rets(p, self.ops[p.pid].out)
         elif p.st == "decided" and not p.yielding:
-            yield ("ret", p.pid)
+            yield from self._rets(p, p.out)
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
             # 7.2: children that finished all the same leave the choice between the result and
             # Cancelled
@@ -161,6 +163,16 @@ class Sim(Composing):
             yield ("make", p.pid)
         elif p.st == "finishing":
             yield ("finish", p.pid)
+
+    def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
+        """4.2: `Poisoned` has the strength that the channel has when the process goes on. On threads
+        that is some time before its record."""
+        if out is None or out[0] != "Poisoned" or len(out) < 4:
+            yield ("ret", p.pid)
+            return
+        now = self.chans[out[3]].poison
+        for strength in range(out[2] if self.grain == "cores" else now, now + 1):
+            yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
         """The process goes on with Cancelled. On threads another request may come between that and
@@ -269,6 +281,8 @@ class Sim(Composing):
             elif kind == "cancel":
                 p.doomed = False
                 self._request_cancel(p)
+            elif kind == "hear":
+                self._hear(p)
             if kind in ("go", "ret", "skip"):
                 for q in self.procs.values():
                     if p.pid in q.yielding:
@@ -487,7 +501,10 @@ class Sim(Composing):
         elif kind == "cancel":
             q = self.procs.get(s[1])
             if q is not None and q is not p:
-                self._request_cancel(q)
+                if self.grain == "cores":
+                    self._request_from_elsewhere(q)
+                else:
+                    self._request_cancel(q)
         elif kind == "yield" and self.fairness:  # 7.7, for processes that are certainly runnable
             p.yielding = tuple(
                 q.pid
@@ -512,6 +529,8 @@ class Sim(Composing):
         else:
             assert p.out is not None
             out = p.out
+        if how[:1] == ("strength",):
+            out = (*out[:2], how[1])
         name, shown, details = out[0], [out[0]], {}
         guarded = kind in ("read", "ext", "write", "send", "select")
         if kind in ("par", "seq"):

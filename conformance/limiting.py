@@ -5,6 +5,7 @@ limits on blocks of its own.
                      ▲  └──_move──┘  ▲          └──_meet: another's Cancelled, _move, _close: taken back
                      └───────────────┴── open again, without a timer
   request: _request_cancel, fire ─▶ _pursue: the operation is withdrawn, children are told; nothing of it is met yet
+           _request_from_elsewhere ─▶ unheard ─(a step)▶ _hear ─▶ _pursue
            _meet: the process goes on with one Cancelled, for all that was asked until then
 
 Invariants
@@ -34,7 +35,7 @@ class Limiting(Judge):
         """6.1, 7.12: the process meets all requests with one Cancelled, which is that of the
         outermost."""
         p.by = -1 if p.cancel else p.limits.index("asked")
-        p.cancel = False
+        p.cancel = p.unheard = False
         p.limits = tuple(
             "met" if k == p.by else "open" if x == "asked" else x for k, x in enumerate(p.limits)
         )
@@ -47,12 +48,25 @@ class Limiting(Judge):
         if p.st != "new":  # else it is met once it is started (6.5)
             self._pursue(p)
 
+    def _request_from_elsewhere(self, p: Proc) -> None:
+        """6.1: by a process on another thread. What this one waits for may commit before its scheduler
+        hears of it; an operation that begins meets it."""
+        if p.st in ("new", "finishing", "ended"):
+            self._request_cancel(p)
+        else:
+            p.cancel = p.unheard = True
+
+    def _hear(self, p: Proc) -> None:
+        p.unheard = False
+        self._pursue(p)
+
     def _pursue(self, p: Proc) -> None:
         if p.st != "join":
             self.cancel(p.pid)
         elif not p.passed:  # its children are asked only once
             p.passed = True
-            self._doom(p.kids)
+            # those that are never started hold their ends until the one that runs has ended (7.3)
+            self._doom(tuple(k for k in p.kids if self.procs[k].st != "new"))
 
     def _doom(self, pids: tuple[int, ...]) -> None:
         raise NotImplementedError

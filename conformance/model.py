@@ -348,7 +348,8 @@ class World(Passing):
         writer keeps its value (3.3, 4.2).
         """
         why = "Retired" if i in op.silent else c.ended(side_of(op.guards[i]))
-        self._decide(op, (why, i, c.poison) if why == "Poisoned" else (why, i))
+        more = (c.poison, op.guards[i].on) if why == "Poisoned" else ()
+        self._decide(op, (why, i, *more))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
         """The channel of guard i, which waits there, has ended: it is silent (5.6), or the

@@ -51,7 +51,8 @@ class Proc:
         self.pid, self.parent, self.slots = pid, parent, slots
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
-        self.cancel = self.doomed = self.started = self.late = False
+        self.cancel = self.doomed = self.started = False
+        self.unheard = False  # its scheduler has not heard yet of a request that it has (6.1)
         self.limits: tuple[str, ...] = ()  # of the blocks it is in (7.12): open, asked, met
         self.by = -1  # which of `limits` asked for its last Cancelled; -1: it was from outside
         self.passed = False  # the request to end was passed on to the group for which it waits

@@ -17,7 +17,9 @@ from weft import (
     Channel,
     Deadlock,
     Group,
+    Output,
     Parallel,
+    Retired,
     Sequence,
     Spawn,
     Timer,
@@ -112,6 +114,50 @@ async def sequence_runs_one_after_another_and_stops_at_a_failure():
     with pytest.raises(ZeroDivisionError):
         await Sequence(note(log, 4), fail_with(ZeroDivisionError()), note(log, 5))
     assert log == [1, 2, 3, 4]
+
+
+@process
+async def tries_to_write_when_cancelled(log, writer):
+    try:
+        await sleep(1e6)
+    except Cancelled:
+        log.append(await select(Output(writer, 1), after(1)))
+
+
+@process
+async def is_never_started(_end):
+    raise AssertionError("it was started")
+
+
+@process
+async def in_a_sequence(*processes):
+    await Sequence(*processes)
+
+
+@scenario("7.3")
+async def those_that_a_cancelled_sequence_never_starts_hold_their_ends_until_it_is_over():
+    c, log = Channel("c"), []
+    writer = c.writer()
+    waiting = in_a_sequence(
+        tries_to_write_when_cancelled(log, c.writer()), is_never_started(c.reader())
+    )
+    async with Group() as group:
+        group.start(waiting)
+        await settle()
+        waiting.cancel()
+    assert log == [(1, None)]
+    with pytest.raises(Retired):
+        await writer.write(2)
+
+
+@scenario("7.3")
+async def nor_do_those_behind_a_failure_hold_theirs():
+    c = Channel("c")
+    writer, behind = c.writer(), is_never_started(c.reader())
+    with pytest.raises(ZeroDivisionError):
+        await Sequence(fail_with(ZeroDivisionError()), behind)
+    with pytest.raises(Retired):
+        await writer.write(2)
 
 
 @outermost("7.4", needs=("a run",))

@@ -374,10 +374,19 @@ def test_rule_4_2_at_the_poisoning():
     t.write(1, "a")
     t.write(2, "b")
     t.poison(0, 2)
-    assert t.out(1) == ("ok", 0) and t.out(2) == ("Poisoned", 0, 2)
+    assert t.out(1) == ("ok", 0) and t.out(2) == ("Poisoned", 0, 2, 0)
     assert t.chans[0].dropped == 1
     t.read(3)
-    assert t.out(3) == ("Poisoned", 0, 2)
+    assert t.out(3) == ("Poisoned", 0, 2, 0)
+
+
+def test_rule_4_2_the_strength_is_that_of_the_channel_when_the_process_goes_on():
+    n = net(
+        1,
+        proc(1, ["0r"], ["read", 0]),
+        proc(2, ["0w"], ["sleep", 1], ["poison", 0, 1], ["poison", 0, 2]),
+    )
+    assert both(n, 1) == {(("Poisoned", (("strength", k),)),) for k in (1, 2)}
 
 
 def test_rule_4_2_committed_values_are_delivered_and_values_come_back():

@@ -232,6 +232,26 @@ def test_rule_6_1_at_the_start_even_of_one_that_could_commit():
     assert [s for s in sim.steps() if s[1] == 1] == [("arrive", 1, "cancel")]
 
 
+def test_rule_6_1_a_request_from_another_thread_is_heard_of_a_moment_later():
+    n = net(
+        1,
+        proc(1, ["0r"], ["try", [["read", 0]], ["Cancelled"], []], ["yield"]),
+        proc(2, ["0w"], ["sleep", 1], ["cancel", 1], ["write", 0]),
+    )
+    first = {grain: {x[0] for x in logs(n, 1, grain) if x} for grain in ("atomic", "cores")}
+    assert first == {"atomic": {("Cancelled",)}, "cores": {("Cancelled",), ("ok", "2.0")}}
+
+
+def test_rule_6_1_heard_of_or_not_one_request_raises_one_cancelled():
+    n = net(
+        1,
+        proc(1, ["0r"], *[["try", [["read", 0]], ["Cancelled"], []]] * 2, ["sleep", 1]),
+        proc(2, ["0w"], ["sleep", 1], ["cancel", 1], ["write", 0], ["sleep", 5]),
+    )
+    for log in logs(n, 1, "cores"):
+        assert list(log).count(("Cancelled",)) == 1, log
+
+
 def test_rule_6_2_withdrawn_whole():
     t = Table({}, {})
     t.select(1, t.g_in(0), t.g_out(1, "v"))

@@ -259,12 +259,12 @@ CASES = {
     "a reaction without a body": ("main reactor { reaction(startup) }", 2, 16, "has no body"),
     "a path with a 0": ('import A from "a\0b"\nmain reactor {}', 2, 15, "character 0"),
     "lists that grow": (
-        "reactor R0(p: int[] = {}) { state x: int[] = p }\n"
+        "reactor A0(p: int[] = {}) { state x: int[] = p }\n"
         + "".join(
-            f"reactor R{n}(p: int[] = {{}}) {{ a = new R{n - 1}(p = {{p, p}}) }}\n"
+            f"reactor A{n}(p: int[] = {{}}) {{ a = new A{n - 1}(p = {{p, p}}) }}\n"
             for n in range(1, 40)
         )
-        + "main reactor { a = new R39(p = {1, 2}) }",
+        + "main reactor { a = new A39(p = {1, 2}) }",
         25,
         42,
         "262144 values",

@@ -159,7 +159,7 @@ struct ProcessObject {
   Rare* rare;        // null: it needs none of it yet
   Kind kind;
   std::uint8_t started;
-  // not started, without a warning: its Sequence failed before it, or it was `process * 0`
+  // not started, without a warning: its program stops at its start, or it was `process * 0`
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;

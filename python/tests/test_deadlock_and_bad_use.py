@@ -46,6 +46,31 @@ def test_the_knot_is_the_smallest(b):  # rule 10.2
     assert len(caught.value.processes) == 4
 
 
+async def _reads_and_holds(b, r, held):
+    await b.op(r.read())
+    assert held
+
+
+async def _keeps_what_comes_and_reads(b, r, other):
+    kept = await b.op(r.read())
+    await b.op(other.read())
+    assert kept
+
+
+def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
+    """Though it does not use it: it was said of nobody that is known, and not in the knot."""
+    c, d, e = (b.weft.Channel(n) for n in "cde")
+    with pytest.raises(Deadlock) as caught:
+        b.run(
+            b.process(_reads_and_holds)(c.reader(), e.writer()),
+            b.process(send)(d.writer(), c.writer()),
+            b.process(_keeps_what_comes_and_reads)(d.reader(), e.reader()),
+        )
+    one, other = "main/_keeps_what_comes_and_reads", "main/_reads_and_holds"
+    assert caught.value.knot == [one, other]
+    assert f"{other} waits for {one}\n" in caught.value.report + "\n"
+
+
 async def _waits_then_reads(b, r, z):
     await b.op(r.read())
     await b.op(z.read())

@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "processes/asyncio.hpp"
+#include "watching/observe.hpp"
 #include "wire/wire.hpp"
 
 namespace weft::py {
@@ -108,6 +109,14 @@ PyObject* received(const ChannelObject* c, PyObject* value) {
 }
 
 void forget_received(EndObject* e) noexcept { drop(e); }
+
+std::vector<const EndObject*> received_by(const ProcessObject* p) {
+  std::vector<const EndObject*> ends;
+  if (!p->receives) return ends;
+  for (const Receipt* r = first.find(const_cast<ProcessObject*>(p))->second.front; r; r = r->next)
+    if (is_held(r->end)) ends.push_back(r->end);
+  return ends;
+}
 
 void let_go(ProcessObject* p) noexcept {
   const Py_ssize_t n = Py_SIZE(p);

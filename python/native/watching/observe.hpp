@@ -13,6 +13,7 @@
 #pragma once
 #include <array>
 #include <set>
+#include <vector>
 
 #include "native.hpp"
 
@@ -108,6 +109,8 @@ void each_end_held(ProcessBase& p, F&& f) {
         Py_IS_TYPE(e, &WriterType) != 0);
   }
 }
+// The open ends that it received as values and has yet (held.cpp).
+std::vector<const EndObject*> received_by(const ProcessObject* p);
 // Of one place: the processes that were given an end there, and the ends.
 struct Holders {
   std::set<std::uint32_t> readers, writers;

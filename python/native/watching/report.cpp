@@ -267,6 +267,9 @@ void note_ends(ProcessBase& p) {
   each_end_held(p, [&p](const EndObject* e, const core::SyncObject* place, bool writes) {
     held[place].add(p.id, e, writes);
   });
+  if (const ProcessObject* const o = process_object(&p))
+    for (const EndObject* const e : received_by(o))
+      held[&e->channel->core].add(p.id, e, Py_IS_TYPE(e, &WriterType) != 0);
 }
 
 bool collector_was_on = false;

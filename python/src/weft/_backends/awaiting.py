@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft._backends.once import Once
-from weft._backends.shared import left_by
+from weft._backends.shared import never_run
 from weft._extension import native as _native
 from weft.errors import BadUse
 
@@ -39,7 +39,8 @@ def Sequence(*processes: Any) -> Any:
     """Awaited: runs the processes one after another, gives their results in order (rule 7.3).
 
     Raises:
-        the first failure, and those after it have ended without having run; Cancelled; BadUse.
+        the first failure; Cancelled; BadUse. Those that it did not reach have then ended without
+        having run, and their ends are retired.
     """
     return Once("Sequence", _sequence(*processes))
 
@@ -50,10 +51,8 @@ async def _sequence(*processes: Any) -> list[Any]:
     try:
         while waiting:
             results.append((await Parallel(waiting.pop(0)))[0])
-    except BaseException as error:
-        left_by(error, waiting)
-        raise
     finally:
+        never_run(waiting)
         waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._backends.shared import left_by, stop_at_run
+from weft._backends.shared import never_run, stop_at_run
 from weft._extension import native as _native
 
 __all__ = ["Parallel", "Sequence", "Spawn"]
@@ -26,7 +26,12 @@ def Parallel(*processes: Any) -> list[Any]:
 
 
 def Sequence(*processes: Any) -> list[Any]:
-    """Runs the processes one after another, gives their results in order (rule 7.3)."""
+    """Runs the processes one after another, gives their results in order (rule 7.3).
+
+    Raises:
+        the first failure; Cancelled; Deadlock; BadUse. Those that it did not reach have then ended
+        without having run, and their ends are retired.
+    """
     stop_at_run(*processes)
     _native.must_block("Sequence")
     waiting = list(_native.flatten(*processes))
@@ -34,10 +39,8 @@ def Sequence(*processes: Any) -> list[Any]:
     try:
         while waiting:
             results.append(_native.parallel(waiting.pop(0))[0])
-    except BaseException as error:
-        left_by(error, waiting)
-        raise
     finally:
+        never_run(waiting)
         waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
 

@@ -23,7 +23,7 @@ from weft._backends import arrays as _arrays
 from weft._backends.functions import is_coroutine, yields
 from weft._extension import native as _native
 from weft._watching.deadlocks import Action, watching_deadlocks
-from weft.errors import BadUse, Cancelled
+from weft.errors import BadUse
 
 __all__ = [
     "ChannelArray",
@@ -229,16 +229,12 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
     return await _asyncio.run(first, others, virtual)
 
 
-def left_by(error: BaseException, processes: Any) -> None:
-    """Handles the processes that a Sequence did not reach. After a cancellation they have ended
-    without having run (rules 2.3, 6.5). After a failure they can still be started, and dropping
-    them gives no warning.
+def never_run(processes: Any) -> None:
+    """Those that a Sequence did not reach have ended without having run, and have let go of their
+    ends (rules 2.3, 7.3), whoever still has the processes.
     """
     for p in processes:
-        if isinstance(error, Cancelled):
-            p._never_run()
-        else:
-            p._give_up()
+        p._never_run()
 
 
 # --- several ends at once -------------------------------------------------------------------------
