@@ -6,6 +6,7 @@ Each test starts interpreters.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -81,6 +82,13 @@ def _pids(inp: Any) -> int:
     return pid
 
 
+def _has_it_go_on(pid: int) -> None:
+    """Once it has stopped: before that the signal is lost, and it would stop for ever."""
+    with contextlib.suppress(ChildProcessError):  # it was cancelled first, and has ended
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  # rule 7.12
     c, go = Channel("c"), Channel("go")
 
@@ -91,7 +99,7 @@ def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  
             with pytest.raises(TimeoutError), th.timeout(0.05):
                 inp.read()
         finally:
-            os.kill(pid, signal.SIGCONT)
+            _has_it_go_on(pid)
         return inp.read()
 
     stops = away.stops_itself(go.reader(), c.writer())
@@ -105,7 +113,7 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
     async def reads(inp: Any) -> Any:
         pid, *_ = [await inp.read() for _ in range(3)]
         which, _ = await co.select(inp, co.after(0.05))
-        os.kill(pid, signal.SIGCONT)
+        _has_it_go_on(pid)
         return which, await inp.read()
 
     stops = away.stops_itself(go.reader(), c.writer())
@@ -136,7 +144,7 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
         while not pids:
             pass
         left.wait(0.2)  # it has left at once if it was cancelled before it waited
-        os.kill(pids[0], signal.SIGCONT)
+        _has_it_go_on(pids[0])
 
     thread = threading.Thread(target=goes_on)
     thread.start()
