@@ -101,6 +101,18 @@ def test_a_sequence_stops_at_the_first_failure(b):  # rule 7.3
         b.run(later)
 
 
+@pytest.mark.parametrize("which", ["started", "twice", "no process"])
+def test_a_sequence_that_is_bad_use_changes_nothing(b, which):  # rules 7.6, 11.1
+    first, other = b.process(gives)("first"), b.process(gives)("other")
+    bad = {"twice": other, "no process": 7}.get(which)
+    if which == "started":
+        b.run(bad := b.process(gives)("started"))
+    with pytest.raises(BadUse):
+        inside(b, lambda: b.weft.Sequence(first, other, bad))
+    assert not first.done and not other.done
+    assert b.run(first, other) == ["first", "other"]
+
+
 def test_spawn_outlives_its_group(b):  # rule 7.4
     log = []
 

@@ -156,6 +156,23 @@ def test_strength_never_falls(b, given, expected):  # rule 4.1
     assert b.run(b.process(lambda b, r: catch(b, r.read))(r)).strength == expected
 
 
+def test_the_strength_is_that_of_the_channel_when_the_process_goes_on(b):  # rule 4.2
+    c = b.weft.Channel()
+
+    async def poisons_twice(b, w):
+        await b.op(b.weft.sleep(1))  # until the other one waits
+        c.poison(1)
+        c.poison(2)
+
+    waits, _ = b.run(
+        b.process(lambda b, r: catch(b, r.read))(+c),
+        b.process(poisons_twice)(-c),
+        clock="virtual",
+    )
+    # a thread may go on between the two
+    assert waits.strength in ({1, 2} if b.name == "threads" else {2})
+
+
 def test_immunity(b):  # rule 4.4
     c = b.weft.Channel(immunity=2)
     w = c.writer()

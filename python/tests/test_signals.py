@@ -487,7 +487,8 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
 
 
 @pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="it is not known there"
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="a thread that runs has no frames there that another could look at: CAVEATS.md",
 )
 def test_who_runs_is_where_the_program_called_a_function_of_the_library(
     monkeypatch: pytest.MonkeyPatch,

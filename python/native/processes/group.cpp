@@ -589,6 +589,18 @@ PyObject* f_where(PyObject*, PyObject*) {
 PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return process_list(args, n);
 }
+// The processes of a Sequence, which starts them later: none of them has been started, and none
+// stands there twice.
+PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  PyObject* const list = process_list(args, n);
+  if (!list || claim_processes(list) < 0) {
+    Py_XDECREF(list);
+    return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    proc(PyList_GET_ITEM(list, i))->started = 0;
+  return list;
+}
 PyObject* f_must_block(PyObject*, PyObject* verb) {
   if (current_coroutine())
     return bad_use("this %U blocks: in a coroutine process await that of weft.coroutines", verb);
@@ -615,6 +627,7 @@ PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL
                            {"current_process", gated<f_current_process>, METH_NOARGS,
                             "The process that calls, or None in ordinary code."},
                            {"flatten", method(gated<f_flatten>), METH_FASTCALL, nullptr},
+                           {"in_turn", method(gated<f_in_turn>), METH_FASTCALL, nullptr},
                            {"must_block", gated<f_must_block>, METH_O, nullptr},
                            {"where", gated<f_where>, METH_NOARGS, nullptr},
                            {"yield_", gated<f_yield>, METH_NOARGS,

@@ -46,7 +46,7 @@ def Sequence(*processes: Any) -> Any:
 
 
 async def _sequence(*processes: Any) -> list[Any]:
-    waiting = list(_native.flatten(*processes))
+    waiting = _native.in_turn(*processes)
     results: list[Any] = []
     try:
         while waiting:

@@ -34,7 +34,7 @@ def Sequence(*processes: Any) -> list[Any]:
     """
     stop_at_run(*processes)
     _native.must_block("Sequence")
-    waiting = list(_native.flatten(*processes))
+    waiting = _native.in_turn(*processes)
     results: list[Any] = []
     try:
         while waiting:
