@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import HERE, Write, run
@@ -25,9 +26,9 @@ preamble {=
 """
 
 
-def command(*arguments: object, **how: object) -> subprocess.CompletedProcess[str]:
+def command(*arguments: object, stdout: Any) -> subprocess.CompletedProcess[str]:
     line = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(line, env=ENV, stderr=subprocess.PIPE, text=True, **how)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(line, env=ENV, stdout=stdout, stderr=subprocess.PIPE, text=True)
 
 
 def test_output_that_cannot_be_written(write: Write) -> None:

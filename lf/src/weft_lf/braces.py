@@ -17,7 +17,8 @@ from weft_lf.errors import Problem, Span
 from weft_lf.model import Model
 
 TOKEN = re.compile(
-    r"""(?P<skip>//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')|(?P<bracket>[(){}\[\]])|(?P<bad>/\*|["'])""",
+    r"""(?P<skip>//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')"""
+    r"""|(?P<bracket>[(){}\[\]])|(?P<bad>/\*|["'])""",
     re.S,
 )
 CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|el|endif|define)", re.M)
