@@ -226,6 +226,11 @@ constexpr bool is_of_a_round(Kind k) noexcept {
   return k == Kind::ask || k == Kind::said || k == Kind::tell;
 }
 
+// Frames that answer one of the peer's, or follow from it: he decides how many there are.
+constexpr bool is_answer(Kind k) noexcept {
+  return (k >= Kind::done && k <= Kind::not_ready) || k == Kind::said || k == Kind::dropped;
+}
+
 // Does a body have exactly `n` bytes and their padding, which is zero?
 inline bool holds(Bytes body, std::uint64_t n) noexcept {
   if (n > body.size() || padded(static_cast<std::size_t>(n)) != body.size()) return false;

@@ -23,6 +23,7 @@
 #include <unordered_map>
 
 #include "moving.hpp"
+#include "untaken.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -70,6 +71,7 @@ class Guest final : public Decided {
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
+  Untaken untaken;  // its values, and what it takes itself
   std::vector<Seat> at;
   std::unique_ptr<core::Guard[]> guards;  // if there are several
   core::Select select;
@@ -138,7 +140,7 @@ class Back final : public Decided {
 class Home {
  public:
   static constexpr std::size_t kOffers = 4096;  // open at a time
-
+  static constexpr std::size_t kGuest = 256;    // bytes that a guard takes, beside its value
   static constexpr std::size_t kEnds = 65'536;  // held at a time
   // of the numbers that the peer chose (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
@@ -201,6 +203,10 @@ class Home {
   // May it lend the places of readers (WIRE.md 6.6)? Not if what is sent may be lost while both
   // sides live on.
   bool lends_places = true;
+  // Is the peer on another machine? Then what it has sent and nobody has taken is counted.
+  bool counts = false;
+  // So many bytes.
+  std::size_t untaken() const noexcept;
 
  private:
   struct Given {
@@ -216,7 +222,7 @@ class Home {
     return it == ends_.end() ? nullptr : &it->second;
   }
   struct Part;  // of a choice that spans (WIRE.md 5)
-  const char* spans(const Frame& f, std::vector<Guest::Seat> at);
+  const char* spans(const Frame& f, std::vector<Guest::Seat> at, Untaken untaken);
   const char* seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
   // false: its value is too long
@@ -247,7 +253,10 @@ class Home {
     std::uint32_t end = 0;
     std::unique_ptr<Room> room{};
     std::size_t to_come = 0, size = 0;
+    Untaken untaken{};
   };
+  const char* may_send(std::uint64_t end) const noexcept;
+  const char* hold(Untaken& u, std::size_t bytes);
   static const char* complete(std::vector<Before>& before, std::span<Asked> guards,
                               bool offered = false);
   std::unique_ptr<Room> room_for(const Frame& f);

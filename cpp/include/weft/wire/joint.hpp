@@ -145,6 +145,7 @@ class Joint : protected Link {
     const Space::Step step(*peer_->space);
     peer_->link = this;
     peer_->home.lends_places = this->passes();
+    peer_->home.counts = !this->passes();
     peer_->listener = this;
     peer_->news = [](Peer& p) noexcept {
       auto& me = *static_cast<Joint*>(p.listener);

@@ -15,6 +15,7 @@
 //    kept there by what it has.
 #pragma once
 #include <algorithm>
+#include <deque>
 #include <string>
 
 #include "frame.hpp"
@@ -119,6 +120,8 @@ class Session {
   std::size_t parts(std::span<Bytes> into) const noexcept;
   // All of it, in bytes.
   std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }
+  // Answers to what the peer sends pile up, for he does not read. Each that still comes is a fault.
+  bool piles_up() const noexcept { return unread_.size() >= kUnread / kEach; }
   // How many bytes the first whole frames have: at most so many, but one frame at least. Where all
   // that went were whole frames.
   std::size_t frames(std::size_t most) const noexcept;
@@ -133,6 +136,7 @@ class Session {
   void end(const std::string& why, bool tell);
   void copy_borrowed();
 
+  static constexpr std::size_t kNamed = 200;    // bytes of a space's name
   static constexpr std::size_t kLent = 16'384;  // bytes: what is shorter is quickly copied
   struct Lent {
     std::size_t before;  // of out_
@@ -161,6 +165,10 @@ class Session {
               lent_bytes_ = 0;            // the first that has not gone; of all that have not
   bool lends_ = false, borrows_ = false;  // some of lent_ are kept by nothing
   bool hurries_ = false;
+  // Answers that may wait; how many bytes will have gone when each kEach of them have; so many have.
+  static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
+  std::uint64_t answers_ = 0, gone_ = 0;
+  std::deque<std::uint64_t> unread_;
   std::string refused_;  // why a HELLO was not good
   std::string why_;
   bool ours_ = false;

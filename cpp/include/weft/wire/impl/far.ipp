@@ -322,6 +322,8 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
 WEFT_IMPL const char* Far::value(const Frame& f) {
   FarOp* const o = find(f.op);
   if (!o) return nullptr;
+  if (std::all_of(o->guards.begin(), o->guards.end(), [](const auto& g) { return g.writes; }))
+    return "a VALUE of an operation that reads nothing";
   const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
   // Of the only guard: where it will lie. The last piece is in the DONE.
   if (o->pieces_.empty() && o->to_come_ == 0 && f.val < f.txn && f.txn <= kMostBytes &&

@@ -121,6 +121,7 @@ struct Home::Part final : Spanned::Seat {
   Part(Home& h, std::uint64_t o) noexcept : home(h), op(o) {}
   Home& home;
   const std::uint64_t op;
+  Untaken untaken;
   std::shared_ptr<Spanned> span;
 
   void say(Kind k, std::uint32_t where, std::uint64_t val) {
@@ -201,6 +202,31 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
   return nullptr;
 }
 
+// So many bytes more are about to be held for the peer. Null, or what is wrong with it.
+WEFT_IMPL const char* Home::hold(Untaken& u, std::size_t bytes) {
+  if (!counts) return nullptr;
+  if (const char* wrong = space.relieve(*this, bytes)) return wrong;
+  u.add(space.untaken, bytes);
+  return nullptr;
+}
+WEFT_IMPL std::size_t Home::untaken() const noexcept {
+  std::size_t all = 0;
+  for (const Before& b : before_) all += b.untaken.bytes();
+  for (const auto& [op, guest] : open_) all += guest->untaken.bytes();
+  for (const auto& [op, part] : parts_) all += part->untaken.bytes();
+  return all;
+}
+// Null: the peer holds an end to write to. `end`: one more than its number, if that is said.
+WEFT_IMPL const char* Home::may_send(std::uint64_t end) const noexcept {
+  const auto writes = [](const Given& g) { return !g.port || g.port->writes(); };
+  if (const auto it = ends_.find(static_cast<std::uint32_t>(end - 1));
+      end != 0 && end - 1 <= ~std::uint32_t{0} && it != ends_.end() && writes(it->second))
+    return nullptr;
+  for (const auto& [number, given] : ends_)
+    if (writes(given)) return nullptr;
+  return "a VALUE from a peer that holds no end to write to";
+}
+
 // A piece of a value, in front of its OFFER or PUT (WIRE.md 9.1).
 WEFT_IMPL const char* Home::value(const Frame& f) {
   if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard))
@@ -209,6 +235,8 @@ WEFT_IMPL const char* Home::value(const Frame& f) {
   for (const Before& b : before_) all += b.size;
   if (all > kMostBytes) return "a value of more than a gibibyte";
   if (before_.empty() || before_.back().guard != f.where) {
+    if (before_.empty())
+      if (const char* wrong = may_send(f.op)) return wrong;
     // One of them at most: what is made ready for what may never come has a bound.
     auto room = before_.empty() ? room_for(f) : nullptr;
     before_.push_back({f.where, {}, static_cast<std::uint32_t>(f.op - 1), std::move(room)});
@@ -218,6 +246,8 @@ WEFT_IMPL const char* Home::value(const Frame& f) {
       before_.back().bytes = spare_.take();
   }
   Before& b = before_.back();
+  const std::size_t comes = b.room ? b.size == 0 ? b.to_come : 0 : static_cast<std::size_t>(f.val);
+  if (const char* wrong = hold(b.untaken, comes)) return wrong;
   const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
   b.size += piece.size();
   if (!b.room) {
@@ -261,8 +291,12 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   if (open() == kOffers) return "more offers are open than a peer may have";
   std::vector<Guest::Seat> at;
   bool dead = false;
+  std::size_t bytes = f.body.size();
+  for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
+  Untaken untaken;
+  if (const char* wrong = hold(untaken, bytes + kGuest * at.size())) return wrong;
   const bool spanning = (f.flags & Flag::spans) != 0;
   std::unique_ptr<Guest> g;
   if (!spanning || at.size() > 1) {
@@ -283,7 +317,8 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
     tell_bad_use(f.op, 6);
     return nullptr;
   }
-  if (spanning) return spans(f, std::move(mine));
+  if (spanning) return spans(f, std::move(mine), std::move(untaken));
+  g->untaken = std::move(untaken);
   if (asked_[0].holds) g->will_hold(asked_[0].keeps);
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));
@@ -489,6 +524,7 @@ WEFT_IMPL const char* Home::poison(const Frame& f) {
 }
 
 WEFT_IMPL void Home::lost() noexcept {
+  before_.clear();
   for (auto& [op, guest] : open_) {
     guest->home = nullptr;
     if (guest->stage == Guest::Stage::making) {
@@ -561,9 +597,10 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
 
 // --- choices that span (WIRE.md 5) ---------------------------------------------------------------
 
-WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at) {
+WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at, Untaken untaken) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
+  part->untaken = std::move(untaken);
   part->span =
       std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn},
                                 std::move(at), (f.flags & Flag::now) != 0);

@@ -10,9 +10,8 @@ WEFT_IMPL void Session::greet() {
   Buffer body;
   detail::put(body, std::uint32_t{0});  // no lease
   detail::put(body, std::uint32_t{0});
-  detail::put(
-      body,
-      std::as_bytes(std::span(mine_.name)).first(std::min<std::size_t>(mine_.name.size(), 200)));
+  detail::put(body,
+              std::as_bytes(std::span(mine_.name)).first(std::min(mine_.name.size(), kNamed)));
   Frame f{Kind::hello, 0, kMagic, 0, mine_.incarnation, 0, body};
   f.txn = mine_.version.lowest | static_cast<std::uint32_t>(mine_.version.highest) << 16;
   f.val = mine_.profile | static_cast<std::uint64_t>(mine_.largest) << 32;
@@ -28,6 +27,8 @@ WEFT_IMPL void Session::send(const Frame& f, bool time) {
     return;
   }
   if (detail::is_of_a_round(f.kind)) ++rounds_out_;
+  if (detail::is_answer(f.kind) && ++answers_ % kEach == 0)
+    unread_.push_back(gone_ + queued() + kHeader + padded(f.body.size()));
   if (!f.keeper || !lends(f.body.size())) return append(out_, f, next_out_++);
   append_head(out_, f, next_out_++);
   lent_.push_back({out_.size(), f.body, *f.keeper});
@@ -50,6 +51,8 @@ WEFT_IMPL std::size_t Session::parts(std::span<Bytes> into) const noexcept {
   return n;
 }
 WEFT_IMPL void Session::went(std::size_t bytes) {
+  gone_ += bytes;
+  while (!unread_.empty() && unread_.front() <= gone_) unread_.pop_front();
   while (first_lent_ < lent_.size()) {
     Lent& l = lent_[first_lent_];
     const std::size_t own = std::min(bytes, l.before - sent_);
@@ -206,6 +209,8 @@ WEFT_IMPL void Session::heard(const Frame& f) {
     end("the peer said: " + std::string(reinterpret_cast<const char*>(f.body.data()),
                                         static_cast<std::size_t>(f.val)),
         false);
+  else if (piles_up())
+    wrong = "more answers wait than a peer may leave unread";
   else
     wrong = receiver_.received(f);
   if (wrong) bye(wrong);
@@ -235,7 +240,7 @@ WEFT_IMPL const char* Session::hello(const Frame& f) {
     return "the peer's largest frame is not between 256 and 65528";
   if (f.body.size() < 8) return "a HELLO without its lease";
   const auto* const name = reinterpret_cast<const char*>(f.body.data()) + 8;
-  theirs_.name.assign(name, strnlen(name, f.body.size() - 8));
+  theirs_.name.assign(name, strnlen(name, std::min<std::size_t>(f.body.size() - 8, kNamed)));
   largest_ = std::min(mine_.largest, theirs_.largest);
   state_ = State::open;
   receiver_.opened();

@@ -5,6 +5,10 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
+namespace detail {
+inline constexpr std::size_t kLongest = 4096;  // bytes of an end's type and name, in GIVE and PASS
+}
+
 WEFT_IMPL void Space::decided(core::Waker* w) noexcept {
   core::Waker* before = fresh_.load(std::memory_order_relaxed);
   do w->next = before;
@@ -65,6 +69,24 @@ WEFT_IMPL void Space::reconsider() {
   const std::vector<Spanned*> all = spans;
   for (Spanned* s : all)
     if (std::find(spans.begin(), spans.end(), s) != spans.end()) s->reconsider();
+}
+
+WEFT_IMPL const char* Space::relieve(const Home& h, std::size_t more) noexcept {
+  static constexpr const char* kMuch =
+      "of all who have a session with this program it has sent most that nobody has taken, and "
+      "together that is more than this machine has room for";
+  while (untaken.load(std::memory_order_relaxed) + more > most_untaken) {
+    Peer* greatest = nullptr;
+    std::size_t most = h.untaken() + more;
+    for (Peer* p : peers_)
+      if (const std::size_t n = p->home.untaken(); &p->home != &h && n > most) {
+        greatest = p;
+        most = n;
+      }
+    if (!greatest) return kMuch;
+    greatest->session.bye(kMuch);
+  }
+  return nullptr;
 }
 
 WEFT_IMPL bool Space::introduce(Peer& a, Peer& b) {
@@ -202,6 +224,7 @@ WEFT_IMPL const char* Peer::given(const Frame& f) {
                          static_cast<std::size_t>(f.val) - 8);
   const std::size_t zero = text.find('\0');
   if (zero == std::string::npos) return "a GIVE without its type or name";
+  if (text.size() > detail::kLongest) return "a GIVE whose type and name are too long";
   offered.push_back({f.where,
                      (f.flags & Flag::write) != 0,
                      f.op,
@@ -222,7 +245,7 @@ WEFT_IMPL const char* Peer::passed(const Frame& f) {
   const std::string text(reinterpret_cast<const char*>(rest.data()),
                          static_cast<std::size_t>(f.op));
   const std::size_t zero = text.find('\0');
-  if (zero == std::string::npos) return kBad;
+  if (zero == std::string::npos || text.size() > detail::kLongest) return kBad;
   rest = rest.subspan(padded(static_cast<std::size_t>(f.op)));
   Offered o{
       0, (f.flags & Flag::write) != 0, 0, text.substr(0, zero), text.substr(zero + 1), false, 0,
