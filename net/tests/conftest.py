@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from cryptography import x509
 
 from weft import net
 from weft._net import certificates as _net_certificates
+from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import names as _net_names
 from weft._net import relay as _net_relay
@@ -151,8 +153,27 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """Of the same authority."""
-    return net.make_keys(tmp_path_factory.mktemp("net") / "other", by=keys, name="other")
+    """Of another member, which may hold all names as well."""
+    folder = tmp_path_factory.mktemp("net") / "other"
+    return net.make_keys(folder, by=keys, name="other", offers=["*"])
+
+
+@pytest.fixture(scope="session")
+def keys_of(
+    tmp_path_factory: pytest.TempPathFactory, keys: Path
+) -> Callable[..., Path]:
+    """Those of a member of this name, of the same authority; `offers`: for which names."""
+    folder = tmp_path_factory.mktemp("members")
+    made: dict[Any, Path] = {}
+
+    def make(name: str, *offers: str) -> Path:
+        if (name, offers) not in made:
+            made[name, offers] = net.make_keys(
+                folder / str(len(made)), by=keys, name=name, offers=offers or None
+            )
+        return made[name, offers]
+
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -179,6 +200,17 @@ def keys_for_a_day(
         return net.make_keys(tmp_path / f"in {days} days", by=keys)
 
     return make
+
+
+@pytest.fixture
+def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs do not look at their own certificate, which was good when they began."""
+
+    def shown(folder: Path, *_: Any) -> tuple[bytes, dict[str, Any]]:
+        pem = (folder / "certificate.pem").read_text()
+        return ssl.PEM_cert_to_DER_cert(pem), {"subjectAltName": (("URI", "weft:*"),)}
+
+    monkeypatch.setattr(_net_keys, "_shown", shown)
 
 
 LEAST, SOME = 10_000, 20_000  # the first port that a test has for itself, and how many there are
@@ -221,7 +253,7 @@ def own_address() -> Iterator[str]:
 def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server.Server]:
     """One of the test's own."""
     folder = tmp_path / "server"
-    net.make_keys(folder, by=keys)
+    net.make_keys(folder, by=keys, offers=["*"])
     with _net_server.Server(folder, own_address) as started:
         yield started
 
@@ -318,7 +350,8 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
             yield agent
         finally:
             agent.process.terminate()
-            agent.process.communicate()
+            _, errors = agent.process.communicate()
+            assert "Traceback" not in errors, errors  # whatever it was asked
 
 
 @pytest.fixture

@@ -307,6 +307,36 @@ void says_whether_openssl_is_there() {
 }
 void ends_with_openssl(weft::net::Network&, const Args&) {}
 
+std::string from_hex(const std::string& text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+// Answers line by line, in no network, what is asked in hexadecimal: `grant GRANT NAME`, does the one
+// grant the other? `json TEXT`, is it some that is taken? `certificate FILE`: which grants are in it?
+void agrees() {
+  namespace n = weft::net::detail;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream words(line);
+    std::string what, first, second;
+    words >> what >> first >> second;
+    first = from_hex(first), second = from_hex(second);
+    if (what == "grant") say(n::grants(first, second));
+    if (what == "json") say(!n::parsed(first).is_discarded());
+    if (what != "certificate") continue;
+    Any found = Any::array();
+    BIO* const file = BIO_new_file(first.c_str(), "r");
+    X509* const certificate = PEM_read_bio_X509(file, nullptr, nullptr, nullptr);
+    for (const std::string& g : n::Member::of(certificate).grants)
+      found.push_back(n::hex(reinterpret_cast<const unsigned char*>(g.data()), g.size()));
+    X509_free(certificate);
+    BIO_free(file);
+    say(found);
+  }
+}
+
 const std::map<std::string, std::function<void(weft::net::Network&, const Args&)>> kPrograms{
     {"names_writer", names_writer},
     {"names_reader", names_reader},
@@ -333,6 +363,7 @@ const std::map<std::string, std::function<void(weft::net::Network&, const Args&)
 int main(int argc, char** argv) {
   using weft::net::Relay;
   const Args a(argv + 1, argv + argc);
+  if (a.at(0) == "agrees") return agrees(), 0;
   const std::size_t at = a.at(0).find('@');
   if (a[0].starts_with("ends_with_openssl")) says_whether_openssl_is_there();
   const std::string relay = at == std::string::npos ? "automatic" : a[0].substr(at + 1);

@@ -210,7 +210,7 @@ def test_keys_for_another_machine(keys, tmp_path):
     made = weft("keys", tmp_path / "gpu1", "--by", keys, "--name", "gpu1", "--json")
     said = json.loads(made.stdout)
     assert said["keys"] == str(tmp_path / "gpu1")
-    assert said["fingerprint"] == _net_keys.own_fingerprint(tmp_path / "gpu1")
+    assert said["fingerprint"] == _net_keys.Keys(tmp_path / "gpu1").fingerprint
     assert not (tmp_path / "gpu1/authority-key.pem").exists()
     assert (tmp_path / "gpu1/authority.pem").read_bytes() == (keys / "authority.pem").read_bytes()
     again = weft("keys", tmp_path / "gpu1", "--by", keys)

@@ -18,6 +18,7 @@ from weft import coroutines as co
 from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft.errors import BadUse, Deadlock, PeerDied, Retired
 
@@ -286,7 +287,21 @@ def test_a_certificate_of_another_authority(keys, strange_keys):  # wire 17.1
 @pytest.mark.parametrize(
     ("days", "says"), [(-4000, "certificate has expired"), (10, "certificate is not yet valid")]
 )
-def test_a_certificate_that_is_out_of_time(keys, keys_for_a_day, days, says):  # wire 17.1
+def test_keys_that_are_out_of_time(keys, keys_for_a_day, days, says):  # wire 17.1
+    folder = keys_for_a_day(days)
+    for joins in (lambda: net.listen(keys=folder), lambda: net.connect("127.0.0.1:9", keys=folder)):
+        with pytest.raises(
+            BadUse, match=rf"in {folder} is not good now \({says}\): look at this machine's clock"
+        ):
+            joins()
+
+
+@pytest.mark.parametrize(
+    ("days", "says"), [(-4000, "certificate has expired"), (10, "certificate is not yet valid")]
+)
+def test_a_certificate_that_is_out_of_time(
+    keys, keys_for_a_day, days, says, expired_meanwhile
+):  # wire 17.1
     """As of a machine whose clock begins at 1970: that is no question of the authority."""
     with (
         net.listen(keys=keys_for_a_day(days)) as door,
@@ -295,13 +310,16 @@ def test_a_certificate_that_is_out_of_time(keys, keys_for_a_day, days, says):  #
         net.connect(door.address, keys=keys)
 
 
-def test_we_are_of_another_authority(keys, strange_keys, tmp_path):  # wire 17.1
+def test_we_are_of_another_authority(keys, strange_keys, tmp_path, monkeypatch):  # wire 17.1
     """It knows ours, we do not know that it does not know us."""
     mixed = tmp_path / "mixed"
     mixed.mkdir()
     for name in ("certificate.pem", "key.pem"):
         (mixed / name).write_bytes((strange_keys / name).read_bytes())
     (mixed / "authority.pem").write_bytes((keys / "authority.pem").read_bytes())
+    with pytest.raises(BadUse, match=r"in .*mixed is not one of the authority there"):
+        net.connect("127.0.0.1:9", keys=mixed)
+    monkeypatch.setattr(_net_keys, "_shown", lambda *_: (b"", {"subjectAltName": (("URI", "weft:*"),)}))
     with (
         net.listen(keys=keys) as door,
         pytest.raises(BadUse, match=r"refuses our certificate.*weft net keys"),
@@ -342,9 +360,7 @@ def test_no_older_tls(keys):  # wire 17.1
 
 
 def test_a_fingerprint_of_somebody_else(keys, other_keys):
-    from weft._net.keys import own_fingerprint
-
-    wanted = own_fingerprint(other_keys)
+    wanted = _net_keys.Keys(other_keys).fingerprint
     with net.listen(keys=keys) as door, pytest.raises(BadUse, match="not who was announced"):
         net.connect(door.address, keys=other_keys, fingerprint=wanted)
 

@@ -462,8 +462,11 @@ def permitting(server: Any, folder: Path, fingerprints: dict[str, str]) -> Itera
 
 
 def test_each_may_listen_at_its_own_subjects_alone(server, keys, tmp_path, program):  # wire 17.18
-    folders = [net.make_keys(tmp_path / name, by=keys, name=name) for name in ("one", "two", "bad")]
-    prints = {folder.name: _net_keys.own_fingerprint(folder) for folder in folders}
+    folders = [
+        net.make_keys(tmp_path / name, by=keys, name=name, offers=["c"])
+        for name in ("one", "two", "bad")
+    ]
+    prints = {folder.name: _net_keys.Keys(folder).fingerprint for folder in folders}
     with (
         permitting(server, tmp_path / "server", prints) as url,
         net.join(url, keys=folders[0], relay="only") as network,

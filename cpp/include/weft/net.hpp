@@ -124,7 +124,8 @@ class Network {
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.
   // Each that asks gets an end of its own. To keep the channel open while nobody is there, keep an
-  // end of that side. Throws BadUse: the name is taken or none; the server does not answer.
+  // end of that side. Throws BadUse: the name is taken or none, or this program's keys are not for
+  // it; the server does not answer.
   template <class T>
   void offer(const std::string& name, const Channel<T>& c, Ends which) {
     if (!which.readers && !which.writers)
@@ -150,8 +151,9 @@ class Network {
   class At {
    public:
     // An end of its own. Waits until a program offers the name. Throws BadUse: none does in
-    // `patience`, or it gives no such ends, or of another type, or refuses; the server does not
-    // answer. Unreachable: the home does not answer. PeerDied: it died meanwhile.
+    // `patience`, or it gives no such ends, or of another type, or refuses, or may not hold the
+    // name; the server does not answer. Unreachable: the home does not answer. PeerDied: it died
+    // meanwhile.
     template <class T>
     wire::FarReader<T> reader() const {
       const auto link = network_.come(name_, "reader", patience_);
@@ -232,6 +234,7 @@ class Network {
   void offer(const std::shared_ptr<Offer>& o);
   std::shared_ptr<Offer> had(const std::string& name);
   bool write(Offer& o);
+  std::string by_whom(const std::string& name);
   void write_soon(const Offer& o);
   void hear(Offer& o) noexcept;
   void let_go(Offer& o) noexcept;

@@ -87,7 +87,7 @@ class Door:
     def __init__(self, address: str, folder: Any, trust: bool, name: str) -> None:
         self._name, self._trust = name, trust
         self._came: queue.Queue[Session | None] = queue.Queue()
-        tls = _net_keys.context(folder, server=True)
+        tls = _net_keys.Keys(folder).server
         _net_link.parted(address)
         self._loop = _net_loop.use()
         try:
@@ -211,7 +211,7 @@ def connect(
     """
     if rounds:
         _rounds.answer_programs()
-    tls = _net_keys.context(_net_keys.folder_of(keys), server=False)
+    tls = _net_keys.Keys(_net_keys.folder_of(keys)).client
     said = {"host": _called(name), "trust": trust}
     loop = _net_loop.use()
     try:
@@ -311,8 +311,9 @@ class Network:
             readers, writers: which ends others get; at least one of them.
 
         Raises:
-            BadUse: the name is taken or not valid; neither side is given; it is not a channel of
-                this program; the server does not answer.
+            BadUse: the name is taken or not valid, or this program's keys are not for it
+                (`make_keys`); neither side is given; it is not a channel of this program; the
+                server does not answer.
         """
         if not isinstance(channel, _native.Channel):
             raise BadUse(f"offer: {channel!r} is no channel: give the channel itself, not an end")
@@ -344,7 +345,8 @@ class Network:
 
         Raises:
             BadUse: no program offers it, or none offers readers; it is this program's own; the home
-                refuses, or is not the one that was announced; the server does not answer.
+                refuses, is not the one that was announced, or may not hold the name; the server
+                does not answer.
             ConnectionError: the home does not answer.
             PeerDied: the home died meanwhile.
         """

@@ -22,6 +22,7 @@
 namespace weft::inline WEFT_ABI::net::detail {
 
 inline constexpr const char* kBucket = "weft_names";
+inline constexpr std::size_t kMostEntry = 65'536;  // bytes
 inline constexpr std::chrono::seconds kLives{15},
     kRenew{5};                                       // of an entry; its home writes it again
 inline constexpr std::chrono::seconds kMeeting{30};  // a ticket is good once it is out
@@ -76,7 +77,7 @@ struct Entry {
     return of(size ? std::string_view(data, size) : std::string_view(), kvEntry_Revision(e), name);
   }
   static Entry of(std::string_view packed, std::uint64_t revision, const std::string& name) {
-    Entry made{parsed(packed), revision};
+    Entry made{parsed(packed, kMostEntry), revision};
     const Any& j = made.said;
     bool good =
         j.is_object() && j.contains("ticket") && (j["ticket"].is_null() || j["ticket"].is_string());
@@ -87,6 +88,7 @@ struct Entry {
     if (!good)
       bad("what stands under '" + name + "' in the bucket " + kBucket +
           " is no entry of Weft's: another program writes there");
+    for (const char* text : {"address", "host"}) made.said[text] = shown(made.text(text), 260);
     return made;
   }
 };
@@ -208,7 +210,7 @@ class Hears {
     if (natsMsg_GetMetaData(&about, m) != NATS_OK) return;
     const Owned<jsMsgMetaData, jsMsgMetaData_Destroy> owned(about);
     try {
-      static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}),
+      static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
                                   about->Sequence.Stream);
     } catch (const std::exception&) {  // no memory: the next renewal
     }

@@ -56,7 +56,7 @@ struct Asks {
 };
 // Nothing: it is none that asks so.
 inline std::optional<Asks> asked(std::string_view message) {
-  const Any said = parsed(message.substr(0, 1000));
+  const Any said = parsed(message);
   Asks a;
   for (const auto& [key, to] : {std::pair{"session", &a.session}, std::pair{"from", &a.from}}) {
     const auto at = said.is_object() ? said.find(key) : said.end();
@@ -448,7 +448,7 @@ class Ways {
     const auto refused = said.is_object() ? said.find("refused") : said.end();
     if (refused == said.end() || !refused->is_string())
       throw Unreachable("who answers is no Weft program");
-    throw Unreachable("it refuses: " + refused->get<std::string>().substr(0, 200));
+    throw Unreachable("it refuses: " + shown(refused->get<std::string>(), 200));
   }
 
   Client& client_;

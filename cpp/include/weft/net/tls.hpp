@@ -2,7 +2,7 @@
 // what each side says first (17.2). By OpenSSL.
 //
 //   Keys keys(folder);
-//   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint()
+//   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint(), c.member()
 //   Connection c = Connection::relayed(keys, fd, "its name, by the relay,");  relay.hpp's socket
 //   Connection c = Connection::accepted(keys, fd);
 //   c.say(json)   c.heard()                                                    until the link has it
@@ -34,6 +34,7 @@
 #include <utility>
 
 #include "../wire/space.hpp"
+#include "grants.hpp"
 #include "typed.hpp"
 
 namespace weft::inline WEFT_ABI::net {
@@ -56,16 +57,31 @@ inline constexpr std::size_t kHead = 12;  // bytes before its text: that, and ho
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
 
-// What another program has written; discarded if it is no JSON, or nests deeper than anything that
-// Weft says: to copy it, or to write it down, takes stack for each level.
-inline Any parsed(std::string_view text) {
+// What another program has written; discarded if it is no JSON, is longer than that, or nests deeper
+// than anything that Weft says: to copy it, or to write it down, takes stack for each level.
+inline Any parsed(std::string_view text, std::size_t most = kMost) {
   static constexpr int kDeepest = 16;
+  if (text.size() > most) return Any(Any::value_t::discarded);
   bool deep = false;
   Any made = Any::parse(
       text.begin(), text.end(),
-      [&deep](int depth, Any::parse_event_t, Any&) { return !(deep = deep || depth > kDeepest); },
+      [&deep](int depth, Any::parse_event_t event, Any&) {
+        const bool begins =
+            event == Any::parse_event_t::object_start || event == Any::parse_event_t::array_start;
+        return !(deep = deep || (begins && depth >= kDeepest));
+      },
       false);
   return deep ? Any(Any::value_t::discarded) : made;
+}
+
+// What another program says, for messages: on one line, and nothing that a terminal obeys.
+// At most so many bytes of it, and no part of a character.
+inline std::string shown(std::string_view text, std::size_t most) {
+  while (most < text.size() && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  std::string s(text.substr(0, most));
+  for (char& c : s)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return s;
 }
 
 // How many bytes follow the head of a first message; nothing: it is none.
@@ -195,7 +211,7 @@ inline void watch_over(int fd) {
 class Keys {
  public:
   // `given` empty: $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net. Throws BadUse: there
-  // are no keys.
+  // are no keys, or they do not say which names they are for.
   explicit Keys(const std::string& given) : folder(found(given)) {
     for (SSL_CTX* const each : {client_.get(), server_.get()}) {
       SSL_CTX_set_min_proto_version(each, TLS1_3_VERSION);
@@ -211,7 +227,18 @@ class Keys {
             "): `weft net up` makes them, and `weft net keys` those of other machines; "
             "$WEFT_NET or keys=… says where they are");
     }
-    fingerprint = fingerprint_of(SSL_CTX_get0_certificate(server_.get()));
+    const X509* const own = SSL_CTX_get0_certificate(server_.get());
+    fingerprint = fingerprint_of(own);
+    member = Member::of(own);
+    if (!member.grants.empty()) return;
+    bad("the keys in " + folder.string() +
+        " do not say which names they are for, as those of an older Weft: " +
+        (std::filesystem::exists(folder / "authority-key.pem")
+             ? "remove certificate.pem and key.pem there, and `weft net up` makes new ones"
+             : "make new ones where the authority's key is, `weft net keys FOLDER --name " +
+                   member.name +
+                   "` (--offers says other names than the usual), and bring them "
+                   "here"));
   }
   std::string file(const char* name) const { return (folder / name).string(); }
   SSL_CTX* client() const noexcept { return client_.get(); }
@@ -219,6 +246,7 @@ class Keys {
 
   const std::filesystem::path folder;
   std::string fingerprint;  // SHA-256 of the certificate
+  Member member;
 
  private:
   static std::filesystem::path found(const std::string& given) {
@@ -292,12 +320,9 @@ class Connection {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  std::string fingerprint() const {
-    X509* const shown = SSL_get1_peer_certificate(ssl_.get());
-    const std::string f = fingerprint_of(shown);
-    X509_free(shown);
-    return f;
-  }
+  std::string fingerprint() const { return fingerprint_of(shown().get()); }
+  // Whose certificate the other side has shown.
+  Member member() const { return Member::of(shown().get()); }
   // The first message, of this side and of the other. Throw BadUse: the other side has gone, or
   // that was none.
   void say(const Any& what) {
@@ -387,7 +412,11 @@ class Connection {
 
   struct Free {
     void operator()(SSL* s) const { SSL_free(s); }
+    void operator()(X509* x) const { X509_free(x); }
   };
+  std::unique_ptr<X509, Free> shown() const {
+    return std::unique_ptr<X509, Free>(SSL_get1_peer_certificate(ssl_.get()));
+  }
   std::string where_;
   int fd_;
   bool relayed_ = false;

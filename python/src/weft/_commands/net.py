@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import sys
@@ -25,6 +24,7 @@ from weft._commands.main import BadUse, find_checkout
 from weft._net import agent as _net_agent
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
+from weft._net import named as _net_named
 from weft._net import server as _net_server
 from weft._net import up as _net_up
 from weft.cli import EXIT
@@ -127,6 +127,7 @@ def _made(folder: Path) -> Path:
         has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
         net.make_keys(folder, by=folder if has_authority else None)
         click.echo(f"weft: made keys in {folder}", err=True)
+    _net_keys.Keys(folder)  # are they good?
     return folder
 
 
@@ -203,7 +204,7 @@ _AGENT = (
     ),
     click.option(
         "--hosts",
-        type=click.IntRange(min=1),
+        type=click.IntRange(min=1, max=_net_named.MOST_HOSTS),
         help="How many OS processes (default: one for each CPU).",
     ),
     click.option(
@@ -288,7 +289,7 @@ def host(
     then, in the program:
       worker.on("gpu1")(…)
     """
-    called = name or re.sub("[^A-Za-z0-9_-]", "-", socket.gethostname())[:60]
+    called = name or _net_named.simple(socket.gethostname())
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     os.environ["WEFT_HOST"] = called  # what runs here may ask where it is
@@ -325,23 +326,39 @@ def host(
 @click.command("keys", epilog=REFUSED_HELP)
 @click.argument("folder")
 @click.option("--by", metavar="FOLDER", help="The folder of the authority. " + KEYS_HELP)
-@click.option("--name", help="In the certificate, for people (default: this machine's name).")
+@click.option("--name", help="Of that machine (default: this one's), as messages say it.")
+@click.option(
+    "--offers",
+    metavar="NAME",
+    multiple=True,
+    help="A name that programs there may offer, BEGINNING/*, host=NAME or '*'; once for each "
+    "(default: NAME/* and host=NAME, of --name).",
+)
 @click.option("--json", "as_json", is_flag=True, help="What was made as JSON on stdout.")
-def keys_command(folder: str, by: str | None, name: str | None, as_json: bool) -> int:
+def keys_command(
+    folder: str, by: str | None, name: str | None, offers: tuple[str, ...], as_json: bool
+) -> int:
     """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would
-    a password.
+    a password. Programs with these keys may come to any channel, and offer the names that --offers
+    says; nobody takes another's for theirs.
 
     \b
-    Example:
+    Examples:
       weft net keys for-gpu1 --name gpu1
       scp -r for-gpu1 gpu1:.config/weft/net
+      weft net keys for-lab2 --name lab2 --offers 'lab/*' --offers host=lab2
     """
     try:
-        made = net.make_keys(folder, by=_net_keys.folder_of(by), name=name)
-        fingerprint = _net_keys.own_fingerprint(made)
+        made = net.make_keys(folder, by=_net_keys.folder_of(by), name=name, offers=offers or None)
+        keys = _net_keys.Keys(made)
     except (Refused, OSError) as error:
         raise BadUse(str(error)) from None
-    click.echo(json.dumps({"keys": str(made), "fingerprint": fingerprint}) if as_json else made)
+    if as_json:
+        own = {"name": keys.member.name, "offers": keys.member.grants}
+        click.echo(json.dumps({"keys": str(made), "fingerprint": keys.fingerprint, **own}))
+        return EXIT["ok"]
+    click.echo(made)
+    click.echo(f"weft: {keys.member}", err=True)
     return EXIT["ok"]
 
 

@@ -42,6 +42,7 @@ from weft.errors import BadUse, ProcessDied
 __all__ = ["Agent"]
 
 KEPT = 1000
+MOST_ALLOWED = 60_000  # bytes of an entry's 65,536
 ROOM = 3000  # bytes of a fate, and of where a call is
 ASKS = 0.5  # seconds for an OS process to say where a call is
 PATIENCE = (
@@ -102,7 +103,7 @@ class Agent:
         hosts: how many OS processes; None: as many as there are CPUs.
         limits: further arguments of Hosts.
     Raises:
-        BadUse: the name is taken, or none; that is nothing to allow, or not found here; a limit
+        BadUse: the name is taken, or none, or the network's keys are not for it; that is nothing to allow, or not found here; a limit
             that makes no sense.
         OSError: the system starts no process.
     """
@@ -116,6 +117,11 @@ class Agent:
         if not allow:
             raise BadUse("a host runs what --allow MODULE:FUNCTION names: give it at least once")
         self.allow = sorted(set(allow))
+        if len(json.dumps(self.allow)) > MOST_ALLOWED:
+            raise BadUse(
+                f"what host {self.name} runs has more than {MOST_ALLOWED} bytes: let fewer functions do it"
+            )
+        network._meeting.check(_net_named.HOST + self.name)
         self._network = network
         self._pass = secrets.token_hex(16)
         self._number, self._limits = hosts, limits

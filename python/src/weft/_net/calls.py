@@ -161,7 +161,7 @@ def fault(host: str, run: str, said: dict[str, Any]) -> str:
     source = source_of(module)
     if source is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, there = digest_of(source), str(said.get("digest"))[:64]
+    here, there = digest_of(source), str(said.get("digest"))
     if here == there:
         return ""
     mine = versions()
@@ -419,6 +419,8 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
         with _naming.running(me, name), contextlib.suppress(Retired):
             while True:
                 calls, wrong = _heard(orders)
+                if wrong is None and not isinstance(calls, list):
+                    wrong = BadUse("what came was no list of calls")
                 if wrong is None:
                     _executor.in_order(calls, call, send)
                     calls = None  # while it waits for more it keeps none of their arguments

@@ -6,13 +6,16 @@ import datetime
 import ipaddress
 import os
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 
+from weft._net import named as _net_named
 from weft._net.keys import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, SERVER
 from weft.errors import BadUse
 
 try:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -83,10 +86,38 @@ def _new_authority(folder: Path) -> None:
     _write(folder / AUTHORITY, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 
 
-def make(folder: Path, by: Path | None, name: str | None) -> Path:
+def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[str]:
+    """The names that the keys are for. `own`: they are the authority's.
+
+    Raises:
+        BadUse: that is none, or the name of the member is not to be one.
+    """
+    if offers is not None:
+        given = [] if isinstance(offers, str) else [_net_named.checked_grant(o) for o in offers]
+        if given:
+            return given
+        raise BadUse(
+            f"make_keys: offers is a list of names, as ['lab/*', 'host=gpu1'], not {offers!r}; None: the usual ones"
+        )
+    if own:
+        return [_net_named.ALL]
+    simple = _net_named.simple(socket.gethostname() if name is None else name)
+    if name is not None and name != simple:
+        raise BadUse(
+            f"keys of {name!r} would be for the names {name}/*, and a name has letters, digits, - and _: give another name "
+            f"({simple!r}), or say which they are for (--offers 'lab/*', --offers host={simple})"
+        )
+    return [f"{simple}/*", f"{_net_named.HOST}{simple}"]
+
+
+def make(
+    folder: Path, by: Path | None, name: str | None, offers: Iterable[str] | None = None
+) -> Path:
     """As make_keys()."""
-    if name is not None and not isinstance(name, str):
-        raise BadUse(f"make_keys: the name in a certificate is a str, not {name!r}")
+    if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
+        raise BadUse(f"make_keys: the name in a certificate is a text, not {name!r}")
+    own = by is None or folder.resolve() == by.resolve()
+    granted = _granted(name, offers, own)
     for taken in (CERTIFICATE, KEY):
         if (folder / taken).exists():
             raise BadUse(f"{folder / taken} is there already: give another folder, or remove it")
@@ -104,15 +135,17 @@ def make(folder: Path, by: Path | None, name: str | None) -> Path:
             (authority / AUTHORITY_KEY).read_bytes(), password=None
         )
         issuer = x509.load_pem_x509_certificate((authority / AUTHORITY).read_bytes())
-    except (OSError, ValueError) as error:
+        if not isinstance(signer, ec.EllipticCurvePrivateKey):
+            raise ValueError("its key is none of an elliptic curve")
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise BadUse(
             f"{authority} has no authority to sign with ({error}): give the folder in which `weft net up` made its keys"
         ) from None
-    assert isinstance(signer, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(ec.SECP256R1())
     names: list[x509.GeneralName] = [
         x509.DNSName(each) for each in {"localhost", socket.gethostname()}
     ]
+    names += [x509.UniformResourceIdentifier(_net_named.SCHEME + each) for each in granted]
     names += [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", "::1")]
     certificate = (
         _dated(x509.CertificateBuilder())

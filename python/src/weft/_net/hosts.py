@@ -20,6 +20,7 @@ from typing import Any
 
 from weft._extension import native as _native
 from weft._hosts import host as _host
+from weft._hosts import pickling as _pickling
 from weft._hosts.hosts import Elsewhere, whole
 from weft._net import calls as _net_calls
 from weft._net import link as _net_link
@@ -36,6 +37,20 @@ FRESH = 1.0  # seconds for which the list of hosts is good, where all of it answ
 
 def _channels_of(name: str) -> tuple[Any, Any]:
     return _native.Channel(f"arguments of {name}"), _native.Channel(f"result of {name}")
+
+
+def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
+    """The value, and the failure of which one is None.
+
+    Raises:
+        BadUse: that is none.
+    """
+    if isinstance(came, list) and len(came) == 2:
+        if came[1] is None or isinstance(came[1], (dict, _pickling.Failure)):
+            return came
+    raise BadUse(
+        f"host {host} said what is no result of {asked.run}: {came!r:.100}. Has it another version of Weft?"
+    )
 
 
 class _Far(Elsewhere, abc.ABC):
@@ -137,7 +152,7 @@ class _Far(Elsewhere, abc.ABC):
                 told.retire()
             while True:
                 try:
-                    value, failure = answer.read()
+                    value, failure = _result_of(answer.read(), host, asked)
                     break
                 except Cancelled as error:
                     cancelled = error
@@ -186,7 +201,7 @@ class _Far(Elsewhere, abc.ABC):
                     str(fate["stderr"]),
                     host,
                 )
-        return ProcessDied(name, pid if isinstance(pid, int) else 0, None, host=host)
+        return ProcessDied(name, pid, None, host=host)
 
 
 class FarHost(_Far):
@@ -222,8 +237,8 @@ class FarHost(_Far):
 
 class FarHosts(_Far):
     """All hosts of a network that run what is asked for; `Network.hosts` makes it. A call goes
-    where this program has the fewest for each OS process of the host. One that does not answer is
-    passed over until it is there anew; one that has gone, or has no ticket, while the call asks
+    where this program has the fewest for each OS process of the host. One that does not answer, or
+    whose certificate is not for its name, is passed over until it is there anew; one that has gone, or has no ticket, while the call asks
     others."""
 
     def __init__(self, network: Any, n: int, patience: float) -> None:
@@ -263,7 +278,7 @@ class FarHosts(_Far):
         until = time.monotonic() + self._patience
         fresh = False
         asked_before: set[str] = set()
-        closed: BadUse | None = None  # by the last that did so
+        closed: BadUse | None = None  # by the last that did so, or whose name is not its own
         while True:
             there = self._look(fresh)
             able = [h for h in there if asked.run in h.allow]
@@ -296,7 +311,7 @@ class FarHosts(_Far):
                     if time.monotonic() > until:
                         raise
                     asked_before.add(host.home)
-                except (ConnectionError, _net_link.Closed) as error:
+                except (ConnectionError, _net_link.Closed, _net_link.NotHis) as error:
                     closed = error if isinstance(error, BadUse) else closed
                     self._over(host.name, host.home, died=False)
                     with self._lock:

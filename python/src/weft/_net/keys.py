@@ -1,28 +1,34 @@
 """Keys and certificates of programs on a network (WIRE.md 17.1): a folder with a certificate, its
 key, and the authority that signed it.
 
-    make_keys(folder)               a new authority, and a certificate of it
-    make_keys(other, by=folder)     a certificate of the same authority, for another machine
+    make_keys(folder)                            a new authority, and a certificate of it, for all names
+    make_keys(other, by=folder, name="gpu1")     one of the same authority, for another machine: for gpu1/* and host=gpu1
 
     authority.pem  certificate.pem  key.pem        authority-key.pem (only where certificates are made)    server (its URL)
 
-The certificate is good on both sides of a connection. Names in it are for people: a program is
-known by the fingerprint.
+The certificate is good on both sides of a connection. It says which names its programs may hold
+(WIRE.md 17.3); a program is known by the fingerprint.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from weft._net import named as _net_named
 from weft.errors import BadUse
 
-__all__ = ["context", "fingerprint_of", "folder_of", "make_keys", "server_of"]
+__all__ = ["Keys", "context", "fingerprint_of", "folder_of", "make_keys", "server_of"]
 
 AUTHORITY, AUTHORITY_KEY = "authority.pem", "authority-key.pem"
 CERTIFICATE, KEY, SERVER = "certificate.pem", "key.pem", "server"
+LONGEST_URL = 300  # characters
+OUT_OF_TIME = 9, 10  # OpenSSL: a certificate is not yet valid, has expired
 
 
 def folder_of(keys: str | os.PathLike[str] | None) -> Path:
@@ -44,8 +50,9 @@ def server_of(folder: Path) -> str:
     if given := os.environ.get("WEFT_SERVER"):
         return given
     try:
-        return (folder / SERVER).read_text(encoding="utf-8").strip()
-    except OSError:
+        with (folder / SERVER).open(encoding="utf-8") as file:
+            return file.readline(LONGEST_URL).strip()
+    except (OSError, ValueError):
         raise BadUse(
             f"no server is noted in {folder}: start one with `weft net up`, or give its URL, nats://HOST:PORT"
         ) from None
@@ -56,6 +63,7 @@ def make_keys(
     *,
     by: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    offers: Iterable[str] | None = None,
 ) -> Path:
     """Makes a folder of keys: those of a new authority, or a certificate more of the one in `by`.
     Returns the folder.
@@ -66,17 +74,81 @@ def make_keys(
     Args:
         folder: is made if it is not there.
         by: a folder with the authority's key.
-        name: in the certificate, for people; None: this machine's.
+        name: of the member, as messages say it; None: this machine's, with - for what is no letter,
+            digit or _.
+        offers: the names that programs with these keys may offer: "lab/results", "lab/*" (all that
+            begin with lab/), "host=gpu1" (to be that host), "*" (all). None: NAME/* and host=NAME;
+            in the authority's own folder all.
 
     Raises:
         BadUse: the folder has keys already, or, without `by`, an authority's; or `by` has no
-            authority's key.
+            authority's key; one of `offers` is no such name, or there is none; or `name` is no name
+            of one part, and `offers` is None.
         OSError: a file cannot be written.
     """
     # it takes 50 ms, and most programs have their keys
     from weft._net import certificates as _net_certificates
 
-    return _net_certificates.make(Path(folder), None if by is None else Path(by), name)
+    return _net_certificates.make(Path(folder), None if by is None else Path(by), name, offers)
+
+
+class Keys:
+    """What a folder has, for a program that joins.
+
+    Attributes:
+        client, server: what the sides of a connection are made with.
+        fingerprint: of the certificate.
+        member: whose it is, and for which names, as the other side of a connection will see it.
+
+    Raises:
+        BadUse: the folder has no keys, they do not fit, or are not good now; or they are of the
+            kind that said no names.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.client, self.server = context(folder, server=False), context(folder, server=True)
+        own, certificate = _shown(folder, self.client, self.server)
+        self.fingerprint = fingerprint_of(own)
+        self.member = _net_named.member_of(certificate)
+        if not self.member.grants:
+            mend = (
+                f"remove {CERTIFICATE} and {KEY} there, and `weft net up` makes new ones"
+                if (folder / AUTHORITY_KEY).exists()
+                else f"make new ones where the authority's key is, `weft net keys FOLDER --name {self.member.name}` "
+                "(--offers says other names than the usual), and bring them here"
+            )
+            raise BadUse(
+                f"the keys in {folder} do not say which names they are for, as those of an older Weft: {mend}"
+            )
+
+
+def _shown(
+    folder: Path, client: ssl.SSLContext, server: ssl.SSLContext
+) -> tuple[bytes, dict[str, Any]]:
+    """The folder's certificate, as the other side of a connection gets it: here between two
+    objects, for ssl reads a certificate in no other way.
+
+    Raises:
+        BadUse: the other side would refuse it.
+    """
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)]
+    try:
+        for side in (*sides, *sides):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+        certificate = sides[0].getpeercert()
+        own = sides[0].getpeercert(binary_form=True)
+    except (ssl.SSLError, ValueError) as error:
+        why = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error
+        raise BadUse(
+            f"the certificate in {folder} is not good now ({why}): look at this machine's clock, or make new keys (`weft net keys`)"
+            if getattr(error, "verify_code", None) in OUT_OF_TIME
+            else f"the certificate in {folder} is not one of the authority there ({why}): bring all files of the folder that "
+            "`weft net keys` has made"
+        ) from None
+    assert certificate is not None and own is not None
+    return own, certificate
 
 
 def context(folder: Path, server: bool) -> ssl.SSLContext:
@@ -106,7 +178,3 @@ def fingerprint_of(certificate: bytes) -> str:
     return hashlib.sha256(certificate).hexdigest()
 
 
-def own_fingerprint(folder: Path) -> str:
-    """Of the certificate in the folder."""
-    text = (folder / CERTIFICATE).read_text(encoding="ascii")
-    return fingerprint_of(ssl.PEM_cert_to_DER_cert(text))

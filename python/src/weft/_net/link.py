@@ -14,7 +14,8 @@ Invariants
 - What waits here is what the connection's transport holds: who does not read stops who writes. Of
   what passes to an OS process of an agent (couple()) at most LARGEST bytes more in each direction.
 - `_asking` is the loop's thread's, and empty in the child of a fork.
-- Nothing that a peer says here is more than JSON of at most 4,096 bytes, and none of it is run.
+- Nothing that a peer says here is more than JSON of at most 4,096 bytes (_net/said.py), and none of it
+  is run.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from weft import _own_threads
 from weft._extension import native as _native
 from weft._net import keys as _net_keys
 from weft._net import loop as _net_loop
+from weft._net import said as _net_said
 from weft._net import steps as _net_steps
 from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
@@ -44,6 +46,7 @@ __all__ = [
     "Again",
     "Came",
     "Closed",
+    "NotHis",
     "Refused",
     "Session",
     "Streams",
@@ -61,7 +64,8 @@ __all__ = [
     "why",
 ]
 
-MAGIC, MOST = b"WEFTNET1", 4096
+MAGIC = b"WEFTNET1"
+TOLD = 2000  # characters of a refusal
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
 SILENT, ASKS = 5, 3  # seconds until keep-alive asks, and between its questions; how many
 SAID_LAST = 10.0  # seconds for what a session had queued before its end
@@ -86,6 +90,10 @@ class Refused(Exception):
 
 class Again(BadUse):
     """The other side has refused what it may be asked for with another ticket."""
+
+
+class NotHis(BadUse):
+    """The other side's certificate is not for the name under which it stands."""
 
 
 class Closed(BadUse):
@@ -391,6 +399,15 @@ def _pack(said: Said) -> bytes:
     return MAGIC + struct.pack("<I", len(text)) + text
 
 
+def _refusal(error: Refused) -> bytes:
+    why = _net_said.shown(str(error), TOLD)
+    while True:
+        packed = _pack({"host": "", "refused": why, "again": error.again})
+        if len(packed) <= _net_said.MOST:
+            return packed
+        why = why[: len(why) // 2]
+
+
 async def _heard(reader: asyncio.StreamReader) -> Said:
     """
     Raises:
@@ -398,14 +415,14 @@ async def _heard(reader: asyncio.StreamReader) -> Said:
     """
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
-        if magic != MAGIC or size > MOST:
+        if magic != MAGIC or size > _net_said.MOST:
             raise Refused("who spoke is no Weft program, or of another version")
-        said = json.loads(await reader.readexactly(size))
-    except (ValueError, UnicodeDecodeError):
-        raise Refused("the first message is no JSON") from None
+        said = _net_said.parsed(await reader.readexactly(size))
+    except ValueError as error:
+        raise Refused(f"the first message is no JSON as it should be: {error}") from None
     if not isinstance(said, dict) or not isinstance(said.get("host"), str):
         raise Refused("the first message does not say who speaks")
-    return said
+    return {**said, "host": _net_said.shown(said["host"], 60)}
 
 
 async def _session(
@@ -456,7 +473,7 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
             if welcome.then is not None:
                 await welcome.then((reader, writer))
                 return
-            session = await _session(reader, writer, said["host"][:60], trusted)
+            session = await _session(reader, writer, said["host"], trusted)
         except BaseException:
             welcome.lost()
             raise
@@ -468,7 +485,7 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
             try:
                 await first(reader, writer)
             except Refused as error:
-                writer.write(_pack({"host": "", "refused": str(error), "again": error.again}))
+                writer.write(_refusal(error))
                 await close_writer(writer)
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
             writer.transport.abort()  # he has gone, or we have
@@ -486,11 +503,8 @@ async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server
     return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
 
 
-OUT_OF_TIME = 9, 10  # OpenSSL: a certificate is not yet valid, has expired
-
-
 def why(error: Exception, address: str) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in OUT_OF_TIME:
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _net_keys.OUT_OF_TIME:
         return (
             f"{address} shows a certificate that is not good now ({error.verify_message}): "
             "look at the clocks of both machines, or make new keys (`weft net keys`)"
@@ -525,6 +539,8 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
+    except ValueError as error:  # what stands in an entry need not be the name of a machine
+        raise ConnectionError(f"{host!r} is no machine: {error}") from None
     _watch_over(streams[1])
     return streams
 
@@ -533,7 +549,8 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
     """The answer of the program at the other end.
 
     Raises:
-        BadUse: it refuses, or its certificate is not right.
+        BadUse: it refuses, or its certificate is not right; NotHis, if that is not for the name for
+            which this program comes.
     """
     reader, writer = streams
     ends = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
@@ -545,6 +562,13 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
             raise BadUse(
                 f"{where} is not who was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
+            )
+        # Before it is told anything: whoever is a member may have written the entry (17.3).
+        name = said.get("name")
+        if name is not None and not (member := way.member()).may_hold(name):
+            raise NotHis(
+                f"{where} may not offer {name!r}: {member}. Somebody has taken the name who may not hold it (`weft net ls` says where); "
+                f"or it needs other keys: {member.with_name(name)}"
             )
         _net_steps.at("comer.reached")
         writer.write(_pack(said))
@@ -560,7 +584,8 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
             raise kind(why(error, where)) from None
         if "refused" in answer:
             again = answer.get("again") is True
-            raise (Again if again else BadUse)(f"{where} refuses: {answer['refused']}")
+            because = _net_said.shown(str(answer["refused"]), TOLD)
+            raise (Again if again else BadUse)(f"{where} refuses: {because}")
         return answer
     except BaseException:
         writer.transport.abort()
@@ -580,7 +605,7 @@ async def begun(
     answer = await _greeted(streams, where, said, fingerprint)
     try:
         trusted = said["trust"] is True and answer.get("trust") is True
-        session = await _session(*streams, answer["host"][:60], trusted)
+        session = await _session(*streams, answer["host"], trusted)
     except BaseException:
         streams[1].transport.abort()
         raise
@@ -610,8 +635,9 @@ def parted(address: str) -> tuple[str, int]:
         BadUse: it is none.
     """
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise BadUse(f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r}")
+    number = port.isascii() and port.isdigit() and len(port) <= 5
+    if not colon or not host or not number or int(port) > 65535:
+        raise BadUse(f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r:.100}")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

@@ -1,18 +1,42 @@
-"""Names of a network, and what its lists have (WIRE.md 17.3, 17.9). Without the client of the server
-(_net/names.py), which takes longer to import than all the rest.
+"""Names of a network, who may hold them, and what its lists have (WIRE.md 17.3, 17.9). Without the
+client of the server (_net/names.py), which takes longer to import than all the rest.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.errors import BadUse
 
-__all__ = ["HOST", "SOON", "Host", "Named", "NotYet", "checked"]
+__all__ = [
+    "ALL",
+    "HOST",
+    "MOST_HOSTS",
+    "SOON",
+    "Host",
+    "Member",
+    "Named",
+    "NotYet",
+    "checked",
+    "checked_grant",
+    "grants",
+    "member_of",
+    "simple",
+]
 
 SOON = 3.0  # seconds for a host of a pool to have a ticket: then another one is asked
 HOST = "host="  # so begin the names of hosts, and of no channel
+ALL = "*"  # the grant of all names
+SCHEME = "weft:"  # so begin the URIs of a certificate that are grants
+
+_NAME = "[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*"
+_GRANT = re.compile(rf"(?:{HOST})?(?:{_NAME}|(?:{_NAME}[/.])?[*])")
+LONGEST = 60  # characters of a name
+MOST_HOSTS = 10_000  # OS processes of a host
+TOLD = 300  # characters of a list of grants in a message
 
 
 class NotYet(BadUse):
@@ -47,9 +71,72 @@ def checked(name: Any) -> str:
     Raises:
         BadUse: that is no name.
     """
-    good = isinstance(name, str) and len(name) <= 60
-    if not good or not re.fullmatch(r"[A-Za-z0-9_-]+([/.][A-Za-z0-9_-]+)*", name):
+    good = isinstance(name, str) and len(name) <= LONGEST
+    if not good or not re.fullmatch(_NAME, name):
         raise BadUse(
-            f"a name is 1 to 60 letters, digits, - and _, in parts with / or . between, as 'lab/results'; not {name!r}"
+            f"a name is 1 to {LONGEST} letters, digits, - and _, in parts with / or . between, as 'lab/results'; not {name!r}"
         )
     return str(name)
+
+
+def simple(text: str) -> str:
+    """The name of a machine as a name of one part: what is no letter, digit, - or _ is a -."""
+    return re.sub("[^A-Za-z0-9_-]", "-", text)[:LONGEST]
+
+
+# --- who may hold a name --------------------------------------------------------------------------
+
+
+def checked_grant(grant: Any) -> str:
+    """
+    Raises:
+        BadUse: that is no grant.
+    """
+    good = isinstance(grant, str) and len(grant.removeprefix(HOST).removesuffix("/*")) <= LONGEST
+    if not good or not _GRANT.fullmatch(grant):
+        raise BadUse(
+            f"keys are for names as 'lab/results', 'lab/*' (all that begin with lab/) or '*' (all), and for hosts as "
+            f"'host=gpu1' or 'host=*'; not for {grant!r}"
+        )
+    return str(grant)
+
+
+def grants(grant: str, name: str) -> bool:
+    """Does it grant this name (WIRE.md 17.3)? The name is that of a channel, or HOST and that of a
+    host. As net/grants.hpp has it in C++."""
+    beginning = grant[:-1]
+    if grant[-1:] != "*":
+        return grant == name
+    return name.startswith(beginning) and beginning[-1:] in ("", "/", ".", "=")
+
+
+class Member(NamedTuple):
+    """Whose certificate it is, and the names that its programs may hold."""
+
+    name: str
+    grants: tuple[str, ...]
+
+    def may_hold(self, name: str) -> bool:
+        return any(grants(grant, name) for grant in self.grants)
+
+    def __str__(self) -> str:
+        """For messages."""
+        of = ", ".join(self.grants) or "no name, as those that an older Weft made"
+        return f"the certificate of {self.name!r} is for {of[:TOLD]}{' …' if len(of) > TOLD else ''}"
+
+    def with_name(self, name: str) -> str:
+        """The command that makes keys which may hold this name too."""
+        of = [shlex.quote(grant) for grant in (*self.grants, name)]
+        if sum(map(len, of)) > TOLD:
+            of = ["…", of[-1]]
+        offers = " ".join(f"--offers {each}" for each in of)
+        return f"`weft net keys FOLDER --name {shlex.quote(self.name)} {offers}`"
+
+
+def member_of(certificate: dict[str, Any]) -> Member:
+    """Of a certificate, as ssl's getpeercert() says what is in it."""
+    subject = [value for part in certificate.get("subject", ()) for value in part]
+    name = next((str(value) for key, value in subject if key == "commonName"), "?")
+    uris: Sequence[str] = [v for k, v in certificate.get("subjectAltName", ()) if k == "URI"]
+    found = tuple(u.removeprefix(SCHEME) for u in uris if u.startswith(SCHEME))
+    return Member(name, found)

@@ -33,8 +33,9 @@ from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._net import relay as _net_relay
+from weft._net import said as _net_said
 from weft._net import steps as _net_steps
-from weft._net.named import HOST, Host, Named, NotYet
+from weft._net.named import HOST, MOST_HOSTS, Host, Named, NotYet, checked
 from weft._net.offer import MEETING, SIDES, Offer
 from weft.errors import BadUse, ChannelEnd
 
@@ -50,6 +51,8 @@ except ImportError as error:
 __all__ = ["Meeting"]
 
 BUCKET = "weft_names"
+MOST_ENTRY = 65_536  # bytes
+LONGEST = 260  # characters of an address, and of what a program calls itself
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 SERVER = 10.0  # seconds for the server to answer
@@ -63,6 +66,8 @@ _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
 )
+
+_logger = logging.getLogger("weft")
 
 # The homes of this program: a session joins two, and it may have joined more than once.
 _own_homes: set[str] = set()
@@ -92,9 +97,9 @@ class Meeting:
         _own_homes.add(self.home)
         self.kept = kept  # a session that has begun
         self.address = ""
-        self._client_tls = _net_keys.context(keys, server=False)
-        self._server_tls = _net_keys.context(keys, server=True)
-        self._fingerprint = _net_keys.own_fingerprint(keys)
+        own = _net_keys.Keys(keys)
+        self._client_tls, self._server_tls = own.client, own.server
+        self._fingerprint, self.member = own.fingerprint, own.member
         self._offers: dict[str, Offer] = {}
         self._passes: dict[str, tuple[dict[str, Any], str]] = {}  # of hosts: their entries
         self._why = ""  # the client's last trouble
@@ -263,9 +268,21 @@ class Meeting:
         with contextlib.suppress(*_LOST):
             await subscription.unsubscribe()
 
+    def check(self, name: str) -> None:
+        """
+        Raises:
+            BadUse: this program may not hold the name.
+        """
+        if not self.member.may_hold(name):
+            raise BadUse(
+                f"this program may not offer {name!r}: {self.member}. Keys that may are made where the authority's key is: "
+                f"{self.member.with_name(name)}"
+            )
+
     async def offer(
         self, name: str, channel: Any, readers: bool, writers: bool, agent: Any = None
     ) -> None:
+        self.check(name)
         if name in self._offers:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
         offer = Offer(name, channel, readers, writers)
@@ -288,8 +305,8 @@ class Meeting:
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
         """What somebody has written to the entry."""
-        with contextlib.suppress(ValueError, RecursionError):
-            said = json.loads(message.data or b"null")
+        with contextlib.suppress(ValueError, nats.errors.Error):  # it is none of the bucket's
+            said = _net_said.parsed(message.data, MOST_ENTRY)
             if (
                 isinstance(said, dict)
                 and said.get("home") == self.home
@@ -342,22 +359,24 @@ class Meeting:
                     return
                 except js_errors.KeyWrongLastSequenceError:
                     there = await self._there(names, offer.name)
-                    if there is not None and there[1].get("home") != self.home:
+                    # Rubbish over an entry of ours is nobody's.
+                    foreign = there is not None and there[1].get("home") != self.home
+                    if foreign and (there[1] or not offer.revision):
                         raise
                     last = there[0] if there is not None else 0
                 except js_errors.KeyNotFoundError:  # its time ran out as create() looked at it
                     last = 0
 
     async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """The entry's revision, and what is in it."""
+        """The entry's revision, and what is in it; {}: that is none of ours."""
+        said: dict[str, Any] = {}
         try:
             entry = await names.get(name)
-            said = json.loads(entry.value or b"")
+            with contextlib.suppress(BadUse):
+                said = _entry_of(entry.value or b"", name)
         except js_errors.NotFoundError:
             return None
-        except ValueError:
-            said = None
-        return (entry.revision or 0), said if isinstance(said, dict) else {}
+        return (entry.revision or 0), said
 
     async def _renew_for_ever(self) -> None:
         while True:
@@ -377,6 +396,8 @@ class Meeting:
                 self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:  # the name is another's now
             self._had(offer)
+            taken = f"is taken{await self._by_whom(offer.name)}"
+            _logger.warning("%r, which this program has offered, %s", offer.name, taken)
         except js_errors.NotFoundError:  # a server that has lost its bucket
             self._bucket = None
         except _LOST:
@@ -512,8 +533,15 @@ class Meeting:
     ) -> _net_link.Session:
         streams, where = await self._way_to(entry)
         session = await _net_link.begun(streams, where, said, entry["fingerprint"])
-        self._passes[name] = entry, str(session._said.get("pass"))
-        session._said["home"] = entry["home"]
+        answer = session._said
+        self._passes[name] = entry, str(answer.get("pass"))
+        pid = answer.get("pid")
+        known = isinstance(pid, int) and 0 < pid < 1 << 31
+        session._said = {
+            "home": entry["home"],
+            "call": str(answer.get("call")),
+            "pid": pid if known else 0,
+        }
         self.kept(session)
         return session
 
@@ -525,7 +553,9 @@ class Meeting:
     async def where(self, name: str, call: str) -> list[str] | None:
         """Where the processes of that call are; None: nobody says it."""
         found = await self._asked_of(name, "where", call)
-        return [str(line) for line in found] if isinstance(found, list) else None
+        if not isinstance(found, list):
+            return None
+        return [_net_said.shown(str(line), _net_said.MOST) for line in found]
 
     async def _asked_of(self, name: str, what: str, call: str) -> Any:
         """What the agent of that host says of a call; None: nothing."""
@@ -640,11 +670,12 @@ class Meeting:
         entries = await self._entries(lambda name: name.startswith(HOST))
         found = []
         for key, e in entries.items():
-            with contextlib.suppress(KeyError, TypeError, ValueError):  # no host's
-                allow = [str(run) for run in e["allow"]]
-                name = key.removeprefix(HOST)
-                hosts, trust = int(e["hosts"]), bool(e["trust"])
-                found.append(Host(name, e["address"], allow, hosts, trust, e["home"], _relayed(e)))
+            allow, hosts = e.get("allow"), e.get("hosts")
+            if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
+                continue  # no host's
+            name, runs = key.removeprefix(HOST), [_net_said.shown(str(run), LONGEST) for run in allow]
+            trust = e.get("trust") is True
+            found.append(Host(name, e["address"], runs, hosts, trust, e["home"], _relayed(e)))
         return sorted(found)
 
     async def _entries(self, wanted: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
@@ -659,6 +690,7 @@ class Meeting:
                 if not wanted(name):
                     continue
                 with contextlib.suppress(BadUse, js_errors.NotFoundError):
+                    checked(name.removeprefix(HOST))
                     found[name] = _entry_of((await names.get(name)).value or b"", name)
         except _LOST as error:
             raise BadUse(
@@ -673,7 +705,7 @@ def _at(entry: dict[str, Any]) -> str:
 
 def _relayed(entry: dict[str, Any]) -> int:
     said = entry.get("relayed")
-    return said if isinstance(said, int) and said >= 0 else 0
+    return said if isinstance(said, int) and 0 <= said < 1 << 32 else 0
 
 
 def _entry_of(packed: bytes, name: str) -> dict[str, Any]:
@@ -682,7 +714,7 @@ def _entry_of(packed: bytes, name: str) -> dict[str, Any]:
         BadUse: it is none of ours.
     """
     with contextlib.suppress(ValueError):
-        entry = json.loads(packed)
+        entry = _net_said.parsed(packed, MOST_ENTRY)
         texts = ("address", "fingerprint", "home", "host")
         if (
             isinstance(entry, dict)
@@ -691,7 +723,8 @@ def _entry_of(packed: bytes, name: str) -> dict[str, Any]:
             and isinstance(entry.get("ticket"), (str, type(None)))
             and "ticket" in entry
         ):
-            return entry
+            shown = {t: _net_said.shown(entry[t], LONGEST) for t in ("address", "host")}
+            return {**entry, **shown}
     raise BadUse(
         f"what stands under {name!r} in the bucket {BUCKET} is no entry of Weft's: another program writes there"
     )

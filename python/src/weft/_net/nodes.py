@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft._net import named as _net_named
 from weft.errors import BadUse
 
 __all__ = ["Node", "from_environment", "is_node", "lines_of", "named", "of_file", "of_slurm"]
@@ -46,7 +47,7 @@ class Node:
     @property
     def name(self) -> str:
         """By which programs find the agent: no points, since a name of a network has parts."""
-        return re.sub("[^A-Za-z0-9_-]", "-", self.address)
+        return _net_named.simple(self.address)
 
 
 def is_node(target: str) -> bool:

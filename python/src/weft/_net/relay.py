@@ -33,6 +33,7 @@ from typing import Any
 import nats.errors
 
 from weft._extension import native as _native
+from weft._net import said as _net_said
 from weft._net.tls import Came, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]
@@ -150,11 +151,11 @@ class Relay:
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
         try:
-            said = json.loads(message.data[:1000])
+            said = _net_said.parsed(message.data)
             session, place = said["session"], said["from"]
             if not _SESSION.fullmatch(session) or not _PLACE.fullmatch(place):
                 raise ValueError
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             answer = {"refused": "who asks says no session and no place"}
         else:
             if session not in self._ways and self._shaking >= MOST:
@@ -203,10 +204,12 @@ class Relay:
         while loop.time() < until:
             try:
                 subject = f"{RELAY}.{place}.meet"
-                said = json.loads((await self._client.request(subject, asks, timeout=1.0)).data)
+                answer = await self._client.request(subject, asks, timeout=1.0)
+                said = _net_said.parsed(answer.data)
                 if said == {}:
                     return
-                raise ConnectionRefusedError(f"it refuses: {str(said['refused'])[:200]}")
+                because = _net_said.shown(str(said["refused"]), 200)
+                raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
                 if loop.time() - self._since > BACK:  # else it may not be back yet, as we are

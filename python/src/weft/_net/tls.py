@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from weft._net import loop as _net_loop
 from weft._net.incoming import Incoming
+from weft._net.named import Member, member_of
 
 __all__ = ["Came", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
 
@@ -114,6 +115,13 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def take_back(self, rest: bytes) -> None:
         """He has done with it; this goes first."""
+
+    def member(self) -> Member:
+        """Whose certificate the other side has shown."""
+        try:
+            return member_of(self._tls.getpeercert() or {})
+        except ValueError:  # what stands in it is no text
+            return Member("?", ())
 
     async def streams(self, patience: float) -> Streams:
         """Once both sides have shown their certificates.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -25,6 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft._net import said as _net_said
 from weft._net.nodes import Node
 from weft._readable import readable
 from weft.errors import BadUse
@@ -34,6 +34,7 @@ __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
 BEAT = 5.0
 LEASE = 30.0
 GRACE = 15.0  # seconds for an agent to end what it runs; it takes some itself
+MOST = 1 << 20  # bytes of what an agent says of itself: the numbers of its OS processes stand there
 LINES = 20  # of what an agent said last are kept
 SSH = (
     "ssh",
@@ -133,7 +134,7 @@ class Started:
 
 def _json(line: str) -> Any:
     try:
-        return json.loads(line)
+        return _net_said.parsed(line.encode(), MOST)
     except ValueError:
         return None
 

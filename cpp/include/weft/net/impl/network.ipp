@@ -8,6 +8,9 @@ namespace weft::inline WEFT_ABI::net {
 
 inline void Network::offer(const std::shared_ptr<Offer>& o) {
   detail::checked(o->name);
+  if (const detail::Member& m = keys_.member; !m.may_hold(o->name))
+    detail::bad("this program may not offer '" + o->name + "': " + m.said() +
+                ". Keys that may are made where the authority's key is: " + m.with_name(o->name));
   {
     const std::lock_guard g(mutex_);
     if (closed_) detail::bad("this program has left the network: join again");
@@ -24,17 +27,20 @@ inline void Network::offer(const std::shared_ptr<Offer>& o) {
     if (!server_is_there(detail::Clock::now() + std::chrono::seconds(1)))
       lost("the connection is lost");
     if (write(*o)) return hear(*o);
-    if (const auto entry = names_.read(o->name))
-      by = " by " + entry->text("host") + " " + entry->at() +
-           ": take another name, or end that program. A name whose home was killed is free after "
-           "15 seconds";
-    else
-      by = ": try again, or take another name";
+    by = by_whom(o->name);
   } catch (const detail::Lost& e) {
     lost(e.what());
   }
   had(o->name);
   detail::bad("the name '" + o->name + "' is taken" + by);
+}
+
+inline std::string Network::by_whom(const std::string& name) {
+  const auto entry = names_.read(name);
+  if (!entry) return ": try again, or take another name";
+  return " by " + entry->text("host") + " " + entry->at() +
+         ": take another name, or end that program. A name whose home was killed is free after 15 "
+         "seconds";
 }
 
 // It is offered no more; null: it was not.
@@ -155,10 +161,13 @@ inline void Network::renew_all() {
         if (!offers_.contains(o->name) || offers_[o->name] != o) continue;  // withdrawn
       }
       try {
-        if (write(*o))
+        if (write(*o)) {
           hear(*o);
-        else
-          had(o->name);
+          continue;
+        }
+        had(o->name);
+        std::fprintf(stderr, "weft: '%s', which this program has offered, is taken%s\n",
+                     o->name.c_str(), by_whom(o->name).c_str());
       } catch (const std::exception&) {  // the next time
       }
     }
@@ -286,12 +295,12 @@ inline void Network::answer(int socket) {
       detail::bad("the channel '" + o->name + "' has ended (" + e.what() + ")");
     }
   } catch (const BadUse& e) {
-    c.say({{"host", ""}, {"refused", e.what()}, {"again", false}});
+    c.say({{"host", ""}, {"refused", detail::shown(e.what(), 1000)}, {"again", false}});
     return;
   }
   c.say({{"host", name_}, {"trust", false}});
-  const auto link = keep(
-      std::make_shared<Link>(space_, std::move(c), said["host"].get<std::string>().substr(0, 60)));
+  const auto link = keep(std::make_shared<Link>(
+      space_, std::move(c), detail::shown(said["host"].get<std::string>(), 60)));
   try {
     gives(*link);
   } catch (const BadUse& e) {
@@ -357,6 +366,12 @@ inline std::shared_ptr<detail::Link> Network::come(const std::string& name, cons
                 " is not who was announced: its certificate has another fingerprint. If the "
                 "program there was restarted with other keys, its name is free in 15 seconds; else "
                 "somebody stands in for it");
+  // Before it is told anything: whoever is a member may have written the entry (WIRE.md 17.3).
+  if (const detail::Member m = c.member(); !m.may_hold(name))
+    detail::bad(where + " may not offer '" + name + "': " + m.said() +
+                ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
+                "it needs other keys: " +
+                m.with_name(name));
   c.say({{"host", name_},
          {"trust", false},
          {"name", name},
@@ -364,11 +379,12 @@ inline std::shared_ptr<detail::Link> Network::come(const std::string& name, cons
          {"ticket", entry->said["ticket"]}});
   const Any answer = c.heard();
   if (answer.contains("refused"))
-    detail::bad(
-        where + " refuses: " +
-        (answer["refused"].is_string() ? answer["refused"].get<std::string>() : "no reason"));
+    detail::bad(where + " refuses: " +
+                (answer["refused"].is_string()
+                     ? detail::shown(answer["refused"].get<std::string>(), 2000)
+                     : "no reason"));
   return keep(std::make_shared<Link>(space_, std::move(c),
-                                     answer["host"].get<std::string>().substr(0, 60)));
+                                     detail::shown(answer["host"].get<std::string>(), 60)));
 }
 
 // A connection with the home of an entry, and what that is called: at its address, or by the relay

@@ -1,0 +1,469 @@
+"""Who may hold a name stands in the certificate (WIRE.md 17.3, 17.4, 17.9). Members that take names
+which theirs is not for get nothing: attackers.py. With programs in C++: test_cpp_attackers.py."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import far_parts as parts
+import pytest
+from nats.js import errors as js_errors
+from attackers import TAKES, FalseAgent, Thief
+from cryptography import x509
+
+from weft import net
+from weft import threads as th
+from weft._net import certificates as _net_certificates
+from weft._net import keys as _net_keys
+from weft._net import link as _net_link
+from weft._net import named as _net_named
+from weft._net import names as _net_names
+from weft._net import server as _net_server
+from weft.errors import BadUse, PeerDied
+from weft.processes import Executor, run
+
+pytestmark = pytest.mark.usefixtures("apart")
+
+
+@pytest.fixture(scope="module")
+def url(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Of a server for all that takes no time of the bucket's."""
+    folder = tmp_path_factory.mktemp("server") / "keys"
+    net.make_keys(folder, by=keys)
+    with _net_server.Server(folder, "127.0.0.1:0") as started:
+        yield started.url
+
+
+@pytest.fixture
+def lab(url: str, keys_of: Any) -> Any:
+    """An honest member that may offer lab/*, and a client."""
+    with (
+        net.join(url, keys=keys_of("lab", "lab/*"), name="lab") as home,
+        net.join(url, keys=keys_of("client"), name="client") as client,
+    ):
+        yield home, client
+    _kept.clear()
+
+
+_kept: list[Any] = []  # so that no channel ends when those who have come go
+
+
+def offered(home: net.Network, name: str) -> Any:
+    c = th.Channel(name)
+    reader = c.reader()
+    _kept.extend((reader, c.writer()))
+    home.offer(name, c, writers=True)
+    return reader
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", TAKES)
+def test_a_name_that_was_taken(url, lab, keys_of, how):  # wire 17.4
+    home, client = lab
+    offered(home, "lab/results")
+    take, told = TAKES[how]
+    with Thief(url, keys_of("thief")) as thief:
+        take(thief, "lab/results")
+        with pytest.raises(BadUse, match=told) as refused:
+            client.writer("lab/results")
+        assert thief.got == [] and not thief.network._sessions
+    if told == "may not offer":
+        assert "the certificate of 'thief' is for thief/*, host=thief." in str(refused.value)
+        assert "weft net keys FOLDER --name thief --offers 'thief/*'" in str(refused.value)
+
+
+@pytest.mark.parametrize("how", ["delete and take", "overwrite"])
+def test_a_name_that_was_taken_by_the_relay(url, lab, keys_of, how):  # wire 17.4, 17.17
+    home, client = lab
+    offered(home, "lab/results")
+    with Thief(url, keys_of("thief"), relay="only") as thief:
+        TAKES[how][0](thief, "lab/results")
+        with pytest.raises(BadUse, match=r"thief, by the relay, may not offer 'lab/results'"):
+            client.writer("lab/results")
+        assert thief.got == [] and not thief.network._sessions
+
+
+def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
+    """Who takes some and shows none delays the client; who shows one comes himself, as any member
+    may; and shows it once."""
+    home, client = lab
+    reader = offered(home, "lab/results")
+    with Thief(url, keys_of("thief")) as thief:
+        stolen = [thief.ticket("lab/results") for _ in range(3)]
+        said = {"host": "thief", "trust": False, "name": "lab/results", "side": "writer"}
+
+        def shows(entry: dict[str, Any]) -> Any:
+            first = {**said, "ticket": entry["ticket"]}
+            tls, print_ = thief.meeting._client_tls, entry["fingerprint"]
+            return thief.network._call(_net_link.reach(tls, entry["address"], first, print_))
+
+        with pytest.raises(PeerDied):  # it is let in; a session joins two programs, and this is one
+            shows(stolen[0]).take("end")
+        with pytest.raises(BadUse, match="the ticket for 'lab/results' is not good"):
+            shows(stolen[0])
+        program("names_writer", url, keys_of("client"), "lab/results", 3)
+        assert [reader.read() for _ in range(3)] == [0, 1, 2]
+
+
+def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.4
+    """With a ticket that was used, or that of another name: the home refuses, and the client has
+    said nothing to anybody else."""
+    home, client = lab
+    reader = offered(home, "lab/one")
+    offered(home, "lab/two")
+    with Thief(url, keys_of("thief")) as thief:
+        old = thief.entry("lab/one")
+        p = program("names_writer", url, keys_of("client"), "lab/one", 1)
+        assert (reader.read(), p.heard()) == (0, "written")
+        assert "ticket for 'lab/one' is not good" in thief.refused(client, "lab/one", old)
+        other = {**thief.entry("lab/two"), "ticket": old["ticket"]}
+        assert "ticket for 'lab/two' is not good" in thief.refused(client, "lab/two", other)
+        assert thief.got == []
+
+
+def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17.4
+    """A proxy keeps all that a client has said to its home; whoever says it once more is nobody."""
+    home, client = lab
+    reader = offered(home, "lab/results")
+    came: list[str] = []
+    kept_by = home._meeting.kept
+    home._meeting.kept = lambda session: (came.append(session.host), kept_by(session))
+    with Thief(url, keys_of("thief")) as thief, _overhears(home.address) as (address, kept):
+        thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
+        p = program("names_writer", url, keys_of("client"), "lab/results", 3)
+        assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
+        assert p.ended() == 0 and len(kept) > 1000
+        with _connected(home.address) as raw:
+            raw.sendall(kept)
+            raw.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):
+                while raw.recv(4096):
+                    pass
+        assert thief.got == [] and came == ["writer"]
+
+
+def _connected(address: str) -> socket.socket:
+    host, port = address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)))
+
+
+@contextlib.contextmanager
+def _overhears(address: str) -> Any:
+    """Another address of the same program: what is said to it is kept."""
+    kept = bytearray()
+
+    def passes(come: socket.socket, to: socket.socket, keep: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := come.recv(1 << 16):
+                if keep:
+                    kept.extend(data)
+                to.sendall(data)
+        for end in (come, to):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def listens() -> None:
+            here, there = server.accept()[0], _connected(address)
+            back = threading.Thread(target=passes, args=(there, here, False))
+            back.start()
+            passes(here, there, True)
+            back.join()
+            here.close()
+            there.close()
+
+        thread = threading.Thread(target=listens)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}", kept
+    thread.join()
+
+
+def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
+    """It is told with a command, and keys by that command may."""
+    with net.join(url, keys=keys_of("m2"), name="m2") as network:
+        with pytest.raises(BadUse, match=r"may not offer 'lab/results': the certificate of 'm2' is for m2/\*, host=m2\."):
+            network.offer("lab/results", th.Channel(), writers=True)
+        assert network.names() == []
+        network.offer("m2/results", th.Channel(), writers=True)
+        with pytest.raises(BadUse) as refused:
+            network.offer("lab/results", th.Channel(), writers=True)
+    command = shlex.split(str(refused.value).split("`")[1].replace("FOLDER", str(tmp_path / "m2")))
+    assert command[:3] == ["weft", "net", "keys"]
+    command = [sys.executable, "-m", "weft.cli", *command[1:], "--by", str(keys)]
+    subprocess.run(command, check=True, capture_output=True)
+    with net.join(url, keys=tmp_path / "m2") as network:
+        for name in ("lab/results", "m2/results"):
+            network.offer(name, th.Channel(), writers=True)
+
+
+def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
+    """The second is refused, as anybody is; but nothing protects them from each other."""
+    home, client = lab
+    offered(home, "lab/results")
+    with Thief(url, keys_of("lab", "lab/*")) as other:
+        with pytest.raises(BadUse, match="the name 'lab/results' is taken by lab at"):
+            other.offer("lab/results")
+        TAKES["overwrite"][0](other, "lab/results")
+        p = program("names_writer", url, keys_of("client"), "lab/results", 3)
+        assert [other.reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
+        assert [said["host"] for said in other.got] == ["writer"]
+
+
+def test_a_home_whose_name_was_taken_says_so(url, lab, keys_of, monkeypatch, caplog):  # wire 17.4
+    """Rubbish, or nothing, is no other home: the name is written again."""
+    monkeypatch.setattr(_net_names, "RENEW", 0.05)
+    home, client = lab
+    with net.join(url, keys=keys_of("lab", "lab/*"), name="lab") as home:
+        offered(home, "lab/mine")
+        with Thief(url, keys_of("thief")) as thief:
+            for damage in (thief.delete, lambda name: thief.put(name, {"rub": "bish"})):
+                damage("lab/mine")
+                _until(lambda: "home" in thief.entry("lab/mine"), js_errors.NotFoundError)
+            assert not caplog.records
+            caplog.set_level(logging.WARNING, logger="weft")
+            TAKES["overwrite"][0](thief, "lab/mine")
+            _until(lambda: "lab/mine" not in home._meeting._offers)
+            _until(lambda: caplog.records)
+    assert caplog.messages[0].startswith(
+        "'lab/mine', which this program has offered, is taken by thief at 127.0.0.1:"
+    )
+
+
+def _until(so: Any, *not_yet: type[BaseException]) -> None:
+    while True:
+        try:
+            if so():
+                return
+        except not_yet:
+            pass
+        threading.Event().wait(0.01)
+
+
+# --- hosts ----------------------------------------------------------------------------------------
+
+
+ALLOWS = ["far_parts:pid", "far_parts:plus"]
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
+    """It would get the arguments, and with `trust` its result would be unpickled here."""
+    with (
+        Thief(gpu1.url, keys_of("thief"), trust=trust) as thief,
+        net.join(gpu1.url, keys=keys_of("client"), trust=trust) as caller,
+    ):
+        thief.offer("host=gpu9", FalseAgent(ALLOWS, 8, trust))
+        with pytest.raises(BadUse, match=r"may not offer 'host=gpu9': the certificate of 'thief'"):
+            run(parts.pid.on(caller.host("gpu9"))())
+        with (
+            Executor(on=caller.host("gpu9")) as pool,
+            pytest.raises(BadUse, match="may not offer 'host=gpu9'"),
+        ):
+            pool.submit(parts.plus, 1, 1).result()
+        assert thief.got == []
+
+
+def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
+    """Though it says that it has most OS processes."""
+    with (
+        Thief(gpu1.url, keys_of("thief")) as thief,
+        net.join(gpu1.url, keys=keys_of("client")) as caller,
+    ):
+        thief.offer("host=aaa", FalseAgent(ALLOWS, 1000, False))
+        hosts = caller.hosts(2)
+        assert hosts.names == ["aaa", "gpu1"]
+        with Executor(on=hosts, max_workers=4) as pool:
+            assert list(pool.map(parts.plus, range(8), range(8))) == [2 * n for n in range(8)]
+        assert thief.got == []
+
+
+def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
+    """Who has a pass looks at the certificate as well."""
+    with (
+        Thief(gpu1.url, keys_of("thief")) as thief,
+        net.join(gpu1.url, keys=keys_of("client")) as caller,
+    ):
+        host = caller.host("gpu1")
+        run(parts.pid.on(host)())
+        entry, known = caller._meeting._passes["gpu1"]
+        false = {"address": thief.network.address, "fingerprint": thief.meeting._fingerprint}
+        caller._meeting._passes["gpu1"] = {**entry, **false}, known
+        with pytest.raises(BadUse, match="may not offer 'host=gpu1'"):
+            run(parts.pid.on(host)())
+        fate = caller._call(caller._meeting.fate("gpu1", "0"))
+        assert fate is None and thief.got == []
+
+
+def test_an_agent_whose_keys_are_not_for_its_name(url, keys_of):  # wire 17.9
+    command = [sys.executable, "-m", "weft.cli", "host", "--join", url, "--name", "gpu1"]
+    command += ["--keys", str(keys_of("m2")), "--allow", "far_parts:pid"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "may not offer 'host=gpu1': the certificate of 'm2' is for m2/*, host=m2." in done.stderr
+    assert "--offers host=gpu1`" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+# --- certificates ---------------------------------------------------------------------------------
+
+
+GRANTED = [
+    ("lab/results", "lab/results", True),
+    ("lab/results", "lab/results/x", False),
+    ("lab/results", "lab/result", False),
+    ("lab/*", "lab/results", True),
+    ("lab/*", "lab/a/b.c", True),
+    ("lab/*", "lab", False),
+    ("lab/*", "labs/x", False),
+    ("lab/*", "Lab/x", False),
+    ("lab/*", "lab.x", False),
+    ("lab.*", "lab.x", True),
+    ("lab/*", "host=lab/x", False),
+    ("la*", "lab/x", False),
+    ("**", "lab/x", False),
+    ("*/x", "lab/x", False),
+    ("*", "lab/x", True),
+    ("*", "host=gpu1", True),
+    ("host=*", "host=gpu1", True),
+    ("host=*", "gpu1", False),
+    ("host=gpu1", "host=gpu1", True),
+    ("host=gpu1", "host=gpu11", False),
+    ("host=lab/*", "host=lab/x", True),
+    ("lab/..*", "lab/x", False),
+    ("", "lab", False),
+]
+
+
+@pytest.mark.parametrize(("grant", "name", "so"), GRANTED)
+def test_what_a_grant_grants(grant, name, so):  # wire 17.3
+    assert _net_named.grants(grant, name) is so
+
+
+def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
+    """Keys of the same authority whose certificate has just these alternative names."""
+    made = net.make_keys(folder, by=keys, name="odd")
+    key = _net_certificates.serialization.load_pem_private_key((made / "key.pem").read_bytes(), None)
+    signer = _net_certificates.serialization.load_pem_private_key(
+        (keys / "authority-key.pem").read_bytes(), None
+    )
+    issuer = x509.load_pem_x509_certificate((keys / "authority.pem").read_bytes())
+    builder = (
+        _net_certificates._dated(x509.CertificateBuilder())
+        .subject_name(_net_certificates._named(title))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    signed = builder.sign(signer, _net_certificates.hashes.SHA256())
+    pem = signed.public_bytes(_net_certificates.serialization.Encoding.PEM)
+    (made / "certificate.pem").write_bytes(pem)
+    return made
+
+
+URI = x509.UniformResourceIdentifier
+ODD = {
+    "nothing": [],
+    "another scheme": [URI("https:lab/*"), URI("WEFT:lab/*"), URI("xweft:*"), URI(" weft:*")],
+    "another kind": [x509.DNSName("weft:lab/*"), x509.RFC822Name("weft:*"), x509.DNSName("*")],
+}
+
+
+@pytest.mark.parametrize("which", ODD)
+def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, which):  # wire 17.3
+    """As those that were made before there were grants: its own program refuses it, and so do those
+    who come to it. Its subject grants nothing."""
+    folder = with_names(keys, tmp_path / "odd", ODD[which], "lab/*")
+    for joins in (
+        lambda: net.join(url, keys=folder),
+        lambda: net.listen(keys=folder),
+        lambda: net.connect("127.0.0.1:9", keys=folder),
+    ):
+        with pytest.raises(BadUse, match=r"do not say which names they are for.*`weft net keys FOLDER --name lab/\*`"):
+            joins()
+    home, client = lab
+    offered(home, "lab/results")
+    with Thief(url, keys_of("thief")) as thief:
+        server = _net_keys.context(folder, server=True)
+        print_ = _net_keys.fingerprint_of(_net_keys._shown(folder, _net_keys.context(folder, False), server)[0])
+
+        async def listen() -> Any:
+            return await _net_link.serve(server, "127.0.0.1:0", _net_link.receiver(thief.meeting._answer))
+
+        listens = thief.network._call(listen())
+        there = {"address": _net_link.joined(listens), "fingerprint": print_}
+        thief.put("lab/results", {**thief.entry("lab/results"), **there})
+        with pytest.raises(BadUse, match=r"the certificate of 'lab/\*' is for no name, as those that an older Weft made"):
+            client.writer("lab/results")
+        thief.network._call(_closed(listens))
+        assert thief.got == []
+
+
+async def _closed(server: asyncio.Server) -> None:
+    server.close()
+
+
+def test_old_keys_of_the_authority(keys, tmp_path):  # wire 17.3
+    folder = tmp_path / "old"
+    folder.mkdir()
+    for file in ("authority.pem", "authority-key.pem"):
+        (folder / file).write_bytes((keys / file).read_bytes())
+    odd = with_names(keys, tmp_path / "odd", [], "vm")
+    for file in ("certificate.pem", "key.pem"):
+        (folder / file).write_bytes((odd / file).read_bytes())
+    with pytest.raises(BadUse, match=r"remove certificate.pem and key.pem there, and `weft net up` makes new ones"):
+        net.listen(keys=folder)
+    command = [sys.executable, "-m", "weft.cli", "net", "up", "--keys", str(folder), "--address", "127.0.0.1:0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "do not say which names they are for" in done.stderr
+    for file in ("certificate.pem", "key.pem"):
+        (folder / file).unlink()
+    made = net.make_keys(folder, by=folder)  # as `weft net up` does
+    assert _net_keys.Keys(made).member.grants == ("*",)
+
+
+def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
+    def made(**how: Any) -> tuple[str, tuple[str, ...]]:
+        folder = net.make_keys(tmp_path / str(len(list(tmp_path.iterdir()))), by=keys, **how)
+        return tuple(_net_keys.Keys(folder).member)  # type: ignore[return-value]
+
+    assert made(name="gpu1") == ("gpu1", ("gpu1/*", "host=gpu1"))
+    assert made(name="any text", offers=["lab/*", "host=a.b"]) == ("any text", ("lab/*", "host=a.b"))
+    monkeypatch.setattr(socket, "gethostname", lambda: "node-1.lab.org")
+    assert made() == ("node-1.lab.org", ("node-1-lab-org/*", "host=node-1-lab-org"))
+    assert _net_keys.Keys(keys).member.grants == ("*",)
+    for bad in ("", "lab/", "la*", "*/x", "lab/**", "a b", "ä", "host=", "weft:*", "a/../b", "x" * 61, 7, None):
+        with pytest.raises(BadUse, match=r"keys are for names as 'lab/results', 'lab/\*'"):
+            made(offers=[bad])
+    for none in ("lab/*", []):
+        with pytest.raises(BadUse, match="offers is a list of names"):
+            made(offers=none)
+    for name in ("gpu 1", "a.b", "ä", "x" * 61):
+        with pytest.raises(BadUse, match=rf"keys of '{name}' would be for the names .* give another name"):
+            made(name=name)
+    for name in ("", "a\nb", 7):
+        with pytest.raises(BadUse, match="the name in a certificate is a text"):
+            made(name=name)
+
+
+def test_what_the_command_says_of_keys(keys, tmp_path):
+    command = [sys.executable, "-m", "weft.cli", "net", "keys", str(tmp_path / "a"), "--by", str(keys)]
+    done = subprocess.run([*command, "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2"], capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout == f"{tmp_path / 'a'}\n"
+    assert done.stderr == "weft: the certificate of 'lab2' is for lab/*, host=lab2\n"
+    command[5] = str(tmp_path / "b")
+    done = subprocess.run([*command, "--name", "gpu1", "--json"], capture_output=True, text=True, check=True)  # fmt: skip
+    said = json.loads(done.stdout)
+    assert (said["name"], said["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])

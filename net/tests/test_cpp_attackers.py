@@ -1,0 +1,177 @@
+"""Programs in C++ and members that take names which their certificate is not for (WIRE.md 17.3,
+17.4): as test_attackers.py has it for those in Python. And that both languages read grants alike."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attackers import TAKES, Thief
+from conftest import SANITIZED, built
+from cryptography import x509
+from test_attackers import GRANTED, ODD, with_names
+
+from weft import net
+
+from weft._net import keys as _net_keys
+from weft._net import named as _net_named
+from weft._net import said as _net_said
+
+
+@pytest.mark.parametrize("how", TAKES)
+def test_a_name_that_was_taken(server, keys_of, cpp, how):  # wire 17.4
+    take, told = TAKES[how]
+    home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
+    assert home.heard() == "offered"
+    with Thief(server.url, keys_of("thief")) as thief:
+        take(thief, "lab/results")
+        kind, why = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 10).heard()
+        assert kind == "BadUse" and told in why
+        assert thief.got == []
+    if told == "may not offer":
+        assert "the certificate of 'thief' is for thief/*, host=thief." in why
+        assert "weft net keys FOLDER --name 'thief' --offers 'thief/*'" in why
+
+
+@pytest.mark.parametrize("how", ["delete and take", "overwrite"])
+def test_a_name_that_was_taken_by_the_relay(server, keys_of, cpp, how):  # wire 17.4, 17.17
+    home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results", relay="only")
+    assert home.heard() == "offered"
+    with Thief(server.url, keys_of("thief"), relay="only") as thief:
+        TAKES[how][0](thief, "lab/results")
+        p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 10, relay="only")
+        kind, why = p.heard()
+        assert kind == "BadUse" and "thief, by the relay, may not offer 'lab/results'" in why
+        assert thief.got == []
+
+
+def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wire 17.4
+    """What is there is the client's in Python: it goes to the home, and to nobody else."""
+    home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
+    assert home.heard() == "offered"
+    with (
+        Thief(server.url, keys_of("thief")) as thief,
+        net.join(server.url, keys=keys_of("client")) as client,
+    ):
+        old = thief.ticket("lab/results")
+        writer = client.writer("lab/results")
+        print_ = thief.meeting._fingerprint
+        false = {**old, "address": thief.network.address, "fingerprint": print_}
+        assert "may not offer 'lab/results'" in thief.refused(client, "lab/results", false)
+        thief.put("lab/results", old)
+        client.writer("lab/results").retire()  # by the ticket that nobody had shown
+        assert "ticket for 'lab/results' is not good" in thief.refused(client, "lab/results", old)
+        for i in range(5):
+            writer.write(i)
+        writer.retire()
+        assert thief.got == []
+    assert home.heard() == "the first" and home.heard() == [5, "Retired"]
+
+
+def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path, cpp):  # wire 17.3
+    kind, why = cpp("offers", server.url, keys_of("m2"), "lab/results").heard()
+    assert kind == "BadUse" and (
+        "this program may not offer 'lab/results': the certificate of 'm2' is for m2/*, host=m2."
+    ) in why
+    assert "--offers 'm2/*' --offers 'host=m2' --offers 'lab/results'`" in why
+    assert cpp("offers", server.url, keys_of("m2"), "m2/results").heard()[0] == "ok"
+    old = with_names(keys, tmp_path / "old", [], "vm")
+    kind, why = cpp("offers", server.url, old, "m2/results").heard()
+    assert kind == "error" and "do not say which names they are for" in why
+    assert "`weft net keys FOLDER --name vm`" in why
+
+
+# --- both languages ---------------------------------------------------------------------------------
+
+
+class Asked:
+    """The program in C++ that says how it reads things."""
+
+    def __init__(self, build: str) -> None:
+        self.process = subprocess.Popen(
+            [built(build, "net_programs"), "agrees"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=SANITIZED,
+        )
+
+    def __call__(self, questions: list[tuple[Any, ...]]) -> list[Any]:
+        lines = [
+            " ".join([what, *((w if isinstance(w, bytes) else str(w).encode()).hex() for w in words)])
+            for what, *words in questions
+        ]
+        said, _ = self.process.communicate("\n".join(lines) + "\n")
+        assert self.process.returncode == 0
+        return [json.loads(line) for line in said.splitlines()]
+
+
+def test_both_languages_read_grants_alike(build):  # wire 17.3
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    random.seed(seed)
+    asked = [(g, n) for g, n, _ in GRANTED if g]
+    parts = ["a", "A", "ab", "host=", "/", ".", "=", "*", "-", "_", "ä", "\0", "..", " "]
+    while len(asked) < 3000:
+        name = "".join(random.choices(parts[:6], k=random.randint(1, 5)))
+        cut = name[: random.randint(0, len(name))]
+        grant = random.choice([cut + "*", cut, "".join(random.choices(parts, k=4)), name])
+        if grant and name:
+            asked.append((grant, name))
+    in_cpp = Asked(build)([("grant", *each) for each in asked])
+    in_python = [_net_named.grants(*each) for each in asked]
+    differ = [a for a, one, other in zip(asked, in_cpp, in_python, strict=True) if one != other]
+    assert differ == [] and 300 < sum(in_python) < 2700
+
+
+def test_both_languages_take_the_same_json(build):  # wire 17.2
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    random.seed(seed)
+    good = json.dumps({"host": "h\\ud83d\\ude00", "a": [1, -2.5, None, {"b": [True, "ä"]}], "n": 3}).encode()
+    odd = [
+        b'"\\ud800"', b'"\\udc00x"', b'"\\ud83d\\ude00"', b"NaN", b"Infinity", b"-Infinity", b"1e400",
+        b"9" * 400, b"9" * 300, b"1e300", b"[" * 16 + b"]" * 16, b"[" * 17 + b"]" * 17, b"[" * 2000 + b"]" * 2000,
+        b'{"a":' * 17 + b"1" + b"}" * 17, b"[" * 2000, b"", b" ", b"\xff", b'"\xed\xa0\x80"', b'"\n"', b"01", b"[1,]",
+        b'"' + b"x" * 4094 + b'"', b'"' + b"x" * 4095 + b'"', b'"[[[[[[[[[[[[[[[[[[["', b'["\\"[[[[[[[[[[[[[[[["]',
+    ]  # fmt: skip
+    while len(odd) < 2000:
+        changed = bytearray(good)
+        for _ in range(random.randint(1, 4)):
+            changed[random.randrange(len(changed))] = random.choice(b'"\\[]{}:,ud8c0019.eE+-x \x00\x80\xc3\xa4')
+        odd.append(bytes(changed))
+
+    def taken(text: bytes) -> bool:
+        try:
+            _net_said.parsed(text)
+        except ValueError:
+            return False
+        return True
+
+    in_cpp = Asked(build)([("json", each) for each in odd])
+    in_python = [taken(each) for each in odd]
+    differ = [a for a, one, other in zip(odd, in_cpp, in_python, strict=True) if one != other]
+    assert differ == [] and 20 < sum(in_python) < 1900
+
+
+def test_both_languages_read_certificates_alike(build, keys, keys_of, tmp_path):  # wire 17.3
+    uri = x509.UniformResourceIdentifier
+    more = {
+        "several": [uri("weft:a/*"), x509.DNSName("weft:b"), uri("weft:"), uri("weft:a/*")],
+        "a zero": [uri("weft:lab/*\0evil"), uri("\0weft:x")],
+        "spaces": [uri("weft: lab"), uri("weft:lab ")],
+        "long": [uri("weft:" + "x" * 5000)],
+    }
+    folders = [keys, keys_of("lab", "lab/*", "host=lab")]
+    folders += [with_names(keys, tmp_path / n, names, n) for n, names in {**ODD, **more}.items()]
+    found = Asked(build)([("certificate", folder / "certificate.pem") for folder in folders])
+    for folder, grants in zip(folders, found, strict=True):
+        shown = _net_keys._shown(folder, *(_net_keys.context(folder, s) for s in (False, True)))
+        member = _net_named.member_of(shown[1])
+        assert [g.encode().hex() for g in member.grants] == grants, folder.name
+    assert found[:2] == [["2a"], ["6c61622f2a", "686f73743d6c6162"]]
+

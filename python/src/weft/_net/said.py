@@ -1,0 +1,64 @@
+"""What other programs say in JSON: first messages, entries, who asks by the relay (WIRE.md 17.2,
+17.3, 17.18).
+
+    parsed(bytes) ──► plain values, of which each text is one, and each number is finite
+                  ──► ValueError, whatever else it was: nothing of it is kept
+
+Invariant: how deep it nests is counted before it is parsed, for a parser takes stack for each level.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ["MOST", "parsed", "shown"]
+
+MOST = 4096  # bytes of a first message
+DEEPEST = 16
+
+_MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
+
+
+def _depth(packed: bytes) -> int:
+    """How deep lists and maps nest, if it is JSON."""
+    depth = deepest = 0
+    within = False  # a text
+    for mark in _MARKS.findall(packed):
+        if mark == b'"':
+            within = not within
+        elif not within and mark in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not within and mark in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _none(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+def parsed(packed: bytes, most: int = MOST) -> Any:
+    """
+    Raises:
+        ValueError: it is no JSON in UTF-8, is longer than `most` bytes or nests deeper than 16; or
+            one of its texts is none (half of a surrogate pair), or a number is too large for a float.
+    """
+    if len(packed) > most:
+        raise ValueError(f"it has more than {most} bytes")
+    if _depth(packed) > DEEPEST:
+        raise ValueError(f"it nests deeper than {DEEPEST}")
+    said = json.loads(packed.decode(), parse_constant=_none, parse_int=_integer)
+    json.dumps(said, ensure_ascii=False, allow_nan=False).encode()
+    return said
+
+
+def shown(text: str, most: int) -> str:
+    """What another program says, for messages: on one line, and nothing that a terminal obeys."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])
