@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "weft/weft.hpp"
+#include "weft/wire/serial.hpp"
 #include "wire_pair.hpp"
 #include "wire_world.hpp"
 
@@ -129,6 +130,8 @@ TEST_CASE("wire 14.5: of peers on this machine nothing is counted") {
   CHECK(t.why(0).empty());
   Pair<> p;  // a Unix socket
   CHECK(!p.h->peer()->home.counts);
+  Pair<w::SerialLink> q;  // nothing but bytes goes over it
+  CHECK(q.h->peer()->home.counts);
 }
 
 // --- faults (14.2) --------------------------------------------------------------------------------

@@ -206,16 +206,25 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
 def _unpacked(
     said: Any, take: Callable[[str], Any], trusted: bool
 ) -> tuple[list[Any], dict[str, Any]]:
+    """
+    Raises:
+        BadUse: those are none.
+    """
     if trusted:
         args, keywords = _pickling.load_values(said, take)
         return args, keywords
-    args, keywords, ends = said
-    for path, name in ends:
-        at: Any = [args, keywords]
-        for step in path[:-1]:
-            at = at[step]
-        at[path[-1]] = take(name)
-    return args, keywords
+    try:
+        args, keywords, ends = said
+        for path, name in ends:
+            at: Any = [args, keywords]
+            for step in path[:-1]:
+                at = at[step]
+            at[path[-1]] = take(str(name))
+        if isinstance(args, list) and isinstance(keywords, dict):
+            return args, keywords
+    except (TypeError, ValueError, LookupError):
+        pass
+    raise BadUse("what came are no arguments of a call: has the caller another version of Weft?")
 
 
 # --- failures -------------------------------------------------------------------------------------
