@@ -71,7 +71,7 @@ class Guest final : public Decided {
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
-  Untaken untaken;  // its values, and what it takes itself
+  detail::Untaken untaken;  // its values, and what it takes itself
   std::vector<Seat> at;
   std::unique_ptr<core::Guard[]> guards;  // if there are several
   core::Select select;
@@ -222,7 +222,7 @@ class Home {
     return it == ends_.end() ? nullptr : &it->second;
   }
   struct Part;  // of a choice that spans (WIRE.md 5)
-  const char* spans(const Frame& f, std::vector<Guest::Seat> at, Untaken untaken);
+  const char* spans(const Frame& f, std::vector<Guest::Seat> at, detail::Untaken untaken);
   const char* seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
   // false: its value is too long
@@ -253,10 +253,10 @@ class Home {
     std::uint32_t end = 0;
     std::unique_ptr<Room> room{};
     std::size_t to_come = 0, size = 0;
-    Untaken untaken{};
+    detail::Untaken untaken{};
   };
   const char* may_send(std::uint64_t end) const noexcept;
-  const char* hold(Untaken& u, std::size_t bytes);
+  const char* hold(detail::Untaken& u, std::size_t bytes);
   static const char* complete(std::vector<Before>& before, std::span<Asked> guards,
                               bool offered = false);
   std::unique_ptr<Room> room_for(const Frame& f);

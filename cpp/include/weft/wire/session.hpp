@@ -120,8 +120,6 @@ class Session {
   std::size_t parts(std::span<Bytes> into) const noexcept;
   // All of it, in bytes.
   std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }
-  // Answers to what the peer sends pile up, for he does not read. Each that still comes is a fault.
-  bool piles_up() const noexcept { return unread_.size() >= kUnread / kEach; }
   // How many bytes the first whole frames have: at most so many, but one frame at least. Where all
   // that went were whole frames.
   std::size_t frames(std::size_t most) const noexcept;
@@ -169,6 +167,8 @@ class Session {
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
+  // They pile up, for the peer does not read: what he still sends is a fault.
+  bool piles_up() const noexcept { return unread_.size() >= kUnread / kEach; }
   std::string refused_;  // why a HELLO was not good
   std::string why_;
   bool ours_ = false;

@@ -161,8 +161,8 @@ class Space : public std::enable_shared_from_this<Space> {
 
   // --- what peers on other machines have sent (untaken.hpp), in a step ---
 
-  Untaken::Count untaken{0};
-  std::size_t most_untaken = Untaken::most();
+  detail::Untaken::Count untaken{0};
+  std::size_t most_untaken = detail::Untaken::most();
   // So many bytes more are to be held for this one. Where that is too much the session ends that has
   // most, until it is not. Null, or what is wrong, if that is this one's.
   const char* relieve(const Home& h, std::size_t more) noexcept;

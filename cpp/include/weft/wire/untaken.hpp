@@ -14,7 +14,7 @@
 
 #include "../config.hpp"
 
-namespace weft::inline WEFT_ABI::wire {
+namespace weft::inline WEFT_ABI::wire::detail {
 
 class Untaken {
  public:
@@ -60,4 +60,4 @@ class Untaken {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace weft::inline WEFT_ABI::wire
+}  // namespace weft::inline WEFT_ABI::wire::detail

@@ -651,7 +651,8 @@ def net_group(ctx: click.Context) -> None:
                                     run processes here for programs elsewhere
       weft up --ssh gpu1 --ssh gpu2 --allow mandelbrot:worker
                                     the same on many machines at once
-      weft net keys ~/for-gpu1      keys for another machine
+      weft net keys ~/for-gpu1 --name gpu1
+                                    keys for another machine
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

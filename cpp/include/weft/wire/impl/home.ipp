@@ -121,7 +121,7 @@ struct Home::Part final : Spanned::Seat {
   Part(Home& h, std::uint64_t o) noexcept : home(h), op(o) {}
   Home& home;
   const std::uint64_t op;
-  Untaken untaken;
+  detail::Untaken untaken;
   std::shared_ptr<Spanned> span;
 
   void say(Kind k, std::uint32_t where, std::uint64_t val) {
@@ -203,7 +203,7 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
 }
 
 // So many bytes more are about to be held for the peer. Null, or what is wrong with it.
-WEFT_IMPL const char* Home::hold(Untaken& u, std::size_t bytes) {
+WEFT_IMPL const char* Home::hold(detail::Untaken& u, std::size_t bytes) {
   if (!counts) return nullptr;
   if (const char* wrong = space.relieve(*this, bytes)) return wrong;
   u.add(space.untaken, bytes);
@@ -295,7 +295,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
-  Untaken untaken;
+  detail::Untaken untaken;
   if (const char* wrong = hold(untaken, bytes + kGuest * at.size())) return wrong;
   const bool spanning = (f.flags & Flag::spans) != 0;
   std::unique_ptr<Guest> g;
@@ -597,7 +597,8 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
 
 // --- choices that span (WIRE.md 5) ---------------------------------------------------------------
 
-WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at, Untaken untaken) {
+WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at,
+                                  detail::Untaken untaken) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
   part->untaken = std::move(untaken);
