@@ -159,9 +159,7 @@ def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def keys_of(
-    tmp_path_factory: pytest.TempPathFactory, keys: Path
-) -> Callable[..., Path]:
+def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..., Path]:
     """Those of a member of this name, of the same authority; `offers`: for which names."""
     folder = tmp_path_factory.mktemp("members")
     made: dict[Any, Path] = {}

@@ -42,7 +42,9 @@ def with_odd_fields(good: dict[str, Any], *but: str) -> list[bytes]:
         rest = {k: json.dumps(v).encode() for k, v in good.items() if k != field}
         for value in VALUES:
             all_ = {**rest, field: value}
-            made.append(b"{%s}" % b", ".join(b'"%s": %s' % (k.encode(), v) for k, v in all_.items()))
+            made.append(
+                b"{%s}" % b", ".join(b'"%s": %s' % (k.encode(), v) for k, v in all_.items())
+            )
         made.append(b"{%s}" % b", ".join(b'"%s": %s' % (k.encode(), v) for k, v in rest.items()))
     return made
 

@@ -17,12 +17,14 @@ from typing import Any
 
 import far_parts as parts
 import pytest
-from nats.js import errors as js_errors
 from attackers import TAKES, FalseAgent, Thief
+from click.testing import CliRunner
 from cryptography import x509
+from nats.js import errors as js_errors
 
 from weft import net
 from weft import threads as th
+from weft._commands import main as _commands_main
 from weft._net import certificates as _net_certificates
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
@@ -98,7 +100,7 @@ def test_a_name_that_was_taken_by_the_relay(url, lab, keys_of, how):  # wire 17.
 def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
     """Who takes some and shows none delays the client; who shows one comes himself, as any member
     may; and shows it once."""
-    home, client = lab
+    home, _ = lab
     reader = offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
         stolen = [thief.ticket("lab/results") for _ in range(3)]
@@ -135,7 +137,7 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
 
 def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17.4
     """A proxy keeps all that a client has said to its home; whoever says it once more is nobody."""
-    home, client = lab
+    home, _ = lab
     reader = offered(home, "lab/results")
     came: list[str] = []
     kept_by = home._meeting.kept
@@ -194,7 +196,10 @@ def _overhears(address: str) -> Any:
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
     """It is told with a command, and keys by that command may."""
     with net.join(url, keys=keys_of("m2"), name="m2") as network:
-        with pytest.raises(BadUse, match=r"may not offer 'lab/results': the certificate of 'm2' is for m2/\*, host=m2\."):
+        with pytest.raises(
+            BadUse,
+            match=r"may not offer 'lab/results': the certificate of 'm2' is for m2/\*, host=m2\.",
+        ):
             network.offer("lab/results", th.Channel(), writers=True)
         assert network.names() == []
         network.offer("m2/results", th.Channel(), writers=True)
@@ -211,7 +216,7 @@ def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path): 
 
 def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
     """The second is refused, as anybody is; but nothing protects them from each other."""
-    home, client = lab
+    home, _ = lab
     offered(home, "lab/results")
     with Thief(url, keys_of("lab", "lab/*")) as other:
         with pytest.raises(BadUse, match="the name 'lab/results' is taken by lab at"):
@@ -222,10 +227,9 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
         assert [said["host"] for said in other.got] == ["writer"]
 
 
-def test_a_home_whose_name_was_taken_says_so(url, lab, keys_of, monkeypatch, caplog):  # wire 17.4
+def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):  # wire 17.4
     """Rubbish, or nothing, is no other home: the name is written again."""
     monkeypatch.setattr(_net_names, "RENEW", 0.05)
-    home, client = lab
     with net.join(url, keys=keys_of("lab", "lab/*"), name="lab") as home:
         offered(home, "lab/mine")
         with Thief(url, keys_of("thief")) as thief:
@@ -310,7 +314,9 @@ def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
 def test_an_agent_whose_keys_are_not_for_its_name(url, keys_of):  # wire 17.9
     command = [sys.executable, "-m", "weft.cli", "host", "--join", url, "--name", "gpu1"]
     command += ["--keys", str(keys_of("m2")), "--allow", "far_parts:pid"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+    )
     assert done.returncode == 2 and done.stdout == ""
     assert "may not offer 'host=gpu1': the certificate of 'm2' is for m2/*, host=m2." in done.stderr
     assert "--offers host=gpu1`" in done.stderr and len(done.stderr.splitlines()) == 1
@@ -354,7 +360,9 @@ def test_what_a_grant_grants(grant, name, so):  # wire 17.3
 def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
     """Keys of the same authority whose certificate has just these alternative names."""
     made = net.make_keys(folder, by=keys, name="odd")
-    key = _net_certificates.serialization.load_pem_private_key((made / "key.pem").read_bytes(), None)
+    key = _net_certificates.serialization.load_pem_private_key(
+        (made / "key.pem").read_bytes(), None
+    )
     signer = _net_certificates.serialization.load_pem_private_key(
         (keys / "authority-key.pem").read_bytes(), None
     )
@@ -391,21 +399,31 @@ def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, wh
         lambda: net.listen(keys=folder),
         lambda: net.connect("127.0.0.1:9", keys=folder),
     ):
-        with pytest.raises(BadUse, match=r"do not say which names they are for.*`weft net keys FOLDER --name lab/\*`"):
+        with pytest.raises(
+            BadUse,
+            match=r"do not say which names they are for.*`weft net keys FOLDER --name lab/\*`",
+        ):
             joins()
     home, client = lab
     offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
         server = _net_keys.context(folder, server=True)
-        print_ = _net_keys.fingerprint_of(_net_keys._shown(folder, _net_keys.context(folder, False), server)[0])
+        print_ = _net_keys.fingerprint_of(
+            _net_keys._shown(folder, _net_keys.context(folder, False), server)[0]
+        )
 
         async def listen() -> Any:
-            return await _net_link.serve(server, "127.0.0.1:0", _net_link.receiver(thief.meeting._answer))
+            return await _net_link.serve(
+                server, "127.0.0.1:0", _net_link.receiver(thief.meeting._answer)
+            )
 
         listens = thief.network._call(listen())
         there = {"address": _net_link.joined(listens), "fingerprint": print_}
         thief.put("lab/results", {**thief.entry("lab/results"), **there})
-        with pytest.raises(BadUse, match=r"the certificate of 'lab/\*' is for no name, as those that an older Weft made"):
+        with pytest.raises(
+            BadUse,
+            match=r"the certificate of 'lab/\*' is for no name, as those that an older Weft made",
+        ):
             client.writer("lab/results")
         thief.network._call(_closed(listens))
         assert thief.got == []
@@ -423,9 +441,21 @@ def test_old_keys_of_the_authority(keys, tmp_path):  # wire 17.3
     odd = with_names(keys, tmp_path / "odd", [], "vm")
     for file in ("certificate.pem", "key.pem"):
         (folder / file).write_bytes((odd / file).read_bytes())
-    with pytest.raises(BadUse, match=r"remove certificate.pem and key.pem there, and `weft net up` makes new ones"):
+    with pytest.raises(
+        BadUse, match=r"remove certificate.pem and key.pem there, and `weft net up` makes new ones"
+    ):
         net.listen(keys=folder)
-    command = [sys.executable, "-m", "weft.cli", "net", "up", "--keys", str(folder), "--address", "127.0.0.1:0"]
+    command = [
+        sys.executable,
+        "-m",
+        "weft.cli",
+        "net",
+        "up",
+        "--keys",
+        str(folder),
+        "--address",
+        "127.0.0.1:0",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "do not say which names they are for" in done.stderr
     for file in ("certificate.pem", "key.pem"):
@@ -440,18 +470,37 @@ def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
         return tuple(_net_keys.Keys(folder).member)  # type: ignore[return-value]
 
     assert made(name="gpu1") == ("gpu1", ("gpu1/*", "host=gpu1"))
-    assert made(name="any text", offers=["lab/*", "host=a.b"]) == ("any text", ("lab/*", "host=a.b"))
+    assert made(name="any text", offers=["lab/*", "host=a.b"]) == (
+        "any text",
+        ("lab/*", "host=a.b"),
+    )
     monkeypatch.setattr(socket, "gethostname", lambda: "node-1.lab.org")
     assert made() == ("node-1.lab.org", ("node-1-lab-org/*", "host=node-1-lab-org"))
     assert _net_keys.Keys(keys).member.grants == ("*",)
-    for bad in ("", "lab/", "la*", "*/x", "lab/**", "a b", "ä", "host=", "weft:*", "a/../b", "x" * 61, 7, None):
+    for bad in (
+        "",
+        "lab/",
+        "la*",
+        "*/x",
+        "lab/**",
+        "a b",
+        "ä",
+        "host=",
+        "weft:*",
+        "a/../b",
+        "x" * 61,
+        7,
+        None,
+    ):
         with pytest.raises(BadUse, match=r"keys are for names as 'lab/results', 'lab/\*'"):
             made(offers=[bad])
     for none in ("lab/*", []):
         with pytest.raises(BadUse, match="offers is a list of names"):
             made(offers=none)
     for name in ("gpu 1", "a.b", "ä", "x" * 61):
-        with pytest.raises(BadUse, match=rf"keys of '{name}' would be for the names .* give another name"):
+        with pytest.raises(
+            BadUse, match=rf"keys of '{name}' would be for the names .* give another name"
+        ):
             made(name=name)
     for name in ("", "a\nb", 7):
         with pytest.raises(BadUse, match="the name in a certificate is a text"):
@@ -459,11 +508,12 @@ def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
 
 
 def test_what_the_command_says_of_keys(keys, tmp_path):
-    command = [sys.executable, "-m", "weft.cli", "net", "keys", str(tmp_path / "a"), "--by", str(keys)]
-    done = subprocess.run([*command, "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2"], capture_output=True, text=True, check=True)  # fmt: skip
-    assert done.stdout == f"{tmp_path / 'a'}\n"
-    assert done.stderr == "weft: the certificate of 'lab2' is for lab/*, host=lab2\n"
-    command[5] = str(tmp_path / "b")
-    done = subprocess.run([*command, "--name", "gpu1", "--json"], capture_output=True, text=True, check=True)  # fmt: skip
-    said = json.loads(done.stdout)
+    def weft(*args: object) -> Any:
+        command = ["keys", *map(str, args), "--by", str(keys)]
+        return CliRunner().invoke(_commands_main.net_group, command)
+
+    said = weft(tmp_path / "a", "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2")
+    grants = "the certificate of 'lab2' is for lab/*, host=lab2"
+    assert said.output == f"{tmp_path / 'a'}\nweft: {grants}\n"
+    said = json.loads(weft(tmp_path / "b", "--name", "gpu1", "--json").output)
     assert (said["name"], said["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])

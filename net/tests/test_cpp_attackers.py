@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from cryptography import x509
 from test_attackers import GRANTED, ODD, with_names
 
 from weft import net
-
 from weft._net import keys as _net_keys
 from weft._net import named as _net_named
 from weft._net import said as _net_said
@@ -74,9 +72,13 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
 
 def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path, cpp):  # wire 17.3
     kind, why = cpp("offers", server.url, keys_of("m2"), "lab/results").heard()
-    assert kind == "BadUse" and (
-        "this program may not offer 'lab/results': the certificate of 'm2' is for m2/*, host=m2."
-    ) in why
+    assert (
+        kind == "BadUse"
+        and (
+            "this program may not offer 'lab/results': the certificate of 'm2' is for m2/*, host=m2."
+        )
+        in why
+    )
     assert "--offers 'm2/*' --offers 'host=m2' --offers 'lab/results'`" in why
     assert cpp("offers", server.url, keys_of("m2"), "m2/results").heard()[0] == "ok"
     old = with_names(keys, tmp_path / "old", [], "vm")
@@ -102,7 +104,9 @@ class Asked:
 
     def __call__(self, questions: list[tuple[Any, ...]]) -> list[Any]:
         lines = [
-            " ".join([what, *((w if isinstance(w, bytes) else str(w).encode()).hex() for w in words)])
+            " ".join(
+                [what, *((w if isinstance(w, bytes) else str(w).encode()).hex() for w in words)]
+            )
             for what, *words in questions
         ]
         said, _ = self.process.communicate("\n".join(lines) + "\n")
@@ -132,7 +136,9 @@ def test_both_languages_take_the_same_json(build):  # wire 17.2
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     random.seed(seed)
-    good = json.dumps({"host": "h\\ud83d\\ude00", "a": [1, -2.5, None, {"b": [True, "ä"]}], "n": 3}).encode()
+    good = json.dumps(
+        {"host": "h\\ud83d\\ude00", "a": [1, -2.5, None, {"b": [True, "ä"]}], "n": 3}
+    ).encode()
     odd = [
         b'"\\ud800"', b'"\\udc00x"', b'"\\ud83d\\ude00"', b"NaN", b"Infinity", b"-Infinity", b"1e400",
         b"9" * 400, b"9" * 300, b"1e300", b"[" * 16 + b"]" * 16, b"[" * 17 + b"]" * 17, b"[" * 2000 + b"]" * 2000,
@@ -142,7 +148,9 @@ def test_both_languages_take_the_same_json(build):  # wire 17.2
     while len(odd) < 2000:
         changed = bytearray(good)
         for _ in range(random.randint(1, 4)):
-            changed[random.randrange(len(changed))] = random.choice(b'"\\[]{}:,ud8c0019.eE+-x \x00\x80\xc3\xa4')
+            changed[random.randrange(len(changed))] = random.choice(
+                b'"\\[]{}:,ud8c0019.eE+-x \x00\x80\xc3\xa4'
+            )
         odd.append(bytes(changed))
 
     def taken(text: bytes) -> bool:
@@ -174,4 +182,3 @@ def test_both_languages_read_certificates_alike(build, keys, keys_of, tmp_path):
         member = _net_named.member_of(shown[1])
         assert [g.encode().hex() for g in member.grants] == grants, folder.name
     assert found[:2] == [["2a"], ["6c61622f2a", "686f73743d6c6162"]]
-

@@ -20,11 +20,11 @@ from odd import TEXTS, drawn, packed, says, with_odd_fields
 from weft import net
 from weft import threads as th
 from weft._net import calls as _net_calls
+from weft._net import entries as _net_entries
 from weft._net import executor as _net_executor
 from weft._net import hosts as _net_hosts
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
-from weft._net import named as _net_named
 from weft._net import names as _net_names
 from weft._net import said as _net_said
 from weft.errors import BadUse, ProcessDied, WeftError
@@ -80,7 +80,11 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
         answer = says(tls, entry["address"], packed(text))
         assert answer is not None, text
         refused = answer.get("refused")
-        assert isinstance(refused, str) if refused is not None else {"fate", "where", "pid"} & set(answer)
+        assert (
+            isinstance(refused, str)
+            if refused is not None
+            else {"fate", "where", "pid"} & set(answer)
+        )
     both = {run(parts.pid.on(caller.host("gpu1"))()) for _ in range(4)} | {pid}
     assert both <= set(gpu1.said["pids"])
 
@@ -142,14 +146,16 @@ def test_entries_of_hosts(server, keys, network):  # wire 17.9
         put(network, f"host=odd{i}", entry)
     put(network, "odd>name", json.dumps(host).encode(), checked=False)
     found = network._call(network._meeting.hosts())
-    assert all(0 < h.hosts <= _net_named.MOST_HOSTS and isinstance(h.allow, list) for h in found)
+    assert all(0 < h.hosts <= _net_entries.MOST_HOSTS and isinstance(h.allow, list) for h in found)
     assert all(run.isprintable() for h in found for run in h.allow) and len(found) < len(all_)
     pool = network.hosts(patience=0.1)
-    assert 0 < pool._processes() <= len(found) * _net_named.MOST_HOSTS
+    assert 0 < pool._processes() <= len(found) * _net_entries.MOST_HOSTS
     with pytest.raises((BadUse, ConnectionError)):
         run(parts.pid.on(pool)())
     listing = [sys.executable, "-m", "weft.cli", "net", "ls", "--server", server.url]
-    done = subprocess.run([*listing, "--keys", str(keys)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*listing, "--keys", str(keys)], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert all(line.isprintable() for line in done.stdout.splitlines())
 
@@ -195,7 +201,13 @@ def test_who_asks_by_the_relay(network):  # wire 17.18
     assert network._call(ask(b"{}"))["refused"]
 
 
-ANSWERS = [*TEXTS, b'{"refused": null}', b'{"refused": "\\u001b[2J"}', b'{"refused": {"a": []}}', b'{"a": 1}']
+ANSWERS = [
+    *TEXTS,
+    b'{"refused": null}',
+    b'{"refused": "\\u001b[2J"}',
+    b'{"refused": {"a": []}}',
+    b'{"a": 1}',
+]
 
 
 def test_what_is_answered_by_the_relay(network):  # wire 17.18
@@ -223,7 +235,22 @@ def test_what_is_answered_by_the_relay(network):  # wire 17.18
 # --- answers of agents, and calls -----------------------------------------------------------------
 
 
-ODD = [None, 0, -1, 1e300, 10**25, "", "x" * 500, "a\x1b", [], {}, [[1]], {"a": [1]}, True, "\ud800"]
+ODD = [
+    None,
+    0,
+    -1,
+    1e300,
+    10**25,
+    "",
+    "x" * 500,
+    "a\x1b",
+    [],
+    {},
+    [[1]],
+    {"a": [1]},
+    True,
+    "\ud800",
+]
 
 
 def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 17.12
@@ -269,7 +296,19 @@ def test_what_a_caller_orders(caller, gpu1, monkeypatch):  # wire 17.10
     assert run(parts.pid.on(host)()) in gpu1.said["pids"]
 
 
-LISTS = [None, 5, "x", {"a": 1}, [5], [[]], [[1]], [[[], {}, 1]], [[5, 5]], [[[1, 2], {"c": 1}]], ["ab"]]
+LISTS = [
+    None,
+    5,
+    "x",
+    {"a": 1},
+    [5],
+    [[]],
+    [[1]],
+    [[[], {}, 1]],
+    [[5, 5]],
+    [[[1, 2], {"c": 1}]],
+    ["ab"],
+]
 
 
 def test_what_an_executor_orders(caller, gpu1, monkeypatch):  # wire 17.14
@@ -288,7 +327,9 @@ def test_what_an_executor_orders(caller, gpu1, monkeypatch):  # wire 17.14
         assert pool.submit(parts.plus, 1, 1).result() == 2
 
 
-@pytest.mark.parametrize("came", [None, 5, "ab", [], [1], [1, 2], [1, "x"], [1, None, None], {"a": 1, "b": 2}])
+@pytest.mark.parametrize(
+    "came", [None, 5, "ab", [], [1], [1, 2], [1, "x"], [1, None, None], {"a": 1, "b": 2}]
+)
 def test_a_result_that_is_none(came):  # wire 17.10
     asked = _net_calls.asked_of(parts.pid)
     with pytest.raises(BadUse, match="host gpu1 said what is no result of far_parts:pid"):
@@ -302,7 +343,14 @@ def test_a_result_that_is_none(came):  # wire 17.10
 def test_files_of_keys(keys, tmp_path):
     files = ["authority.pem", "certificate.pem", "key.pem"]
     pem = (keys / "certificate.pem").read_bytes()
-    rubbish = [b"", b"\xff" * 100, b"\0" * 5000, pem[:-40], pem.replace(b"A", b"B"), b"-----BEGIN CERTIFICATE-----\n" * 50]
+    rubbish = [
+        b"",
+        b"\xff" * 100,
+        b"\0" * 5000,
+        pem[:-40],
+        pem.replace(b"A", b"B"),
+        b"-----BEGIN CERTIFICATE-----\n" * 50,
+    ]
     for file in files:
         for i, content in enumerate(rubbish):
             folder = tmp_path / f"{file}{i}"
@@ -332,4 +380,3 @@ def test_an_authority_that_cannot_sign(keys, tmp_path):
         with pytest.raises(BadUse, match="has no authority to sign with"):
             net.make_keys(tmp_path / "made", by=tmp_path)
     assert not (tmp_path / "made").exists()
-

@@ -319,7 +319,9 @@ def test_we_are_of_another_authority(keys, strange_keys, tmp_path, monkeypatch):
     (mixed / "authority.pem").write_bytes((keys / "authority.pem").read_bytes())
     with pytest.raises(BadUse, match=r"in .*mixed is not one of the authority there"):
         net.connect("127.0.0.1:9", keys=mixed)
-    monkeypatch.setattr(_net_keys, "_shown", lambda *_: (b"", {"subjectAltName": (("URI", "weft:*"),)}))
+    monkeypatch.setattr(
+        _net_keys, "_shown", lambda *_: (b"", {"subjectAltName": (("URI", "weft:*"),)})
+    )
     with (
         net.listen(keys=keys) as door,
         pytest.raises(BadUse, match=r"refuses our certificate.*weft net keys"),

@@ -22,6 +22,7 @@ import click
 from weft import net
 from weft._commands.main import BadUse, find_checkout
 from weft._net import agent as _net_agent
+from weft._net import entries as _net_entries
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import named as _net_named
@@ -204,7 +205,7 @@ _AGENT = (
     ),
     click.option(
         "--hosts",
-        type=click.IntRange(min=1, max=_net_named.MOST_HOSTS),
+        type=click.IntRange(min=1, max=_net_entries.MOST_HOSTS),
         help="How many OS processes (default: one for each CPU).",
     ),
     click.option(

@@ -45,9 +45,9 @@ def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     Raises:
         BadUse: that is none.
     """
-    if isinstance(came, list) and len(came) == 2:
-        if came[1] is None or isinstance(came[1], (dict, _pickling.Failure)):
-            return came
+    pair = isinstance(came, list) and len(came) == 2
+    if pair and (came[1] is None or isinstance(came[1], (dict, _pickling.Failure))):
+        return list(came)
     raise BadUse(
         f"host {host} said what is no result of {asked.run}: {came!r:.100}. Has it another version of Weft?"
     )

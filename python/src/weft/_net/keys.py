@@ -176,5 +176,3 @@ def context(folder: Path, server: bool) -> ssl.SSLContext:
 def fingerprint_of(certificate: bytes) -> str:
     """SHA-256 of a certificate's DER bytes, in hexadecimal."""
     return hashlib.sha256(certificate).hexdigest()
-
-

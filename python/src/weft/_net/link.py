@@ -504,7 +504,10 @@ async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server
 
 
 def why(error: Exception, address: str) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _net_keys.OUT_OF_TIME:
+    if (
+        isinstance(error, ssl.SSLCertVerificationError)
+        and error.verify_code in _net_keys.OUT_OF_TIME
+    ):
         return (
             f"{address} shows a certificate that is not good now ({error.verify_message}): "
             "look at the clocks of both machines, or make new keys (`weft net keys`)"
@@ -637,7 +640,9 @@ def parted(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     number = port.isascii() and port.isdigit() and len(port) <= 5
     if not colon or not host or not number or int(port) > 65535:
-        raise BadUse(f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r:.100}")
+        raise BadUse(
+            f"an address is 'HOST:PORT', with a port from 0 to 65535, not {address!r:.100}"
+        )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

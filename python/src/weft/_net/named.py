@@ -14,7 +14,6 @@ from weft.errors import BadUse
 __all__ = [
     "ALL",
     "HOST",
-    "MOST_HOSTS",
     "SOON",
     "Host",
     "Member",
@@ -35,7 +34,6 @@ SCHEME = "weft:"  # so begin the URIs of a certificate that are grants
 _NAME = "[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*"
 _GRANT = re.compile(rf"(?:{HOST})?(?:{_NAME}|(?:{_NAME}[/.])?[*])")
 LONGEST = 60  # characters of a name
-MOST_HOSTS = 10_000  # OS processes of a host
 TOLD = 300  # characters of a list of grants in a message
 
 
@@ -122,7 +120,9 @@ class Member(NamedTuple):
     def __str__(self) -> str:
         """For messages."""
         of = ", ".join(self.grants) or "no name, as those that an older Weft made"
-        return f"the certificate of {self.name!r} is for {of[:TOLD]}{' …' if len(of) > TOLD else ''}"
+        return (
+            f"the certificate of {self.name!r} is for {of[:TOLD]}{' …' if len(of) > TOLD else ''}"
+        )
 
     def with_name(self, name: str) -> str:
         """The command that makes keys which may hold this name too."""

@@ -29,13 +29,15 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
+from weft._net import entries as _net_entries
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._net import relay as _net_relay
 from weft._net import said as _net_said
 from weft._net import steps as _net_steps
-from weft._net.named import HOST, MOST_HOSTS, Host, Named, NotYet, checked
+from weft._net.entries import BUCKET
+from weft._net.named import HOST, Host, Named, NotYet, checked
 from weft._net.offer import MEETING, SIDES, Offer
 from weft.errors import BadUse, ChannelEnd
 
@@ -50,9 +52,6 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-BUCKET = "weft_names"
-MOST_ENTRY = 65_536  # bytes
-LONGEST = 260  # characters of an address, and of what a program calls itself
 LIVES, RENEW = 15.0, 5.0  # seconds: an entry that nobody writes again; how often its home does
 WRONG_LAST = 10071, 10164  # the server's codes: another revision is the last
 SERVER = 10.0  # seconds for the server to answer
@@ -306,7 +305,7 @@ class Meeting:
     async def _wrote(self, offer: Offer, message: Any) -> None:
         """What somebody has written to the entry."""
         with contextlib.suppress(ValueError, nats.errors.Error):  # it is none of the bucket's
-            said = _net_said.parsed(message.data, MOST_ENTRY)
+            said = _net_said.parsed(message.data, _net_entries.MOST)
             if (
                 isinstance(said, dict)
                 and said.get("home") == self.home
@@ -318,9 +317,9 @@ class Meeting:
 
     async def _by_whom(self, name: str) -> str:
         with contextlib.suppress(*_LOST, BadUse):
-            entry = _entry_of((await (await self._names()).get(name)).value or b"", name)
+            entry = _net_entries.of((await (await self._names()).get(name)).value or b"", name)
             return (
-                f" by {entry['host']} {_at(entry)}: take another name, or end that program. "
+                f" by {entry['host']} {_net_entries.where(entry)}: take another name, or end that program. "
                 f"A name whose home was killed is free after {LIVES:.0f} seconds"
             )
         return ": try again, or take another name"
@@ -359,11 +358,11 @@ class Meeting:
                     return
                 except js_errors.KeyWrongLastSequenceError:
                     there = await self._there(names, offer.name)
+                    last, entry_there = there or (0, {"home": self.home})
                     # Rubbish over an entry of ours is nobody's.
-                    foreign = there is not None and there[1].get("home") != self.home
-                    if foreign and (there[1] or not offer.revision):
+                    foreign = entry_there.get("home") != self.home
+                    if foreign and (entry_there or not offer.revision):
                         raise
-                    last = there[0] if there is not None else 0
                 except js_errors.KeyNotFoundError:  # its time ran out as create() looked at it
                     last = 0
 
@@ -373,7 +372,7 @@ class Meeting:
         try:
             entry = await names.get(name)
             with contextlib.suppress(BadUse):
-                said = _entry_of(entry.value or b"", name)
+                said = _net_entries.of(entry.value or b"", name)
         except js_errors.NotFoundError:
             return None
         return (entry.revision or 0), said
@@ -626,7 +625,7 @@ class Meeting:
                     update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
                     if update is None or not update.value:  # all that was there; or it was deleted
                         continue
-                    entry = _entry_of(update.value, name)
+                    entry = _net_entries.of(update.value, name)
                     if entry["home"] in _own_homes:
                         raise BadUse(
                             f"{name!r} is a channel of this program: use {side}() of the channel itself"
@@ -661,22 +660,11 @@ class Meeting:
 
     async def names(self) -> list[Named]:
         entries = await self._entries(lambda name: not name.startswith(HOST))
-        return sorted(
-            Named(name, e["host"], e["address"], e["readers"], e["writers"], _relayed(e))
-            for name, e in entries.items()
-        )
+        return sorted(_net_entries.named_of(*each) for each in entries.items())
 
     async def hosts(self) -> list[Host]:
         entries = await self._entries(lambda name: name.startswith(HOST))
-        found = []
-        for key, e in entries.items():
-            allow, hosts = e.get("allow"), e.get("hosts")
-            if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
-                continue  # no host's
-            name, runs = key.removeprefix(HOST), [_net_said.shown(str(run), LONGEST) for run in allow]
-            trust = e.get("trust") is True
-            found.append(Host(name, e["address"], runs, hosts, trust, e["home"], _relayed(e)))
-        return sorted(found)
+        return sorted(filter(None, (_net_entries.host_of(*each) for each in entries.items())))
 
     async def _entries(self, wanted: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
         found = {}
@@ -691,40 +679,9 @@ class Meeting:
                     continue
                 with contextlib.suppress(BadUse, js_errors.NotFoundError):
                     checked(name.removeprefix(HOST))
-                    found[name] = _entry_of((await names.get(name)).value or b"", name)
+                    found[name] = _net_entries.of((await names.get(name)).value or b"", name)
         except _LOST as error:
             raise BadUse(
                 f"the server at {self.url} does not answer ({error or type(error).__name__}): is it up?"
             ) from None
         return found
-
-
-def _at(entry: dict[str, Any]) -> str:
-    return f"at {entry['address']}" if entry["address"] else "by the relay"
-
-
-def _relayed(entry: dict[str, Any]) -> int:
-    said = entry.get("relayed")
-    return said if isinstance(said, int) and 0 <= said < 1 << 32 else 0
-
-
-def _entry_of(packed: bytes, name: str) -> dict[str, Any]:
-    """
-    Raises:
-        BadUse: it is none of ours.
-    """
-    with contextlib.suppress(ValueError):
-        entry = _net_said.parsed(packed, MOST_ENTRY)
-        texts = ("address", "fingerprint", "home", "host")
-        if (
-            isinstance(entry, dict)
-            and all(isinstance(entry.get(t), str) for t in texts)
-            and all(isinstance(entry.get(b), bool) for b in ("readers", "writers"))
-            and isinstance(entry.get("ticket"), (str, type(None)))
-            and "ticket" in entry
-        ):
-            shown = {t: _net_said.shown(entry[t], LONGEST) for t in ("address", "host")}
-            return {**entry, **shown}
-    raise BadUse(
-        f"what stands under {name!r} in the bucket {BUCKET} is no entry of Weft's: another program writes there"
-    )

@@ -1,0 +1,67 @@
+"""What stands under a name in the bucket (WIRE.md 17.3, 17.9). Every member writes there: what is no
+entry of Weft's is refused, or passed over in a list.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from weft._net import named as _net_named
+from weft._net import said as _net_said
+from weft.errors import BadUse
+
+__all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]
+
+BUCKET = "weft_names"
+MOST = 65_536  # bytes of an entry
+SHOWN = 260  # characters of an address, and of what a program calls itself
+MOST_HOSTS = 10_000  # OS processes of a host
+
+Entry = dict[str, Any]
+
+
+def of(packed: bytes, name: str) -> Entry:
+    """
+    Raises:
+        BadUse: it is none of ours.
+    """
+    with contextlib.suppress(ValueError):
+        entry = _net_said.parsed(packed, MOST)
+        texts = ("address", "fingerprint", "home", "host")
+        if (
+            isinstance(entry, dict)
+            and all(isinstance(entry.get(t), str) for t in texts)
+            and all(isinstance(entry.get(b), bool) for b in ("readers", "writers"))
+            and isinstance(entry.get("ticket"), (str, type(None)))
+            and "ticket" in entry
+        ):
+            shown = {t: _net_said.shown(entry[t], SHOWN) for t in ("address", "host")}
+            return {**entry, **shown}
+    raise BadUse(
+        f"what stands under {name!r} in the bucket {BUCKET} is no entry of Weft's: another program writes there"
+    )
+
+
+def where(entry: Entry) -> str:
+    return f"at {entry['address']}" if entry["address"] else "by the relay"
+
+
+def _relayed(entry: Entry) -> int:
+    said = entry.get("relayed")
+    return said if isinstance(said, int) and 0 <= said < 1 << 32 else 0
+
+
+def named_of(name: str, e: Entry) -> _net_named.Named:
+    """As Network.names lists it."""
+    return _net_named.Named(name, e["host"], e["address"], e["readers"], e["writers"], _relayed(e))
+
+
+def host_of(name: str, e: Entry) -> _net_named.Host | None:
+    """None: it is no host's."""
+    allow, hosts = e.get("allow"), e.get("hosts")
+    if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
+        return None
+    runs = [_net_said.shown(str(run), SHOWN) for run in allow]
+    trust, called = e.get("trust") is True, name.removeprefix(_net_named.HOST)
+    return _net_named.Host(called, e["address"], runs, hosts, trust, e["home"], _relayed(e))
