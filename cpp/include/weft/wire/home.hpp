@@ -222,7 +222,7 @@ class Home {
     return it == ends_.end() ? nullptr : &it->second;
   }
   struct Part;  // of a choice that spans (WIRE.md 5)
-  const char* spans(const Frame& f, std::vector<Guest::Seat> at, detail::Untaken untaken);
+  const char* spans(const Frame& f, std::vector<Guest::Seat> at, std::size_t bytes);
   const char* seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
   // false: its value is too long
@@ -256,7 +256,6 @@ class Home {
     detail::Untaken untaken{};
   };
   const char* may_send(std::uint64_t end) const noexcept;
-  const char* hold(detail::Untaken& u, std::size_t bytes);
   static const char* complete(std::vector<Before>& before, std::span<Asked> guards,
                               bool offered = false);
   std::unique_ptr<Room> room_for(const Frame& f);

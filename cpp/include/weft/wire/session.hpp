@@ -167,8 +167,8 @@ class Session {
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
-  // They pile up, for the peer does not read: what he still sends is a fault.
-  bool piles_up() const noexcept { return unread_.size() >= kUnread / kEach; }
+  bool piles_up_ =
+      false;  // too many wait, for the peer does not read: what he still sends is a fault
   std::string refused_;  // why a HELLO was not good
   std::string why_;
   bool ours_ = false;

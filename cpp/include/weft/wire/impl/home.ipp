@@ -202,13 +202,6 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
   return nullptr;
 }
 
-// So many bytes more are about to be held for the peer. Null, or what is wrong with it.
-WEFT_IMPL const char* Home::hold(detail::Untaken& u, std::size_t bytes) {
-  if (!counts) return nullptr;
-  if (const char* wrong = space.relieve(*this, bytes)) return wrong;
-  u.add(space.untaken, bytes);
-  return nullptr;
-}
 WEFT_IMPL std::size_t Home::untaken() const noexcept {
   std::size_t all = 0;
   for (const Before& b : before_) all += b.untaken.bytes();
@@ -247,7 +240,10 @@ WEFT_IMPL const char* Home::value(const Frame& f) {
   }
   Before& b = before_.back();
   const std::size_t comes = b.room ? b.size == 0 ? b.to_come : 0 : static_cast<std::size_t>(f.val);
-  if (const char* wrong = hold(b.untaken, comes)) return wrong;
+  if (counts) {
+    if (const char* wrong = space.relieve(*this, comes)) return wrong;
+    b.untaken.add(space.untaken, comes);
+  }
   const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
   b.size += piece.size();
   if (!b.room) {
@@ -291,12 +287,14 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   if (open() == kOffers) return "more offers are open than a peer may have";
   std::vector<Guest::Seat> at;
   bool dead = false;
-  std::size_t bytes = f.body.size();
-  for (const Before& b : before_) bytes += b.size;
+  std::size_t bytes = f.body.size();  // that are held for it, if that is counted
+  if (counts)
+    for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
-  detail::Untaken untaken;
-  if (const char* wrong = hold(untaken, bytes + kGuest * at.size())) return wrong;
+  bytes += kGuest * at.size();
+  if (counts)
+    if (const char* wrong = space.relieve(*this, bytes)) return wrong;
   const bool spanning = (f.flags & Flag::spans) != 0;
   std::unique_ptr<Guest> g;
   if (!spanning || at.size() > 1) {
@@ -317,8 +315,8 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
     tell_bad_use(f.op, 6);
     return nullptr;
   }
-  if (spanning) return spans(f, std::move(mine), std::move(untaken));
-  g->untaken = std::move(untaken);
+  if (spanning) return spans(f, std::move(mine), bytes);
+  if (counts) g->untaken.add(space.untaken, bytes);
   if (asked_[0].holds) g->will_hold(asked_[0].keeps);
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));
@@ -597,11 +595,10 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
 
 // --- choices that span (WIRE.md 5) ---------------------------------------------------------------
 
-WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at,
-                                  detail::Untaken untaken) {
+WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at, std::size_t bytes) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
-  part->untaken = std::move(untaken);
+  if (counts) part->untaken.add(space.untaken, bytes);
   part->span =
       std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn},
                                 std::move(at), (f.flags & Flag::now) != 0);

@@ -27,8 +27,10 @@ WEFT_IMPL void Session::send(const Frame& f, bool time) {
     return;
   }
   if (detail::is_of_a_round(f.kind)) ++rounds_out_;
-  if (detail::is_answer(f.kind) && ++answers_ % kEach == 0)
+  if (detail::is_answer(f.kind) && ++answers_ % kEach == 0) {
     unread_.push_back(gone_ + queued() + kHeader + padded(f.body.size()));
+    piles_up_ = unread_.size() >= kUnread / kEach;
+  }
   if (!f.keeper || !lends(f.body.size())) return append(out_, f, next_out_++);
   append_head(out_, f, next_out_++);
   lent_.push_back({out_.size(), f.body, *f.keeper});
@@ -52,7 +54,10 @@ WEFT_IMPL std::size_t Session::parts(std::span<Bytes> into) const noexcept {
 }
 WEFT_IMPL void Session::went(std::size_t bytes) {
   gone_ += bytes;
-  while (!unread_.empty() && unread_.front() <= gone_) unread_.pop_front();
+  while (!unread_.empty() && unread_.front() <= gone_) {
+    unread_.pop_front();
+    piles_up_ = false;
+  }
   while (first_lent_ < lent_.size()) {
     Lent& l = lent_[first_lent_];
     const std::size_t own = std::min(bytes, l.before - sent_);
@@ -209,7 +214,7 @@ WEFT_IMPL void Session::heard(const Frame& f) {
     end("the peer said: " + std::string(reinterpret_cast<const char*>(f.body.data()),
                                         static_cast<std::size_t>(f.val)),
         false);
-  else if (piles_up())
+  else if (piles_up_)
     wrong = "more answers wait than a peer may leave unread";
   else
     wrong = receiver_.received(f);
