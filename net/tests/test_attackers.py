@@ -408,9 +408,7 @@ def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, wh
     offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
         server = _net_keys.context(folder, server=True)
-        print_ = _net_keys.fingerprint_of(
-            _net_keys._shown(folder, _net_keys.context(folder, False), server)[0]
-        )
+        print_ = _net_keys.fingerprint_of(_net_keys._shown(folder)[0])
 
         async def listen() -> Any:
             return await _net_link.serve(

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from weft._net import keys as _net_keys
 from weft._net import nodes as _net_nodes
 from weft._net import up as _net_up
 from weft._net.nodes import Node
@@ -213,6 +214,15 @@ def test_an_agent_that_does_not_start(start, args, why):
     status, errors = ended(start("--ssh", "node1", *args))
     assert status == 1 and re.search(why, errors), errors
     assert "Traceback" not in errors
+
+
+def test_keys_that_are_not_for_the_nodes(start, keys_of):  # wire 17.9
+    """A node's keys are for its name, or for all hosts; what its agent says is told."""
+    assert Node("me@gpu1.lab", None).name == "gpu1-lab"
+    assert _net_keys.Keys(keys_of("gpu1-lab")).member.may_hold("host=gpu1-lab")
+    status, errors = ended(start("--ssh", "gpu2", "--remote-keys", str(keys_of("lab1"))))
+    assert status == 1 and "gpu2: the agent ended with status 2" in errors
+    assert "may not offer 'host=gpu2': the certificate of 'lab1' is for lab1/*" in errors
 
 
 def test_a_name_that_is_taken(start, agent):

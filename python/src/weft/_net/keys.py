@@ -13,6 +13,7 @@ The certificate is good on both sides of a connection. It says which names its p
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import ssl
@@ -106,8 +107,9 @@ class Keys:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.client, self.server = context(folder, server=False), context(folder, server=True)
-        own, certificate = _shown(folder, self.client, self.server)
+        self._folder = folder
+        self.client = context(folder, server=False)
+        own, certificate = _shown(folder)
         self.fingerprint = fingerprint_of(own)
         self.member = _net_named.member_of(certificate)
         if not self.member.grants:
@@ -121,17 +123,26 @@ class Keys:
                 f"the keys in {folder} do not say which names they are for, as those of an older Weft: {mend}"
             )
 
+    @functools.cached_property
+    def server(self) -> ssl.SSLContext:
+        return context(self._folder, server=True)
 
-def _shown(
-    folder: Path, client: ssl.SSLContext, server: ssl.SSLContext
-) -> tuple[bytes, dict[str, Any]]:
-    """The folder's certificate, as the other side of a connection gets it: here between two
-    objects, for ssl reads a certificate in no other way.
+
+def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """The folder's certificate, as the other side of a connection gets it.
 
     Raises:
         BadUse: the other side would refuse it.
     """
+    return _read(folder, (folder / AUTHORITY).read_bytes(), (folder / CERTIFICATE).read_bytes())
+
+
+@functools.lru_cache(maxsize=16)
+def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
+    """By a connection between two objects, for ssl reads a certificate in no other way. That takes
+    some milliseconds: it is done once, as long as the files are the same."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client, server = context(folder, server=False), context(folder, server=True)
     sides = [client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)]
     try:
         for side in (*sides, *sides):
