@@ -269,12 +269,24 @@ class Names {
   }
   // What stands there. Throws Lost; BadUse: none of Weft's.
   std::optional<Entry> read(const std::string& name) {
-    kvEntry* e = nullptr;
-    const natsStatus s = kvStore_Get(&e, bucket_.get(), name.c_str());
-    const Owned<kvEntry, kvEntry_Destroy> owned(e);
-    if (s == NATS_NOT_FOUND) return {};
-    if (s != NATS_OK) throw Lost(s);
-    return Entry::of(e, name);
+    const auto e = got(name);
+    if (!e) return {};
+    return Entry::of(e.get(), name);
+  }
+  // Its revision, and whose it is: nobody's, if it is none of Weft's. Throws Lost.
+  struct There {
+    std::uint64_t revision = 0;
+    std::string home;
+  };
+  std::optional<There> there(const std::string& name) {
+    const auto e = got(name);
+    if (!e) return {};
+    There t{kvEntry_Revision(e.get()), ""};
+    try {
+      t.home = Entry::of(e.get(), name).text("home");
+    } catch (const BadUse&) {
+    }
+    return t;
   }
   // Deletes it, if it is as `last` left it. Throws Lost. (kvStore_Delete compares nothing.)
   bool remove(const std::string& name, std::uint64_t last) {
@@ -320,6 +332,12 @@ class Names {
   }
 
  private:
+  Owned<kvEntry, kvEntry_Destroy> got(const std::string& name) {
+    kvEntry* e = nullptr;
+    const natsStatus s = kvStore_Get(&e, bucket_.get(), name.c_str());
+    if (s != NATS_OK && s != NATS_NOT_FOUND) throw Lost(s);
+    return Owned<kvEntry, kvEntry_Destroy>(s == NATS_OK ? e : nullptr);
+  }
   natsStatus connect(const Keys& keys, const std::string& host, const char* expected) {
     natsOptions* made = nullptr;
     natsStatus s = natsOptions_Create(&made);

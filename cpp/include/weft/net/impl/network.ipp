@@ -90,7 +90,7 @@ inline void Network::write_soon(const Offer& o) {
 }
 
 // The entry, with a new ticket; nothing, if the name has been let go of. False: it is another
-// home's. Throws Lost; BadUse: none of Weft's stands there.
+// home's, or what stood there before is none of Weft's. Throws Lost.
 inline bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);
@@ -123,8 +123,9 @@ inline bool Network::write(Offer& o) {
       o.revision = *revision;
       return true;
     }
-    const auto there = names_.read(o.name);
-    if (there && there->text("home") != home_) return false;
+    const auto there = names_.there(o.name);
+    // Rubbish over an entry of ours is nobody's.
+    if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }
   throw detail::Lost(NATS_ERR);
