@@ -9,8 +9,6 @@ import json
 import logging
 import shlex
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,8 @@ from nats.js import errors as js_errors
 from weft import net
 from weft import threads as th
 from weft._commands import main as _commands_main
+from weft._commands import net as _commands_net
+from weft._net import agent as _net_agent
 from weft._net import certificates as _net_certificates
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
@@ -66,6 +66,13 @@ def offered(home: net.Network, name: str) -> Any:
     _kept.extend((reader, c.writer()))
     home.offer(name, c, writers=True)
     return reader
+
+
+def weft(*args: object) -> str:
+    """What `weft net` prints, of these arguments."""
+    done = CliRunner().invoke(_commands_main.net_group, [*map(str, args)])
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -207,8 +214,7 @@ def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path): 
             network.offer("lab/results", th.Channel(), writers=True)
     command = shlex.split(str(refused.value).split("`")[1].replace("FOLDER", str(tmp_path / "m2")))
     assert command[:3] == ["weft", "net", "keys"]
-    command = [sys.executable, "-m", "weft.cli", *command[1:], "--by", str(keys)]
-    subprocess.run(command, check=True, capture_output=True)
+    weft(*command[2:], "--by", keys)
     with net.join(url, keys=tmp_path / "m2") as network:
         for name in ("lab/results", "m2/results"):
             network.offer(name, th.Channel(), writers=True)
@@ -312,14 +318,12 @@ def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
 
 
 def test_an_agent_whose_keys_are_not_for_its_name(url, keys_of):  # wire 17.9
-    command = [sys.executable, "-m", "weft.cli", "host", "--join", url, "--name", "gpu1"]
-    command += ["--keys", str(keys_of("m2")), "--allow", "far_parts:pid"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
-    )
-    assert done.returncode == 2 and done.stdout == ""
-    assert "may not offer 'host=gpu1': the certificate of 'm2' is for m2/*, host=m2." in done.stderr
-    assert "--offers host=gpu1`" in done.stderr and len(done.stderr.splitlines()) == 1
+    """Before any of its OS processes begins. As a command: test_up.py."""
+    with (
+        net.join(url, keys=keys_of("m2")) as network,
+        pytest.raises(BadUse, match=r"may not offer 'host=gpu1': the certificate of 'm2' is for"),
+    ):
+        _net_agent.Agent(network, "gpu1", ["far_parts:pid"], 1)
 
 
 # --- certificates ---------------------------------------------------------------------------------
@@ -443,23 +447,11 @@ def test_old_keys_of_the_authority(keys, tmp_path):  # wire 17.3
         BadUse, match=r"remove certificate.pem and key.pem there, and `weft net up` makes new ones"
     ):
         net.listen(keys=folder)
-    command = [
-        sys.executable,
-        "-m",
-        "weft.cli",
-        "net",
-        "up",
-        "--keys",
-        str(folder),
-        "--address",
-        "127.0.0.1:0",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "do not say which names they are for" in done.stderr
+    with pytest.raises(BadUse, match="do not say which names they are for"):
+        _commands_net._made(folder)  # as `weft net up` begins
     for file in ("certificate.pem", "key.pem"):
         (folder / file).unlink()
-    made = net.make_keys(folder, by=folder)  # as `weft net up` does
-    assert _net_keys.Keys(made).member.grants == ("*",)
+    assert _net_keys.Keys(_commands_net._made(folder)).member.grants == ("*",)
 
 
 def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
@@ -506,12 +498,9 @@ def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
 
 
 def test_what_the_command_says_of_keys(keys, tmp_path):
-    def weft(*args: object) -> Any:
-        command = ["keys", *map(str, args), "--by", str(keys)]
-        return CliRunner().invoke(_commands_main.net_group, command)
-
-    said = weft(tmp_path / "a", "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2")
+    more = "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2"
+    said = weft("keys", tmp_path / "a", "--by", keys, *more)
     grants = "the certificate of 'lab2' is for lab/*, host=lab2"
-    assert said.output == f"{tmp_path / 'a'}\nweft: {grants}\n"
-    said = json.loads(weft(tmp_path / "b", "--name", "gpu1", "--json").output)
+    assert said == f"{tmp_path / 'a'}\nweft: {grants}\n"
+    said = json.loads(weft("keys", tmp_path / "b", "--by", keys, "--name", "gpu1", "--json"))
     assert (said["name"], said["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])
