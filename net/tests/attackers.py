@@ -87,17 +87,20 @@ class Thief:
 
         self.network._call(away())
 
-    def refused(self, client: Any, name: str, entry: dict[str, Any]) -> str:
-        """What a client is told that meets this entry; it is put again as long as the home has written
-        another one before."""
+    def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
+        """What a client is told that comes once the thief has done that; again, where the home had
+        written its entry anew before it came."""
         while True:
-            self.put(name, entry)
+            takes(self, name)
             try:
                 client.writer(name).retire()
             except BadUse as error:
                 return str(error)
             except PeerDied:  # a session with itself: it was let in
                 pass
+
+    def puts(self, entry: dict[str, Any]) -> Callable[[Thief, str], None]:
+        return lambda thief, name: thief.put(name, entry)
 
     def ticket(self, name: str) -> dict[str, Any]:
         entry: dict[str, Any] = self.network._call(self.meeting._ticket_for(name, "writer", 60))
@@ -114,8 +117,14 @@ class Thief:
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    thief.delete(name)
-    thief.offer(name)
+    """Again, where the home had written its entry anew in between."""
+    while True:
+        thief.delete(name)
+        try:
+            return thief.offer(name)
+        except BadUse as error:
+            if "is taken" not in str(error):
+                raise
 
 
 def _overwrite(thief: Thief, name: str) -> None:
