@@ -394,7 +394,7 @@ assert len(told) == 1, told
 """,
         "threads",
     )
-    assert out.splitlines()[2].startswith("what may still wake it: a signal's handler. ")
+    assert out.splitlines()[2].startswith("what may still wake it: the handler of SIGUSR1. ")
 
 
 def test_ordinary_code_is_told_of_once_for_each_line():  # rule 10.6

@@ -17,6 +17,7 @@
 
 #include "interpreter/aside.hpp"
 #include "watching/observe.hpp"
+#include "watching/outside.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/far.hpp"
@@ -253,7 +254,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
           PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
       if (m)
         r = PyObject_CallMethod(
-            m, "tell", "OOd", facts_, others,
+            m, "tell", "OOId", facts_, others, open_tokens().plain,
             static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
       Py_XDECREF(m);
     }

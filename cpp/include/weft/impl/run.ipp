@@ -36,7 +36,8 @@ WEFT_IMPL void Run::leave_outside(bool due) noexcept {
 }
 
 WEFT_IMPL std::uint32_t Run::conclude() noexcept {
-  if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 ||
+  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (others != strangers_.load(std::memory_order_seq_cst) ||
       active_.load(std::memory_order_seq_cst) != 0) {
     outside_.fetch_add(1, std::memory_order_seq_cst);
     return 0;
