@@ -543,7 +543,7 @@ def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypat
     said = []
 
     def body() -> None:
-        said.append(_standstill.alone("read on", f" {name}", (), False, 2.0))
+        said.append(_standstill.alone("read on", f" {name}", (), False, 0, 2.0))
 
     thread = threading.Thread(target=body, name=name)
     thread.start()

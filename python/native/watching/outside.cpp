@@ -84,9 +84,7 @@ PyMethodDef methods[] = {
      "Nothing acts any more that Weft does not see. A second time nothing."},
     {"__enter__", gated<outside_enter>, METH_NOARGS, "The token. Raises BadUse if it is closed."},
     {"__exit__", gated<outside_exit>, METH_VARARGS, "Closes it."},
-    {"__reduce_ex__", gated<outside_no_copy>, METH_O, "Raises BadUse: it cannot be sent."},
-    {"__copy__", gated<outside_no_copy>, METH_NOARGS, "Raises BadUse: it cannot be copied."},
-    {"__deepcopy__", gated<outside_no_copy>, METH_O, "Raises BadUse: it cannot be copied."},
+    {"__reduce_ex__", gated<outside_no_copy>, METH_O, nullptr},
     {}};
 PyGetSetDef getset[] = {
     {"due", gated<outside_due>, nullptr, "What it stands for takes its time.", nullptr},
@@ -105,10 +103,9 @@ void forget_outside() noexcept { tokens = {}; }
 int init_outside(PyObject* m) {
   OutsideType.tp_name = "weft.Outside";
   OutsideType.tp_doc =
-      "Outside(*, due=False): as long as it lives something that Weft does not see may act: the "
+      "Outside(*, due=False): as long as it lives, something that Weft does not see may act: the "
       "thread of a C library that calls back, a device. So no run concludes that it is deadlocked, "
-      "and no virtual clock jumps. With due=True it is meant to take its time, and no standstill "
-      "is "
+      "and no virtual clock jumps. due=True: that is meant to take its time, so no standstill is "
       "told. It ends by close(), at the end of its block (with Outside(): …), or when it is "
       "dropped.";
   OutsideType.tp_basicsize = sizeof(OutsideObject);

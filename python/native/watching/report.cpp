@@ -524,6 +524,7 @@ int init_report(PyObject*) {
   runtime::report_hooks.never = &never_had;
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
+  runtime::report_hooks.outside = nullptr;  // left_open.py says it
   PyObject* m = PyImport_ImportModule("atexit");
   PyObject* f = m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr;
   PyObject* r = f ? PyObject_CallMethod(m, "register", "O", f) : nullptr;
