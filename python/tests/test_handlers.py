@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import gc
-import importlib.util
 import signal
 import threading
 import types
@@ -423,11 +422,7 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
 # --- the handlers of others ------------------------------------------------------------------------
 
 
-def installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
-
-
-def test_ctrl_c_of_asyncio_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_of_asyncio_is_not_the_programs() -> None:
     """Rule 10.3: asyncio.run() handles SIGINT by what has its task, and so the whole program."""
     import asyncio
 

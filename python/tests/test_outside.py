@@ -319,53 +319,70 @@ def test_one_that_is_dropped_has_ended() -> None:  # rule 10.3
     assert deadlocks()
 
 
-def test_the_last_that_goes_lets_runs_look() -> None:  # rules 8.6, 10.3, 10.6
-    """With one that is due no standstill is told; no virtual clock jumps."""
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_last_that_goes_lets_runs_look(backend: str) -> None:  # rules 10.3, 10.6
     runs(
         """
-# the last one that is due goes, and a standstill begins
-first, second = Outside(due=True), Outside(due=True)
+def drops(): tokens[0] = None
+for goes in lambda: tokens[0].close(), drops:
+    fresh("c")
+    tokens = [Outside()]
+    then = goes
+    said = deadlock_of(reads(c.reader()))
+    assert "main/reads: read 'c'" in said, said
+    assert len(told) == 1 and "what 1 weft.Outside stands for" in told[0], told
+""",
+        backend,
+    )
+
+
+@pytest.mark.parametrize("goes", ["token.close()", "del token"])
+def test_it_goes_on_a_thread_that_counts_itself(goes: str) -> None:  # rules 10.3, 10.6
+    """The thread lives on, and may have the end: no deadlock, but a standstill now that nothing is
+    due."""
+    runs(
+        f"""
+token = Outside(due=True)
 fresh("c")
-started = threading.Event()
+started, over = threading.Event(), threading.Event()
 @process
 async def starts(r):
     started.set()
     await r.read()
 def other():
+    global token
     started.wait()
-    second.close()
-    first.close()
+    {goes}
     over.wait()
-over = threading.Event()
+def then():
+    w.retire()
+    over.set()
 t = threading.Thread(target=other)
 t.start()
-def then():
-    over.set()
-    w.retire()
 try:
     run(starts(c.reader()))
 except Retired:
     pass
 t.join()
-assert len(told) == 1 and "'c'" in told[0], told
+assert len(told) == 1 and "thread that is no process" in told[0], told
+"""
+    )
 
-fresh("d")
-then = None
-token = Outside()
-def ends():
-    started.wait()
-    token.close()
-started.clear()
+
+def test_a_virtual_clock_stands_still_for_it() -> None:  # rule 8.6
+    runs(
+        """
+fresh("c")
+token, steps, started = Outside(), [], threading.Event()
 @process
-async def sleeps_long(r):
+async def waits(r):
     started.set()
     await select(r, after(1e6))
+    steps.append(token.closed)
     return now()
-t = threading.Thread(target=ends)
-t.start()
-assert run(sleeps_long(c.reader()), clock="virtual") >= 1e6
-t.join()
-assert token.closed
+then = token.close
+assert run(waits(c.reader()), clock="virtual") >= 1e6
+assert steps == [True] and len(told) == 1, (steps, told)
 """
     )
 
@@ -375,27 +392,24 @@ def test_in_the_child_of_a_fork_there_is_none() -> None:  # rule 10.3
         """
 import warnings
 warnings.simplefilter("ignore")
-token, due = Outside(), Outside(due=True)
+tokens = [Outside(), Outside(due=True)]
 if (pid := os.fork()) == 0:
     fresh("child")
-    assert token.closed and due.closed
+    assert all(t.closed for t in tokens)
     deadlock_of(reads(c.reader()))
-    token.close()
-    del token, due
-    with Outside(): pass
+    tokens[0].close()
+    tokens.clear()
+    with Outside():
+        pass
+    deadlock_of(reads(c.reader()))
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-assert not token.closed
 fresh("parent")
-then = lambda: w.write(1)
-threading.current_thread()
-token.close()
-then = due.close
-due2 = due
-fresh("parent")
-assert not due.closed
-due.close()
+assert not any(t.closed for t in tokens)
+tokens[1].close()
+then = tokens[0].close
 deadlock_of(reads(c.reader()))
+assert len(told) == 1, told
 """
     )
 
@@ -481,6 +495,8 @@ else:
 signal.signal(signal.SIGUSR1, lambda *_: w.write(7))
 fresh("d")
 then = lambda: os.kill(os.getpid(), signal.SIGUSR1)
+assert c.reader()() == 7
+assert len(told) == 1 and "the handler of SIGUSR1" in told[0], told
 """,
         "threads",
     )

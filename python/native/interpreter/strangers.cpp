@@ -159,9 +159,8 @@ PyObject* count_threads = nullptr;
 }  // namespace
 
 bool foreign_threads(runtime::Run& run) {
-  const unsigned long here = PyThread_get_thread_ident();
   for (const unsigned long native : native_strangers())
-    if (native != here && native != run_of(run).thread) return true;
+    if (native != run_of(run).thread) return true;
   PyObject* n = PyObject_CallNoArgs(count_threads);
   if (!n) {
     PyErr_Clear();
@@ -170,7 +169,6 @@ bool foreign_threads(runtime::Run& run) {
   const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n)) + 1;
   Py_DECREF(n);
   std::set<PyThreadState*> known = every_helper();
-  known.insert(PyThreadState_Get());
   for (const auto& [t, whose] : own_threads) {
     if (whose && whose != &run) return true;
     known.insert(t);
@@ -205,7 +203,7 @@ void watch_stranger(PyThreadState* t) noexcept {
 }
 
 bool is_foreign(PyThreadState* t, runtime::Run& run) {
-  if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) return false;
+  if (t == run_of(run).state || is_helper(t)) return false;
   const auto it = own_threads.find(t);
   return it == own_threads.end() || (it->second && it->second != &run);
 }

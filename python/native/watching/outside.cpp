@@ -1,15 +1,13 @@
 // weft.Outside: something that Weft does not see may act, as long as the token lives (rule 10.3).
 //
-//   Outside() ──► open ──close(), the end of its block, dropped──► closed
+//   Outside() ──► open ──close(), the end of its block──► closed
+//                  └────dropped──► pending (pending.cpp) ──► closed
 //
 // Invariant: one that was made before a fork is closed in the child, where the registry of tokens
-// was emptied.
+// was emptied. What stands for it there is left alone.
 #include "watching/outside.hpp"
 
-#include <new>
-
-#include "native.hpp"
-#include "weft/outside.hpp"
+#include <utility>
 
 namespace weft::py {
 
@@ -17,12 +15,12 @@ namespace {
 
 struct OutsideObject {
   PyObject_HEAD;
+  weft::Outside* token;  // owned; null: closed
   std::uint32_t generation;
-  bool open, due;
-  alignas(weft::Outside) unsigned char token[sizeof(weft::Outside)];
+  bool due;
 };
 OutsideObject* self_of(PyObject* o) noexcept { return reinterpret_cast<OutsideObject*>(o); }
-bool is_open(const OutsideObject* t) noexcept { return t->open && t->generation == generation; }
+bool is_open(const OutsideObject* t) noexcept { return t->token && t->generation == generation; }
 
 OpenTokens tokens{};
 
@@ -36,24 +34,22 @@ PyObject* outside_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   OutsideObject* const t = self_of(o);
   t->generation = generation;
   t->due = due != 0;
-  new (t->token) weft::Outside(t->due);
-  t->open = true;
+  t->token = new weft::Outside(t->due);
   ++(t->due ? tokens.due : tokens.plain);
   return o;
 }
-void close(OutsideObject* t) noexcept {
+void close(OutsideObject* t, void (*exit)(weft::Outside*) noexcept) noexcept {
   if (!is_open(t)) return;
-  t->open = false;
   --(t->due ? tokens.due : tokens.plain);
-  std::launder(reinterpret_cast<weft::Outside*>(t->token))->~Outside();
-  look_again_in_loops();
+  exit(std::exchange(t->token, nullptr));
 }
 void outside_dealloc(PyObject* o) {
-  close(self_of(o));
+  close(self_of(o), &defer_exit);  // it may be collected under locks of ours
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* outside_close(PyObject* o, PyObject*) {
-  close(self_of(o));
+  run_deferred();
+  close(self_of(o), &exit_now);
   Py_RETURN_NONE;
 }
 PyObject* outside_enter(PyObject* o, PyObject*) {
@@ -62,10 +58,7 @@ PyObject* outside_enter(PyObject* o, PyObject*) {
         "%R: it has been closed, or was made before a fork and this is the child: make another", o);
   return Py_NewRef(o);
 }
-PyObject* outside_exit(PyObject* o, PyObject*) {
-  close(self_of(o));
-  Py_RETURN_NONE;
-}
+PyObject* outside_exit(PyObject* o, PyObject*) { return outside_close(o, nullptr); }
 PyObject* outside_repr(PyObject* o) {
   const OutsideObject* const t = self_of(o);
   return PyUnicode_FromFormat("<Outside%s%s>", t->due ? ", due" : "", is_open(t) ? "" : ", closed");
@@ -98,7 +91,14 @@ PyTypeObject OutsideType{PyVarObject_HEAD_INIT(nullptr, 0)};
 }  // namespace
 
 const OpenTokens& open_tokens() noexcept { return tokens; }
-void forget_outside() noexcept { tokens = {}; }
+void forget_outside() noexcept {
+  tokens = {};
+  forget_exits();
+}
+void exit_now(weft::Outside* owned) noexcept {
+  delete owned;
+  look_again_in_loops();
+}
 
 int init_outside(PyObject* m) {
   OutsideType.tp_name = "weft.Outside";
