@@ -369,20 +369,31 @@ assert len(told) == 1 and "thread that is no process" in told[0], told
     )
 
 
-def test_a_virtual_clock_stands_still_for_it() -> None:  # rule 8.6
+def test_a_virtual_clock_stands_still_for_it() -> None:  # rules 8.6, 10.6
     runs(
         """
 fresh("c")
-token, steps, started = Outside(), [], threading.Event()
+token = Outside()
 @process
-async def waits(r):
-    started.set()
-    await select(r, after(1e6))
-    steps.append(token.closed)
-    return now()
+async def naps(out):
+    async with timeout(2e6):
+        await select(never.reader(), after(1e6))
+    await out.write(token.closed)
+never = Channel("never")
+kept = never.writer()
 then = token.close
-assert run(waits(c.reader()), clock="virtual") >= 1e6
-assert steps == [True] and len(told) == 1, (steps, told)
+assert run(reads(c.reader()), naps(w), clock="virtual") == [True, None]
+assert len(told) == 1 and "main/naps: select 'never'" in told[0], told
+
+token = Outside()
+@process
+async def sleeps_alone():
+    await sleep(1e6)
+    return token.closed
+then = lambda: token.close()
+told.clear()
+assert run(sleeps_alone(), clock="virtual")
+assert len(told) == 1 and "main/sleeps_alone: sleep at" in told[0], told
 """
     )
 

@@ -94,7 +94,8 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
-  if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
+  const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;  // rule 8.6
+  if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
   const runtime::OpKind* const op = p.operation();
   if (op == &wait_op) {
     one.state = "children";
@@ -287,7 +288,8 @@ runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   PyErr_Fetch(&t, &v, &tb);
   const int collector = PyGC_Disable();
   std::uint64_t where = 0;
-  PyObject* facts = facts_of(run_of(run), &where);
+  // a virtual clock stands still too: nobody goes on by a timer
+  PyObject* facts = facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady);
   if (collector) PyGC_Enable();
   PyErr_Restore(t, v, tb);
   if (!facts) return nullptr;
