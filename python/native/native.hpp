@@ -273,7 +273,7 @@ struct PyRun {
   // its thread raises it where it waits, or at its next operation (Cancel::host says so to it);
   // elsewhere the run is cancelled, and it is raised at its end.
   PyObject* interrupt = nullptr;
-  bool interrupted = false;  // by Ctrl-C
+  bool interrupted = false;             // by Ctrl-C
   runtime::Scheduler* guest = nullptr;  // of a guest: it looks in its next turn
   // of a guest that concludes: its loop has a handler of a signal that may act (handlers.hpp)
   bool loop_acts = false;

@@ -402,7 +402,7 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
             ran.append("__hash__")
             raise ValueError
 
-    odd = Odd()
+    odd: Any = Odd()
     kept = object.__getattribute__(odd, "__dict__")
     kept[Key("x")] = stop  # a key that is no plain text
     namespace = {Key("y"): 2}
@@ -415,7 +415,8 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
     assert not acts(functools.partial(handler, odd, [odd]))
     assert ran == []
     kept.clear()
-    del odd, handler
+    del handler
+    odd = None
     assert "__del__" in ran  # it was not kept
 
 

@@ -604,4 +604,3 @@ def test_in_pure_python_it_says_what_to_do() -> None:  # rule 10.3
         _, err = p.communicate()
     assert p.returncode == 1
     assert "weft.coroutines has no 'Outside' in pure Python" in err
-

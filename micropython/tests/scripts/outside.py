@@ -93,7 +93,7 @@ _io.start_new_thread = _beside.start_new_thread = start
 
 # Rule 10.3: a ring is something outside while a process waits at it, and no longer.
 @process
-async def waits(r, ring, n):
+async def takes(r, ring, n):
     r2 = ring.reader()
     for _ in range(n):
         print("came", await r2)
@@ -106,7 +106,7 @@ def deadlock_of(n, clock="steady"):
     for i in range(n):
         ring.put(i)
     try:
-        run(waits(c.reader(), ring, n), clock=clock)
+        run(takes(c.reader(), ring, n), clock=clock)
     except Deadlock as e:
         print(str(e).split("\n")[1])
     del kept

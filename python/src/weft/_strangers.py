@@ -20,7 +20,6 @@ from weft._extension import native as _native
 __all__ = ["watch"]
 
 
-
 def _one() -> threading.Thread | None:
     for thread in threading.enumerate():
         ours = thread.ident is not None and _native._is_ours(thread.ident)
