@@ -336,13 +336,22 @@ for goes in lambda: tokens[0].close(), drops:
     )
 
 
-@pytest.mark.parametrize("goes", ["token.close()", "del token"])
-def test_it_goes_on_a_thread_that_counts_itself(goes: str) -> None:  # rules 10.3, 10.6
+@pytest.mark.parametrize(
+    ("comes", "goes"),
+    [
+        ("token = Outside(due=True)", "token.close()"),
+        ("token = Outside(due=True)", "del token"),
+        # as where a program leaves a network
+        ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
+    ],
+    ids=["closed", "dropped", "left"],
+)
+def test_it_goes_on_a_thread_that_counts_itself(comes: str, goes: str) -> None:  # rules 10.3, 10.6
     """The thread lives on, and may have the end: no deadlock, but a standstill now that nothing is
     due."""
     runs(
         f"""
-token = Outside(due=True)
+{comes}
 fresh("c")
 started, over = threading.Event(), threading.Event()
 @process
