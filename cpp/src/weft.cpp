@@ -30,6 +30,7 @@
 #include <weft/impl/pool.ipp>
 #include <weft/impl/report.ipp>
 #include <weft/impl/run.ipp>
+#include <weft/impl/source.ipp>
 #include <weft/impl/standstill.ipp>
 #include <weft/impl/stopping.ipp>
 #include <weft/impl/thread.ipp>

@@ -99,6 +99,8 @@ TEST_CASE("rule 10.2: with a choice a cycle is not enough, a knot is") {
   });
   CHECK(d.knot == Paths{"main/lonely"});
   CHECK(has(d.what(), "nobody that is known"));
+  CHECK(has(d.what(),
+            "\nif a thread that Weft did not start is to come there: hold a weft::Outside"));
 }
 
 TEST_CASE("rule 10.2: a knot through a process that waits for its children") {

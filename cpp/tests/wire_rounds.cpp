@@ -439,6 +439,43 @@ void somebody_unknown(const char* which) {
   check(status_of(p.wait()) == well, "somebody unknown: the other too");
 }
 
+Process waits_for_a_signal(Reader<int> stop, Reader<int> in) {
+  co_await stop.read();
+  stop.retire();
+  co_await in.read();
+}
+// While a process of one program waits for a signal nothing is concluded (rule 10.3).
+template <class L>
+void a_signal() {
+  Starter<L> s;
+  signals stop{SIGUSR1};
+  Channel<int> to{named("to")}, back{named("back")};
+  const auto kept = to.writer();
+  auto& p = s.start("second");
+  p.link().give(to.reader(), "in");
+  p.link().give(back.writer(), "out");
+  bool early = false;
+  std::thread raises([&, token = Outside(Outside::link)] {
+    for (;;) {  // until the other one waits, and ours has come to rest
+      const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
+      bool rests = false, waits = false;
+      for (const w::InProgram& x : e.programs) {
+        early = early || (x.name == "first" && x.waits);
+        rests = rests || (x.name == "first" && !x.standstills.empty() && x.standstills[0] > 0);
+        waits = waits || (x.name == "second" && x.waits);
+      }
+      if (rests && waits) break;
+    }
+    std::raise(SIGUSR1);
+  });
+  const std::string text =
+      report_of(waits_for_a_signal(stop.reader(), back.reader()).named("waits"));
+  raises.join();
+  check(!early, "who waits for a signal does not wait for other programs");
+  check(has(text, "main/waits: read 'back'"), "once it has come: a deadlock", text);
+  check(status_of(p.wait()) == deadlock, "once it has come: the other");
+}
+
 template <class L>
 void killed() {
   Starter<L> s;
@@ -476,6 +513,7 @@ void all() {
   a_person<L>();
   somebody_unknown<L>("silent");
   somebody_unknown<L>("second");
+  a_signal<L>();
   killed<L>();
 }
 }  // namespace

@@ -5,7 +5,8 @@ Invariants
 - A thing in it has `t` and `fire()`. A deadline at FAR never comes and is in no list.
 - `_sources` can bring events from outside the network (10.3). Each is asked (`look()`, true if
   something came) once a round of the run queue, and when nothing runs. A network without timers and
-  sources pays nothing for this.
+  sources pays nothing for this. One that has `still()` says by that whether it brings nothing before
+  something here runs.
 """
 
 import sys
@@ -159,18 +160,25 @@ def due():
     return max(0, _timers[0].t - now_ms()) if _timers else -1
 
 
+def _awaited():
+    for s in _sources:
+        if not hasattr(s, "still") or not s.still():
+            return True
+    return False
+
+
 def idle():
     """Nothing can run: waits for a deadline or a source. False: there are none, nothing can
     come."""
     global _vt
-    if virtual and _timers and not _sources:
+    if virtual and _timers and not _awaited():
         _vt = max(_vt, _timers[0].t)
         look()
         return True
     if not _timers and not _sources:
         return False
     if not look():
-        if not _timers and all(hasattr(s, "still") and s.still() for s in _sources):
+        if not _timers and not _awaited():
             return False  # nothing of what is outside goes on before this run does
         wait(-1 if virtual or not _timers else _timers[0].t - now_ms())
         look()

@@ -273,7 +273,10 @@ struct PyRun {
   // its thread raises it where it waits, or at its next operation (Cancel::host says so to it);
   // elsewhere the run is cancelled, and it is raised at its end.
   PyObject* interrupt = nullptr;
-  bool interrupted = false;  // by Ctrl-C
+  bool interrupted = false;             // by Ctrl-C
+  runtime::Scheduler* guest = nullptr;  // of a guest: it looks in its next turn
+  // of a guest that concludes: its loop has a handler of a signal that may act (handlers.hpp)
+  bool loop_acts = false;
 #ifdef Py_GIL_DISABLED
   bool counted;          // its thread, among those that the interpreter counts (report.cpp)
   unsigned long thread;  // its identity
@@ -292,6 +295,7 @@ PyRun& run_of(runtime::Run& r) noexcept;
 void own_thread(PyThreadState* t, runtime::Run* run);
 void lend_thread(PyThreadState* t);  // foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
+bool is_own_thread(PyThreadState* t) noexcept;
 bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
 // makes a worker of the pool foreign while it lives; on other threads nothing
 class ForeignThread {
@@ -309,11 +313,9 @@ class ForeignThread {
   const bool worker_;
 };
 void forget_threads() noexcept;  // in the child of a fork
-// a run stands still, and a thread that is no process may wake it (strangers.cpp)
-void strangers_matter() noexcept;
-void forget_strangers() noexcept;  // in the child of a fork
-// every run looks whether anything outside may wake it
+// every run looks whether anything outside may wake it; those that are guests of a loop
 void look_again() noexcept;
+void look_again_in_loops() noexcept;
 // threads that are no processes may hold ends (rule 10.3)
 void watch_outside(runtime::Run& run) noexcept;
 #ifdef Py_GIL_DISABLED
@@ -636,7 +638,6 @@ int init_time(PyObject* m);
 int init_group(PyObject* m);
 int init_arrays(PyObject* m);
 int init_report(PyObject* m);
-int init_strangers(PyObject* m);
 int init_returned();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);

@@ -394,7 +394,7 @@ assert len(told) == 1, told
 """,
         "threads",
     )
-    assert out.splitlines()[2].startswith("what may still wake it: a signal's handler. ")
+    assert out.splitlines()[2].startswith("what may still wake it: the handler of SIGUSR1. ")
 
 
 def test_ordinary_code_is_told_of_once_for_each_line():  # rule 10.6
@@ -543,7 +543,7 @@ def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypat
     said = []
 
     def body() -> None:
-        said.append(_standstill.alone("read on", f" {name}", (), False, 2.0))
+        said.append(_standstill.alone("read on", f" {name}", (), False, 0, 2.0))
 
     thread = threading.Thread(target=body, name=name)
     thread.start()

@@ -8,6 +8,10 @@
 // Invariants of `signals`: a handler only writes to a pipe; a thread of the object reads it and
 // writes to a buffered channel that drops the oldest, so that neither ever waits. A signal belongs
 // to one object at a time; afterwards it is handled as before.
+//
+//   claim() ──a signal──► pipe ──pass_on()──► the channel has a reader, or had none yet: it is there
+//      ▲                                      all readers have gone: give_back(), and the signal is
+//      └────────────new_reader()───────────── raised again, for whoever handles it now
 #pragma once
 #include <signal.h>
 
@@ -17,6 +21,7 @@
 
 #include "alt.hpp"
 #include "outside.hpp"
+#include "runtime/source.hpp"
 #include "threads.hpp"
 #include "time.hpp"
 
@@ -91,36 +96,53 @@ BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   co_return detail::InTime<P>{};
 }
 
-// Signals as values of a channel, for as long as the object lives. Each is read once, in the order
-// in which they came; of more than 16 that nobody reads the last 16 are kept. While the object
-// lives no run concludes that it is deadlocked, and no virtual clock jumps (rule 10.3).
+// Signals as values of a channel. Each is read once, in the order in which they came; of more than
+// 16 that nobody reads the last 16 are kept. They are kept from the beginning, before anybody
+// reads. When all reader ends have gone, or the object has, signals do again what they did before;
+// the next reader end has them as values again. What the last reader has not read goes with it.
+//
+// While a process waits for a signal its run is not deadlocked, and no standstill (rules 10.3,
+// 10.6). Code that is no process and waits for one has a weft::Outside, as for whatever else it
+// does.
 class signals {
  public:
-  // Throws std::system_error (no pipe), BadUse (another object has that signal; no such signal).
+  // Throws std::system_error (no pipe, no thread), BadUse (another object has that signal; no such
+  // signal).
   WEFT_IF_USED signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
 
-  // The signals, by their numbers; a copy may be given to a process.
-  Reader<int> reader() const { return reader_; }
-  auto read() { return reader_.read(); }        // co_await stop.read()
-  int operator()() const { return reader_(); }  // in a thread
+  // A new end, to be given to a process: the signals, by their numbers. Throws BadUse: all ends had
+  // gone, and meanwhile another object took one of the signals.
+  Reader<int> reader() const;
+  // By an end of the object's own, which it has from the first call on.
+  auto read() { return own().read(); }        // co_await stop.read()
+  int operator()() const { return own()(); }  // in a thread
 
  private:
   static constexpr int kSignals = 65;
   // For each signal the pipe to which its handler writes; -1: none.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
-  void give_back() noexcept;
+  [[noreturn]] static void not_ours(int n);
+  void claim() const;
+  void give_back() const noexcept;
+  void open() const;
+  Reader<int> new_reader() const;
+  const Reader<int>& own() const;
+  void pass_on() noexcept;
   void close_pipe() noexcept;
 
-  Outside outside_;
-  Channel<int> channel_;
-  Reader<int> reader_;
+  mutable std::mutex mutex_;  // what is mutable
+  mutable std::optional<Channel<int>> channel_;
+  mutable std::optional<runtime::Source> source_;
+  mutable Writer<int> writer_;
+  mutable Reader<int> own_;
+  mutable std::array<bool, kSignals> claimed_{};
+  mutable std::array<struct sigaction, kSignals> before_{};
+  std::array<bool, kSignals> which_{};
   int pipe_[2] = {-1, -1};
-  std::array<bool, kSignals> mine_{};
-  std::array<struct sigaction, kSignals> before_{};
   std::thread thread_;
 };
 

@@ -2,12 +2,15 @@
 from weft import _beside, _io, _time
 from weft.coroutines import (
     Cancelled,
+    Channel,
+    Deadlock,
     Group,
     NoRoom,
     Retired,
     io,
     process,
     run,
+    sleep,
     yield_,
 )
 from weft.isr import Ring
@@ -86,6 +89,41 @@ try:
 except NoRoom as e:
     print(e)
 _io.start_new_thread = _beside.start_new_thread = start
+
+
+# Rule 10.3: a ring is something outside while a process waits at it, and no longer.
+@process
+async def takes(r, ring, n):
+    r2 = ring.reader()
+    for _ in range(n):
+        print("came", await r2)
+    await r
+
+
+def deadlock_of(n, clock="steady"):
+    c, ring = Channel("c"), Ring(4)
+    kept = c.writer()
+    for i in range(n):
+        ring.put(i)
+    try:
+        run(takes(c.reader(), ring, n), clock=clock)
+    except Deadlock as e:
+        print(str(e).split("\n")[1])
+    del kept
+
+
+deadlock_of(0)
+deadlock_of(2)
+
+
+@process
+async def sleeps(ring):
+    r = ring.reader()
+    await sleep(1000)
+    return r is not None
+
+
+print(run(sleeps(Ring(4)), clock="virtual"))  # nor does it hold a virtual clock (8.6)
 
 
 class Poller:

@@ -8,9 +8,12 @@
 #include <sched.h>
 
 #include "interpreter/door.hpp"
+#include "interpreter/handlers.hpp"
 #include "interpreter/interrupt.hpp"
+#include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
 #include "watching/observe.hpp"
+#include "watching/outside.hpp"
 #include "weft/runtime/limit.hpp"
 #include "weft/runtime/scheduler.hpp"
 #include "wire/feed.hpp"
@@ -32,7 +35,7 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
   // else it has a timer, or was decided just now
   const bool blocked = facing(t) == Facing::blocked;
   t.op = nullptr;
-  return blocked && !program_handles_signals();
+  return blocked && !handlers_may_act();
 }
 // The names of the places at which it waits, each with what is to stand before it.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
@@ -66,9 +69,9 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
 // 10.6); bad use, where nobody is left who might (11.2). True: look again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   if (is_helper(PyThreadState_Get())) return false;  // it waits for what others do
-  if (any_board()) return true;
+  if (any_board() || open_tokens().due) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
-  if (nobody_else() && !program_handles_signals()) {  // who might have woken it has ended
+  if (nobody_else() && !handlers_may_act()) {  // who might have woken it has ended
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation raises it
@@ -82,7 +85,7 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
   PyErr_Fetch(&type, &value, &trace);
   PyObject* others = foreign_idents(nullptr);
   PyObject* where = others ? to_str(names_of(t, *t.op)) : nullptr;
-  const bool handlers = on_main_thread() && program_handles_signals();
+  const bool handlers = on_main_thread();
   PyObject* r = nullptr;
   if (where) {
     const OutsideGate beyond;
@@ -90,7 +93,8 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
         PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
     if (m)
       r = PyObject_CallMethod(
-          m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,
+          m, "alone", "sOOOId", t.op->verb, where, others, handlers ? Py_True : Py_False,
+          open_tokens().plain,
           static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
     Py_XDECREF(m);
   }
@@ -136,7 +140,10 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!runtime::ThreadProcess::current_or_null()) t.interrupted = &guest_interrupted;  // a guest
+  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
+    t.interrupted = &guest_interrupted;
+    note_stranger();
+  }
   if (in_asyncio()) {
     bad_use(
         "%s would block the running asyncio loop: await it, or do it in a thread "

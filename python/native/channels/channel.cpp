@@ -9,6 +9,7 @@
 #include "channels/sites.hpp"
 #include "choice/choice.hpp"
 #include "components/cells.hpp"
+#include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
 #include "wire/wire.hpp"
 
@@ -215,6 +216,7 @@ int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char
 
 PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   run_deferred();
+  note_stranger();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0) return nullptr;
   channel(o)->core.poison(static_cast<std::uint8_t>(s));
@@ -328,6 +330,7 @@ void end_dealloc(PyObject* o) {
 
 PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   run_deferred();
+  note_stranger();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0 || check_end(end_of(o), "poison") < 0) return nullptr;
   end_of(o)->channel->core.poison(static_cast<std::uint8_t>(s));
@@ -337,6 +340,7 @@ PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*
 template <EndState How>
 PyObject* end_close(PyObject* o, PyObject*) {
   run_deferred();
+  note_stranger();
   close_end(end_of(o), How);
   run_deferred();
   Py_RETURN_NONE;

@@ -3,6 +3,7 @@
 
 #include "channels/sites.hpp"
 #include "choice/choice.hpp"
+#include "interpreter/strangers.hpp"
 #include "processes/asyncio.hpp"
 #include "wire/far_barrier.hpp"
 
@@ -49,6 +50,7 @@ void barrier_dealloc(PyObject* o) {
 PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
 PyObject* barrier_enrol(PyObject* o, PyObject*) {
   run_deferred();
+  note_stranger();
   if (check_barrier(bar(o), "enrol") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::enrol);
   bar(o)->core.enrol_party();
@@ -56,6 +58,7 @@ PyObject* barrier_enrol(PyObject* o, PyObject*) {
 }
 PyObject* barrier_resign(PyObject* o, PyObject*) {
   run_deferred();
+  note_stranger();
   if (check_barrier(bar(o), "resign") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::resign);
   if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");

@@ -305,25 +305,12 @@ void main_sleeps_by(runtime::Parking* p) noexcept {
 
 void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
 
-bool program_handles_signals() noexcept {
-  for (int n = 1; n <= kSignals; ++n) {
-    struct sigaction a {};
-    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
-        a.sa_handler == SIG_IGN)
-      continue;
-    PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
-    if (!f) PyErr_Clear();
-    // ours: in the child of a fork, where it raises KeyboardInterrupt
-    const bool ours =
-        f && PyCFunction_Check(f) && PyCFunction_GET_FUNCTION(f) == sigint_def.ml_meth;
-    const bool own = f && f != default_int_handler && !ours && PyCallable_Check(f);
-    Py_XDECREF(f);
-    if (own) return true;
-  }
-  return false;
+bool is_weft_interrupt(PyObject* handler) noexcept {
+  return PyCFunction_Check(handler) && PyCFunction_GET_FUNCTION(handler) == sigint_def.ml_meth;
 }
 
-bool on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
+bool is_main_thread(unsigned long identity) noexcept { return identity == main_thread; }
+bool on_main_thread() noexcept { return is_main_thread(PyThread_get_thread_ident()); }
 
 int init_interrupts(PyObject* native) {
   if (PyModule_AddFunctions(native, functions) < 0) return -1;

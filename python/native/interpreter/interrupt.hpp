@@ -46,8 +46,9 @@ void main_sleeps_by(runtime::Parking* p) noexcept;
 // In the child of a fork: the thread that forked is the main thread there.
 void main_is_this_thread() noexcept;
 bool on_main_thread() noexcept;
-// Has the program a Python function for some signal, which may use an end? On the main thread.
-bool program_handles_signals() noexcept;
+bool is_main_thread(unsigned long identity) noexcept;
+// The handler of Ctrl-C that is Weft's; in the child of a fork it raises KeyboardInterrupt.
+bool is_weft_interrupt(PyObject* handler) noexcept;
 
 int init_interrupts(PyObject* native);
 

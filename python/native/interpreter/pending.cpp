@@ -1,16 +1,18 @@
-// What waits for the next safe point: references dropped by the core, ends that were collected
-// (rules 12.1 and 12.2).
+// What waits for the next safe point: references dropped by the core; ends and tokens `Outside` that
+// were collected (rules 12.1 and 12.2).
 //
-//   ~Value, ~Reader, ~Writer ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
-//      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, runs what was deferred
+//   ~Value, ~Reader, ~Writer, ~Outside ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
+//      └──an end or a token, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, runs what was deferred
 //
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
-//  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it
-//    (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was deferred.
+//  2 While an end or a token is pending nobody falls asleep, and no run concludes that nothing can
+//    wake it (report.cpp). When one is dropped, a thread that sleeps is woken, and runs what was
+//    deferred.
 //    That needs no lock: the finaliser may run under locks of ours.
 #include "components/cells.hpp"
 #include "interpreter/owners.hpp"
+#include "watching/outside.hpp"
 
 namespace weft::py {
 
@@ -21,6 +23,7 @@ struct Retirement {
 };
 std::vector<PyObject*> dropped;
 std::vector<Retirement> retirements;
+std::vector<weft::Outside*> tokens;  // owned
 // of this thread: finalisers on other threads do not matter here
 thread_local bool running_deferred = false;
 }  // namespace
@@ -38,8 +41,16 @@ void defer_retirement(ChannelObject* owned, bool writer) noexcept {
   something_pending = true;
   if (retirements.size() == 1 && !running_deferred) look_for_ends();
 }
+void defer_exit(weft::Outside* owned) noexcept {
+  tokens.push_back(owned);
+  something_pending = true;
+  if (tokens.size() == 1 && !running_deferred) look_for_ends();
+}
+void forget_exits() noexcept { tokens.clear(); }
 
-bool ends_pending() noexcept { return !retirements.empty() && !running_deferred; }
+bool ends_pending() noexcept {
+  return !(retirements.empty() && tokens.empty()) && !running_deferred;
+}
 
 bool deferred_runs_here() noexcept { return running_deferred; }
 
@@ -61,6 +72,7 @@ void run_deferred_now() noexcept {
         r.channel->core.drop_reader();
       Py_DECREF(r.channel);
     }
+    for (weft::Outside* t : std::exchange(tokens, {})) exit_now(t);
     std::vector<PyObject*> values;
     values.swap(dropped);
     bool of_others = false;

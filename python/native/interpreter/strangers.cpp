@@ -2,41 +2,116 @@
 // waiting while one lives that may hold an end it waits for; when the last of them has gone, nobody
 // else would ask again.
 //
-//   anything_outside() finds one: strangers_matter() ──begin_watching()──► weft._strangers, on a thread of its own
-//        ──waits until one has ended──► look_again() ──► … until there is none whose end can be waited for
+//   a run finds one in Python: watch_stranger()          one uses Weft: note_stranger()
+//        │ it leaves Python (its state is cleared)            │
+//        └──────────────► Native, local to that thread ◄──────┘
+//                             │ the thread ends: ~Native()
+//                             └──a run has found one──► look_again(), on a thread of its own
 //
-// Invariant: while `watching`, the watcher asks _strangers_wanted() each time it has found nobody,
-// before it gives up. So it sees a run that came to stand still in between. Everything here is
-// under the GIL.
+// A thread that a library of C has made is known to the interpreter only while it calls Python: its
+// state is made for each call. So it is noted here until it has ended itself.
+//
+// Invariants
+//  1 `natives` is under `lock`, a leaf: a thread that ends has no GIL, and may not wait for one,
+//    for whoever has it may wait for that thread.
+//  2 Who looks for strangers sets `asked` first. So a thread that ends either is not found, or sees
+//    that it has to have runs look again.
+//  3 Without a GIL the states of other threads cannot be reached. There weft/_strangers.py waits
+//    for threads of Python, and those of C that have not used Weft are not known. While `watching`,
+//    it asks _strangers_wanted() each time it has found nobody, before it gives up. So it sees a run
+//    that came to stand still in between.
+#include "interpreter/strangers.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <set>
+
 #include "interpreter/door.hpp"
-#include "native.hpp"
+#include "interpreter/interrupt.hpp"
+#include "watching/observe.hpp"
+#include "watching/outside.hpp"
 
 namespace weft::py {
 
 namespace {
 
+// Of Weft's own threads the run that they work for; null: none, they are idle. Under the GIL.
+std::map<PyThreadState*, runtime::Run*> own_threads;
+// Of a worker that runs something which nobody waits for: it is of no run, and not idle.
+runtime::Run* of_the_users() noexcept {
+  static char nobody;
+  return reinterpret_cast<runtime::Run*>(&nobody);
+}
+
+std::mutex lock;
+std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities of live threads
+std::atomic<bool> asked{false};
+
+// On a thread of its own: whoever ends, or finds a stranger, may hold locks, or be about to sleep,
+// and calls no Python code.
+template <auto F>
+bool on_a_thread() noexcept {
+  const auto body = [](void*) {
+    const PyGILState_STATE gil = enter_interpreter();
+    {
+      const Gate inside;
+      own_thread(PyThreadState_Get(), nullptr);
+      F();
+      disown_thread(PyThreadState_Get());
+    }
+    PyGILState_Release(gil);
+  };
+  // else there is no room for another thread: the next that ends, or stands still, asks again
+  return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
+}
+
+class Native {
+ public:
+  Native() : me_(PyThread_get_thread_ident()) {
+    const std::lock_guard g(lock);
+    natives.insert(me_);
+  }
+  Native(const Native&) = delete;
+  Native& operator=(const Native&) = delete;
+  ~Native() {
+    {
+      const std::lock_guard g(lock);
+      natives.erase(me_);
+    }
+    if (asked.exchange(false)) on_a_thread<&look_again>();
+  }
+
+ private:
+  const unsigned long me_;
+};
+
+void note_this_thread() noexcept { static thread_local const Native here; }
+
+#ifndef Py_GIL_DISABLED
+constexpr const char* kMark = "weft.stranger";
+
+// A part of a thread's state goes, so the state does: on that thread, with the GIL. But as the
+// interpreter ends, and in the child of a fork, another thread clears all states.
+void leaves_python(PyObject* mark) {
+  const auto whose = reinterpret_cast<std::uintptr_t>(PyCapsule_GetContext(mark));
+  if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
+}
+#else
 bool wanted = false;        // a run stands still for one
 bool watching = false;      // somebody waits for their ends, or is about to
 PyObject* watch = nullptr;  // weft._strangers.watch()
 
-// On a thread of its own: whoever finds a stranger may hold locks of the runtime, or be about to
-// sleep, and calls no Python code.
-void begin_watching(void*) {
-  const PyGILState_STATE gil = enter_interpreter();
-  {
-    const Gate inside;
-    own_thread(PyThreadState_Get(), nullptr);
-    PyObject* r = PyObject_CallNoArgs(watch);
-    if (!r) {  // no room for another thread: the next standstill asks again
-      watching = false;
-      PyErr_Clear();
-    }
-    Py_XDECREF(r);
-    disown_thread(PyThreadState_Get());
+void begin_watching() {
+  PyObject* r = PyObject_CallNoArgs(watch);
+  if (!r) {
+    watching = false;
+    PyErr_Clear();
   }
-  PyGILState_Release(gil);
+  Py_XDECREF(r);
 }
-
 PyObject* f_set_watch(PyObject*, PyObject* f) {
   Py_XSETREF(watch, Py_NewRef(f));
   Py_RETURN_NONE;
@@ -47,6 +122,15 @@ PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
 }
+// _is_ours(identity): is it a thread of Weft's own?
+PyObject* f_is_ours(PyObject*, PyObject* o) {
+  const unsigned long identity = PyLong_AsUnsignedLong(o);
+  if (PyErr_Occurred()) return nullptr;
+  const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
+  const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
+  return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(),
+                                              [&](const auto& t) { return is(t.first); }));
+}
 PyObject* f_look_again(PyObject*, PyObject*) {
   look_again();
   Py_RETURN_NONE;
@@ -54,18 +138,222 @@ PyObject* f_look_again(PyObject*, PyObject*) {
 PyMethodDef functions[] = {{"_set_watch", gated<f_set_watch>, METH_O, nullptr},
                            {"_strangers_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
                            {"_look_again", gated<f_look_again>, METH_NOARGS, nullptr},
+                           {"_is_ours", gated<f_is_ours>, METH_O, nullptr},
                            {}};
+#endif
+
+// The identities of the threads that count until they end, which need not be in Python at this
+// moment.
+std::set<unsigned long> native_strangers() {
+  asked = true;
+  const std::lock_guard g(lock);
+  return natives;
+}
+
+#ifdef Py_GIL_DISABLED
+// Without a GIL threads end at any time, and their states with them, so the list of states cannot
+// be walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
+// not count those that C code made known by PyGILState_Ensure, as Weft's are.
+PyObject* count_threads = nullptr;
 
 }  // namespace
 
-void strangers_matter() noexcept {
+bool foreign_threads(runtime::Run& run) {
+  for (const unsigned long native : native_strangers())
+    if (native != run_of(run).thread) return true;
+  PyObject* n = PyObject_CallNoArgs(count_threads);
+  if (!n) {
+    PyErr_Clear();
+    return true;
+  }
+  const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n)) + 1;
+  Py_DECREF(n);
+  std::set<PyThreadState*> known = every_helper();
+  for (const auto& [t, whose] : own_threads) {
+    if (whose && whose != &run) return true;
+    known.insert(t);
+  }
+  known.erase(run_of(run).state);  // of a guest it may be gone
+  std::size_t ours = run_of(run).counted;
+  for (PyThreadState* t : known) ours += is_counted(t);
+  return all > ours;
+}
+void watch_foreign(runtime::Run&) noexcept {
   wanted = true;
-  if (watching || !watch) return;
-  watching = PyThread_start_new_thread(begin_watching, nullptr) != static_cast<unsigned long>(-1);
+  if (!watching && watch) watching = on_a_thread<&begin_watching>();
+}
+#else
+// A run has found this thread in Python: it counts until it has ended.
+void watch_stranger(PyThreadState* t) noexcept {
+  if (is_main_thread(t->thread_id)) return;  // the interpreter ends with that
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const int collector = PyGC_Disable();
+  if (!t->dict) t->dict = PyDict_New();
+  if (t->dict && !PyDict_GetItemString(t->dict, kMark)) {
+    PyObject* const mark = PyCapsule_New(&asked, kMark, &leaves_python);
+    if (mark) {
+      PyCapsule_SetContext(mark, reinterpret_cast<void*>(std::uintptr_t{t->thread_id}));
+      PyDict_SetItemString(t->dict, kMark, mark);
+      Py_DECREF(mark);
+    }
+  }
+  if (collector) PyGC_Enable();
+  PyErr_Restore(type, value, trace);
 }
 
-void forget_strangers() noexcept { wanted = watching = false; }
+bool is_foreign(PyThreadState* t, runtime::Run& run) {
+  if (t == run_of(run).state || is_helper(t)) return false;
+  const auto it = own_threads.find(t);
+  return it == own_threads.end() || (it->second && it->second != &run);
+}
+template <class F>
+void each_state(F&& f) {
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
+       t = PyThreadState_Next(t))
+    f(t);
+}
+// Those that are not in Python at this moment.
+std::set<unsigned long> natives_beyond() {
+  std::set<unsigned long> natives = native_strangers();
+  if (!natives.empty()) each_state([&](PyThreadState* t) { natives.erase(t->thread_id); });
+  return natives;
+}
 
-int init_strangers(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+}  // namespace
+
+bool foreign_threads(runtime::Run& run) {
+  bool any = !natives_beyond().empty();
+  each_state([&](PyThreadState* t) { any = any || is_foreign(t, run); });
+  return any;
+}
+void watch_foreign(runtime::Run& run) noexcept {
+  each_state([&](PyThreadState* t) {
+    if (is_foreign(t, run)) watch_stranger(t);
+  });
+}
+#endif
+
+void note_stranger() noexcept {
+  static thread_local bool looked = false;
+  if (looked) [[likely]]
+    return;
+  looked = true;
+  PyThreadState* const t = PyThreadState_Get();
+#ifdef Py_GIL_DISABLED
+  if (is_counted(t)) return;  // as long as it lives
+#endif
+  if (!on_main_thread() && !is_helper(t) && !is_own_thread(t)) note_this_thread();
+}
+
+void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
+void lend_thread(PyThreadState* t) { own_threads[t] = of_the_users(); }
+void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
+bool is_own_thread(PyThreadState* t) noexcept { return own_threads.count(t) != 0; }
+bool idle_worker(PyThreadState* t) noexcept {
+  const auto it = own_threads.find(t);
+  return it != own_threads.end() && !it->second;
+}
+
+bool nobody_else() noexcept {
+  if (!every_run().empty() || open_tokens().any()) return false;
+#ifdef Py_GIL_DISABLED
+  for (const unsigned long native : native_strangers())
+    if (native != PyThread_get_thread_ident()) return false;
+  for (const auto& [t, whose] : own_threads)
+    if (whose) return false;
+  PyObject* n = PyObject_CallNoArgs(count_threads);
+  if (!n) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool alone = PyLong_AsSsize_t(n) == 0 && on_main_thread();
+  Py_DECREF(n);
+  return alone;
+#else
+  bool none = natives_beyond().empty();
+  each_state([&](PyThreadState* t) {
+    none = none && (t == PyThreadState_Get() || is_helper(t) || idle_worker(t));
+  });
+  return none;
+#endif
+}
+
+#ifndef Py_GIL_DISABLED
+// Of the threads of these states and of those that are not in Python.
+template <class F>
+static PyObject* idents_of(F&& foreign) {
+  PyObject* list = PyList_New(0);
+  const auto add = [list](unsigned long ident) {
+    PyObject* one = PyLong_FromUnsignedLong(ident);
+    if (list && one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  };
+  each_state([&](PyThreadState* t) {
+    if (foreign(t)) add(t->thread_id);
+  });
+  for (const unsigned long native : natives_beyond()) add(native);
+  return list;
+}
+#endif
+PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
+#ifdef Py_GIL_DISABLED
+  return PyList_New(0);
+#else
+  return idents_of([run](PyThreadState* t) {
+    return run ? is_foreign(t, *run)
+               : t != PyThreadState_Get() && !is_helper(t) && !is_own_thread(t);
+  });
+#endif
+}
+
+#ifdef Py_GIL_DISABLED
+PyObject* known_of_all() {
+  std::set<unsigned long> found;
+  const auto add = [&found](PyThreadState* t) {
+    if (is_counted(t)) found.insert(t->thread_id);
+  };
+  add(PyThreadState_Get());
+  for (PyThreadState* t : every_helper()) add(t);
+  for (const auto& [t, whose] : own_threads) add(t);
+  for (const PyRun* r : every_run())
+    if (r->counted) found.insert(r->thread);
+  PyObject* list = PyList_New(0);
+  for (const unsigned long identity : found) {
+    PyObject* one = PyLong_FromUnsignedLong(identity);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+#else
+PyObject* strangers_of_all() {
+  return idents_of([](PyThreadState* t) {
+    return t != PyThreadState_Get() && !is_helper(t) && !is_own_thread(t) &&
+           std::none_of(every_run().begin(), every_run().end(),
+                        [t](const PyRun* r) { return r->state == t; });
+  });
+}
+#endif
+
+void forget_strangers() noexcept {
+  own_threads.clear();
+  new (&lock) std::mutex;  // another thread may have had it
+  natives.clear();
+#ifdef Py_GIL_DISABLED
+  wanted = watching = false;
+#endif
+}
+
+int init_strangers([[maybe_unused]] PyObject* m) {
+#ifdef Py_GIL_DISABLED
+  PyObject* threads = PyImport_ImportModule("_thread");
+  if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
+  Py_DECREF(threads);
+  return PyModule_AddFunctions(m, functions);
+#else
+  return 0;
+#endif
+}
 
 }  // namespace weft::py

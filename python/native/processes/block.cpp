@@ -18,6 +18,7 @@
 // A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the
 // block ends: it can be cancelled, and it counts when nothing can go on. Whenever it waits it runs
 // the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels within the block.
+#include "interpreter/strangers.hpp"
 #include "processes/group.hpp"
 
 #include <unordered_map>
@@ -299,6 +300,7 @@ PyObject* group_start(PyObject* o, PyObject* p) {
 }
 PyObject* group_cancel(PyObject* o, PyObject*) {
   run_deferred();
+  note_stranger();
   const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
   if (grp(o)->group && grp(o)->generation == generation) grp(o)->group->cancel();
   Py_RETURN_NONE;

@@ -194,11 +194,13 @@ void tell_waiter(GuestObject* g) noexcept {
 }
 
 // Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing
-// but callbacks that are about to run.
+// but callbacks that are about to run. It notes whether a handler of the loop's may act.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   PyObject* r = with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); });
+  g->run->loop_acts = r && PyList_CheckExact(r);
   Py_XDECREF(r);
+  if (g->run->loop_acts) return Py_True;
   return r == Py_True || r == Py_None ? r : Py_False;  // these are immortal enough
 }
 
@@ -351,6 +353,7 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   g->run->run.enter_outside();  // what the loop holds: go_on() looks closer
   g->scheduler = new runtime::Scheduler(g->run->run);
   g->scheduler->host_by(&guest_ring, g);
+  g->run->guest = g->scheduler;
   g->group = new runtime::Group(g->run->run, g->scheduler, &g->run->self);
   g->spawned = new runtime::Group(g->run->run, g->scheduler, &g->run->self);
   g->spawned->also = g->group;  // the two fail as one (rule 7.4)
@@ -400,6 +403,7 @@ void free_run(GuestObject* g) noexcept {
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
+    g->run->guest = nullptr;
   }
   g->group = g->spawned = nullptr;
   g->scheduler = nullptr;

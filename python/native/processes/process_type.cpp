@@ -6,6 +6,7 @@
 //    it warns, unless it was given up.
 //  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
 //    what it refers to through the process.
+#include "interpreter/strangers.hpp"
 #include "native.hpp"
 
 namespace weft::py {
@@ -103,6 +104,7 @@ PyObject* process_on(PyObject* o, PyObject* where) {
 }
 PyObject* process_cancel(PyObject* o, PyObject*) {
   run_deferred();
+  note_stranger();
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(p);

@@ -17,6 +17,7 @@
 
 #include "interpreter/aside.hpp"
 #include "watching/observe.hpp"
+#include "watching/outside.hpp"
 #include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire/far.hpp"
@@ -93,7 +94,8 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
-  if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
+  const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;  // rule 8.6
+  if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
   const runtime::OpKind* const op = p.operation();
   if (op == &wait_op) {
     one.state = "children";
@@ -253,7 +255,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
           PyImport_ImportModule("weft._watching.standstill");  // not before: it imports logging
       if (m)
         r = PyObject_CallMethod(
-            m, "tell", "OOd", facts_, others,
+            m, "tell", "OOId", facts_, others, open_tokens().plain,
             static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
       Py_XDECREF(m);
     }
@@ -286,7 +288,8 @@ runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   PyErr_Fetch(&t, &v, &tb);
   const int collector = PyGC_Disable();
   std::uint64_t where = 0;
-  PyObject* facts = facts_of(run_of(run), &where);
+  // a virtual clock stands still too: nobody goes on by a timer
+  PyObject* facts = facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady);
   if (collector) PyGC_Enable();
   PyErr_Restore(t, v, tb);
   if (!facts) return nullptr;

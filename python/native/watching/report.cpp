@@ -7,11 +7,14 @@
 #include "channels/sites.hpp"
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
+#include "interpreter/handlers.hpp"
 #include "interpreter/interrupt.hpp"
 #include "interpreter/owners.hpp"
+#include "interpreter/strangers.hpp"
 #include "native.hpp"
 #include "processes/group.hpp"
 #include "watching/observe.hpp"
+#include "watching/outside.hpp"
 #include "watching/rounds.hpp"
 #include "weft/runtime/outside.hpp"
 #include "wire/wire.hpp"
@@ -321,65 +324,11 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 
 // --- threads that are no processes (rule 10.3) ---------------------------------------------------
 
-std::set<PyRun*> runs;                                // under the GIL
-std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL; null: of no run, and idle
-
-// Of a worker that runs something which nobody waits for: it is of no run, and not idle.
-runtime::Run* of_the_users() noexcept {
-  static char nobody;
-  return reinterpret_cast<runtime::Run*>(&nobody);
-}
-
-// Live Python threads beyond those of this run.
-#ifdef Py_GIL_DISABLED
-// Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be walked. Threads are counted instead, by `_thread`, which counts those that it started. It does
-// not count those that C code made known by PyGILState_Ensure, as Weft's are.
-PyObject* count_threads = nullptr;
-// Is it one of those, or the main thread, which is there and not counted?
-bool is_counted(PyThreadState* t) noexcept {
-  constexpr int init = 1, threading = 3;  // _PyThreadState_WHENCE_…, which CPython keeps to itself
-  return t->_whence == threading || t->_whence == init;
-}
-
-bool foreign_threads(runtime::Run& run) {
-  PyObject* n = PyObject_CallNoArgs(count_threads);
-  if (!n) {
-    PyErr_Clear();
-    return true;
-  }
-  const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n)) + 1;
-  Py_DECREF(n);
-  std::set<PyThreadState*> known = every_helper();
-  known.insert(PyThreadState_Get());
-  for (const auto& [t, whose] : own_threads) {
-    if (whose && whose != &run) return true;
-    known.insert(t);
-  }
-  known.erase(run_of(run).state);  // of a guest it may be gone
-  std::size_t ours = run_of(run).counted;
-  for (PyThreadState* t : known) ours += is_counted(t);
-  return all > ours;
-}
-#else
-bool is_foreign(PyThreadState* t, runtime::Run& run) {
-  if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) return false;
-  const auto it = own_threads.find(t);
-  return it == own_threads.end() || (it->second && it->second != &run);
-}
-bool foreign_threads(runtime::Run& run) {
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
-       t = PyThreadState_Next(t))
-    if (is_foreign(t, run)) return true;
-  return false;
-}
-#endif
+std::set<PyRun*> runs;  // under the GIL
 
 // Such a thread may hold an end that no process holds, at a channel where somebody waits for its
 // other side.
-bool anything_outside(runtime::Run& run) noexcept {
-  if (ends_pending()) return true;  // whoever retires them asks again
-  if (wake_owners()) return true;   // so do these, once they have slept again
+bool thread_outside(runtime::Run& run) noexcept {
   if (!foreign_threads(run)) return false;
   held.clear();
   run.each_process(note_ends);
@@ -402,20 +351,14 @@ bool anything_outside(runtime::Run& run) noexcept {
     if (p.op && p.op->visit) p.op->visit(p, look);
   });
   held.clear();
-  if (look.found) strangers_matter();
+  if (look.found) watch_foreign(run);
   return look.found;
 }
-
-// _is_ours(identity): is it a thread of Weft's own?
-PyObject* f_is_ours(PyObject*, PyObject* o) {
-  const unsigned long identity = PyLong_AsUnsignedLong(o);
-  if (PyErr_Occurred()) return nullptr;
-  const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
-  const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
-  return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(),
-                                              [&](const auto& t) { return is(t.first); }));
+bool anything_outside(runtime::Run& run) noexcept {
+  if (ends_pending()) return true;  // whoever retires them asks again
+  if (wake_owners()) return true;   // so do these, once they have slept again
+  return thread_outside(run) || run_of(run).loop_acts || handlers_may_act();
 }
-PyMethodDef functions[] = {{"_is_ours", gated<f_is_ours>, METH_O, nullptr}, {}};
 
 PyObject* f_shutdown(PyObject*, PyObject*) {
   close_door();
@@ -445,6 +388,11 @@ void look_again() noexcept {
     r->run.enter_outside();
     r->run.leave_outside();
   }
+  look_again_in_loops();
+}
+void look_again_in_loops() noexcept {
+  for (PyRun* r : runs)
+    if (r->guest) r->guest->nudge();
 }
 void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
@@ -465,14 +413,6 @@ bool wake_owners() noexcept {
   return any;
 }
 #endif
-void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
-void lend_thread(PyThreadState* t) { own_threads[t] = of_the_users(); }
-void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
-bool idle_worker(PyThreadState* t) noexcept {
-  const auto it = own_threads.find(t);
-  return it != own_threads.end() && !it->second;
-}
-
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept {
   if (!run) run = root_run;
   if (run && run == root_run && run->in_block()) {
@@ -511,30 +451,10 @@ void locate(ProcessBase& p) noexcept {
 }
 
 #ifndef Py_GIL_DISABLED
-// The folder of a package or module, which is imported already.
-std::string folder_of(const char* module) {
-  PyObject* const m = PyImport_ImportModule(module);
-  PyObject* const file = m ? PyObject_GetAttrString(m, "__file__") : nullptr;
-  const char* const path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
-  const std::string found = path ? path : "";
-  Py_XDECREF(file);
-  Py_XDECREF(m);
-  PyErr_Clear();
-  return found.substr(0, found.rfind('/') + 1);
-}
 // Is the function part of Python's own library, or of Weft?
 bool of_library(PyFrameObject* f) {
-  static const std::string pythons = folder_of("os"), ours = folder_of("weft");
   PyCodeObject* const code = PyFrame_GetCode(f);
-  const char* const file = PyUnicode_AsUTF8(code->co_filename);
-  const std::string_view path = file ? file : "";
-  if (!file) PyErr_Clear();
-  const auto within = [path](const std::string& folder) {
-    return !folder.empty() && path.substr(0, folder.size()) == folder;
-  };
-  const bool is =
-      within(ours) || (within(pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
-      path.substr(0, 8) == "<frozen ";  // of os.path and a few more, in place of their files
+  const bool is = of_library(code);
   Py_DECREF(code);
   return is;
 }
@@ -572,97 +492,22 @@ void forget_threads() noexcept {
   runs.clear();
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
-  own_threads.clear();
   forget_steps();
   forget_strangers();
+  forget_outside();
   forget_links();
   new_door();
 }
 
-bool nobody_else() noexcept {
-  if (!runs.empty()) return false;
-#ifdef Py_GIL_DISABLED
-  for (const auto& [t, whose] : own_threads)
-    if (whose) return false;
-  PyObject* n = PyObject_CallNoArgs(count_threads);
-  if (!n) {
-    PyErr_Clear();
-    return false;
-  }
-  const bool alone = PyLong_AsSsize_t(n) == 0 && on_main_thread();
-  Py_DECREF(n);
-  return alone;
-#else
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t;
-       t = PyThreadState_Next(t))
-    if (t != PyThreadState_Get() && !is_helper(t) && !idle_worker(t)) return false;
-  return true;
-#endif
-}
-
-PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
-  PyObject* list = PyList_New(0);
-#ifndef Py_GIL_DISABLED
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;
-       t = PyThreadState_Next(t)) {
-    if (run ? !is_foreign(t, *run)
-            : t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0)
-      continue;
-    PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  }
-#endif
-  return list;
-}
-
-#ifdef Py_GIL_DISABLED
-PyObject* known_of_all() {
-  std::set<unsigned long> found;
-  const auto add = [&found](PyThreadState* t) {
-    if (is_counted(t)) found.insert(t->thread_id);
-  };
-  add(PyThreadState_Get());
-  for (PyThreadState* t : every_helper()) add(t);
-  for (const auto& [t, whose] : own_threads) add(t);
-  for (const PyRun* r : runs)
-    if (r->counted) found.insert(r->thread);
-  PyObject* list = PyList_New(0);
-  for (const unsigned long identity : found) {
-    PyObject* one = PyLong_FromUnsignedLong(identity);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  }
-  return list;
-}
-#else
-PyObject* strangers_of_all() {
-  PyObject* list = PyList_New(0);
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t;
-       t = PyThreadState_Next(t)) {
-    if (t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0) continue;
-    if (std::any_of(runs.begin(), runs.end(), [t](const PyRun* r) { return r->state == t; }))
-      continue;
-    PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
-    if (one) PyList_Append(list, one);
-    Py_XDECREF(one);
-  }
-  return list;
-}
-#endif
-
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
-int init_report(PyObject* module) {
+int init_report(PyObject*) {
   if (!(cr_frame = descriptor_of("cr_frame")) || !(cr_await = descriptor_of("cr_await"))) return -1;
 #ifdef Py_GIL_DISABLED
   PyObject* const names = PyDict_New();
   nothing = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : nullptr;
   Py_XDECREF(names);
   if (!nothing) return -1;
-  PyObject* threads = PyImport_ImportModule("_thread");
-  if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
-  Py_DECREF(threads);
 #endif
   runtime::patience();  // reads the environment: what is wrong there is told now
   init_caller();
@@ -679,13 +524,14 @@ int init_report(PyObject* module) {
   runtime::report_hooks.never = &never_had;
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
+  runtime::report_hooks.outside = nullptr;  // left_open.py says it
   PyObject* m = PyImport_ImportModule("atexit");
   PyObject* f = m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr;
   PyObject* r = f ? PyObject_CallMethod(m, "register", "O", f) : nullptr;
   Py_XDECREF(r);
   Py_XDECREF(f);
   Py_XDECREF(m);
-  return r ? PyModule_AddFunctions(module, functions) : -1;
+  return r ? 0 : -1;
 }
 
 }  // namespace weft::py

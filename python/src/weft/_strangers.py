@@ -1,5 +1,6 @@
 """Waits until threads that are not processes have ended. Then a run that stood still because of
-them looks again (rule 10.3).
+them looks again (rule 10.3). On builds without the interpreter's lock only: else
+python/native/interpreter/strangers.cpp sees them end.
 
 Invariants
 - It waits for one at a time: while any of them lives, no run concludes anything.
@@ -11,17 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import sys
 import threading
 import time
 
 from weft._extension import native as _native
 
 __all__ = ["watch"]
-
-# Without a GIL what a thread drops, and another one made, goes when that one runs Python code again;
-# and that may sleep until an end goes that is in it. A collection lets all of it go.
-_GOES_LATER = "t" in sys.abiflags
 
 
 def _one() -> threading.Thread | None:
@@ -44,8 +40,10 @@ def _wait() -> None:
                 if thread.is_alive():
                     time.sleep(0.001)
                 else:
-                    if _GOES_LATER:
-                        gc.collect()
+                    # What a thread drops, and another one made, goes when that one runs Python code
+                    # again; and that may sleep until an end goes that is in it. A collection lets
+                    # all of it go.
+                    gc.collect()
                     _native._look_again()
                 del thread
     finally:

@@ -35,6 +35,7 @@ from weft._native import Group as Group
 from weft._native import Guard as Guard
 from weft._native import Input as Input
 from weft._native import Output as Output
+from weft._native import Outside as Outside
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
 from weft._native import Reader as Reader
@@ -87,6 +88,7 @@ __all__ = [
     "Guard",
     "Input",
     "Output",
+    "Outside",
     "Parallel",
     "PeerDied",
     "Poisoned",

@@ -15,6 +15,7 @@ from weft.threads import Group as Group
 from weft.threads import Guard as Guard
 from weft.threads import Input as Input
 from weft.threads import Output as Output
+from weft.threads import Outside as Outside
 from weft.threads import Parallel as Parallel
 from weft.threads import PeerDied as PeerDied
 from weft.threads import Poisoned as Poisoned
@@ -73,6 +74,7 @@ __all__ = [
     "Guard",
     "Input",
     "Output",
+    "Outside",
     "Parallel",
     "PeerDied",
     "Poisoned",

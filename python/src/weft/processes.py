@@ -36,6 +36,7 @@ from weft._native import Group as Group
 from weft._native import Guard as Guard
 from weft._native import Input as Input
 from weft._native import Output as Output
+from weft._native import Outside as Outside
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
 from weft._native import Reader as Reader
@@ -93,6 +94,7 @@ __all__ = [
     "Hosts",
     "Input",
     "Output",
+    "Outside",
     "Parallel",
     "PeerDied",
     "Poisoned",

@@ -156,6 +156,23 @@ class Alternative:
     ) -> None: ...
 
 @final
+class Outside:
+    def __init__(self, *, due: bool = False) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def due(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    def __enter__(self) -> Outside: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
 class Group:
     def __init__(self, *, clock: str = "steady") -> None: ...
     def start(self, process: Process[R]) -> Process[R]: ...
@@ -269,6 +286,7 @@ __all__ = [
     "Guard",
     "Input",
     "Output",
+    "Outside",
     "Parallel",
     "PeerDied",
     "Poisoned",

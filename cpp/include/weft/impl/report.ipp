@@ -95,6 +95,7 @@ struct Report::Collect final : WaitVisitor {
     }
     for (const Pairs::Pair& p : those) {
       Blocked& b = *r.find(static_cast<std::uint32_t>(p.value));
+      b.somebody = b.somebody || (!any && !never);
       if (any)
         r.edges_.add(b.node, r.nodes_);
       else
@@ -192,6 +193,9 @@ struct Report::Collect final : WaitVisitor {
     }
     put(s, {"\n  ", waiting(knot[i])});
   }
+  bool somebody = false;
+  for (const std::uint32_t id : knot) somebody = somebody || of(id).somebody;
+  if (somebody && report_hooks.outside) put(s, {"\n", report_hooks.outside});
   return joined({s, ended()});
 }
 

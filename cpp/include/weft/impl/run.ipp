@@ -29,15 +29,15 @@ WEFT_IMPL std::int64_t Run::wake_time() noexcept {
 }
 
 WEFT_IMPL void Run::leave_outside(bool due) noexcept {
-  const std::int32_t before = outside_.fetch_sub(1, std::memory_order_seq_cst);
-  const std::int32_t others = due ? strangers_.load(std::memory_order_seq_cst)
-                                  : strangers_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-  if (before == others + 1 && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
+  if (!due) strangers_.fetch_sub(1, std::memory_order_seq_cst);
+  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (others == unsure() && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
     find_watch();
 }
 
 WEFT_IMPL std::uint32_t Run::conclude() noexcept {
-  if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 ||
+  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (others != strangers_.load(std::memory_order_seq_cst) ||
       active_.load(std::memory_order_seq_cst) != 0) {
     outside_.fetch_add(1, std::memory_order_seq_cst);
     return 0;
@@ -233,18 +233,33 @@ class Concluding {
   void* const state_;
 };
 
+WEFT_IMPL bool Run::expects() noexcept {
+  bool so = true;
+  while_all_sleep([&] { so = source_is_expected.load(std::memory_order_acquire)(*this); });
+  return so;
+}
+
 [[gnu::noinline, gnu::cold]] WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
   const Concluding hold;
   core::Wakes wakes;
   bool dead = false, again = false;
   {
-    const std::lock_guard g(mutex_);
+    std::unique_lock g(mutex_);
     // of the one that begins, if it does
     const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
     if (outside != 0 && outside != unsure()) return 0;
     timers_.drop_dead();
+    if (timers_.empty() && source_is_expected.load(std::memory_order_relaxed)) [[unlikely]] {
+      g.unlock();
+      if (expects()) return 0;
+      g.lock();
+      // else somebody has come to rest meanwhile, or will: he concludes
+      if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
+          outside_.load(std::memory_order_seq_cst) != outside)
+        return 0;
+    }
     const bool told = look_at_standstill.load() && waits_before() != 0;
     if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {

@@ -10,43 +10,19 @@
 
 namespace weft::inline WEFT_ABI {
 
-WEFT_IF_USED_IMPL WEFT_IMPL signals::signals(std::initializer_list<int> which)
-    : outside_(Outside::due),
-      channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}),
-      reader_(channel_.reader()) {
+WEFT_IF_USED_IMPL WEFT_IMPL signals::signals(std::initializer_list<int> which) {
   if (::pipe2(pipe_, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");
   ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
-  for (const int n : which) {
-    struct sigaction a {};
-    a.sa_handler = &handle;
-    sigemptyset(&a.sa_mask);
-    a.sa_flags = SA_RESTART;
-    int free = -1;
-    if (n <= 0 || n >= kSignals ||
-        !to()[static_cast<std::size_t>(n)].compare_exchange_strong(free, pipe_[1]) ||
-        ::sigaction(n, &a, &before_[static_cast<std::size_t>(n)]) != 0) {
-      give_back();
-      close_pipe();
-      detail::bad_use("weft::signals: signal " + std::to_string(n) +
-                      " cannot be handled, or another weft::signals has it");
-    }
-    mine_[static_cast<std::size_t>(n)] = true;
-  }
   try {
-    thread_ = std::thread([w = channel_.writer(), from = pipe_[0]] {
-      for (unsigned char n = 0;;) {
-        const ssize_t got = ::read(from, &n, 1);
-        if (got < 0 && errno == EINTR) continue;
-        if (got != 1 || n == 0) return;
-        try {
-          w(static_cast<int>(n));
-        } catch (const ChannelEnd&) {
-          return;
-        }
-      }
-    });
-  } catch (...) {  // std::system_error: the system has no room for another thread
+    for (const int n : which) {
+      if (n <= 0 || n >= kSignals || which_[static_cast<std::size_t>(n)]) not_ours(n);
+      which_[static_cast<std::size_t>(n)] = true;
+    }
+    open();
+    claim();
+    thread_ = std::thread([this] { pass_on(); });
+  } catch (...) {  // BadUse; std::system_error: the system has no room for another thread
     give_back();
     close_pipe();
     throw;
@@ -54,12 +30,97 @@ WEFT_IF_USED_IMPL WEFT_IMPL signals::signals(std::initializer_list<int> which)
 }
 
 WEFT_IMPL signals::~signals() {
-  give_back();
+  {
+    const std::lock_guard g(mutex_);
+    give_back();
+  }
   const unsigned char end = 0;
   while (::write(pipe_[1], &end, 1) < 0 && (errno == EINTR || errno == EAGAIN))
     std::this_thread::yield();
   thread_.join();
   close_pipe();
+}
+
+WEFT_IMPL void signals::not_ours(int n) {
+  detail::bad_use("weft::signals: signal " + std::to_string(n) +
+                  " cannot be handled, or a weft::signals has it already");
+}
+
+// From now on they go to the pipe. All of them, or none and it throws.
+WEFT_IMPL void signals::claim() const {
+  for (std::size_t n = 1; n < kSignals; ++n) {
+    if (!which_[n]) continue;
+    struct sigaction a {};
+    a.sa_handler = &handle;
+    sigemptyset(&a.sa_mask);
+    a.sa_flags = SA_RESTART;
+    int none = -1;
+    const bool free = to()[n].compare_exchange_strong(none, pipe_[1]);
+    if (free && ::sigaction(static_cast<int>(n), &a, &before_[n]) == 0) {
+      claimed_[n] = true;
+      continue;
+    }
+    if (free) to()[n] = -1;
+    give_back();
+    not_ours(static_cast<int>(n));
+  }
+}
+
+WEFT_IMPL void signals::give_back() const noexcept {
+  for (std::size_t n = 1; n < kSignals; ++n) {
+    if (!std::exchange(claimed_[n], false)) continue;
+    ::sigaction(static_cast<int>(n), &before_[n], nullptr);
+    to()[n] = -1;
+  }
+}
+
+// A channel that has no reader yet.
+WEFT_IMPL void signals::open() const {
+  source_.reset();
+  channel_.emplace(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any});
+  writer_ = channel_->writer();
+  source_.emplace(*channel_->core());
+}
+
+// With the lock.
+WEFT_IMPL Reader<int> signals::new_reader() const {
+  const bool all = claimed_ == which_;
+  try {
+    if (all) return channel_->reader();
+  } catch (const ChannelEnd&) {  // the last one has just gone
+  }
+  if (!all) claim();
+  open();
+  return channel_->reader();
+}
+WEFT_IMPL Reader<int> signals::reader() const {
+  const std::lock_guard g(mutex_);
+  return new_reader();
+}
+WEFT_IMPL const Reader<int>& signals::own() const {
+  const std::lock_guard g(mutex_);
+  if (!own_) own_ = new_reader();
+  return own_;
+}
+
+WEFT_IMPL void signals::pass_on() noexcept {
+  for (unsigned char n = 0;;) {
+    const ssize_t got = ::read(pipe_[0], &n, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1 || n == 0) return;
+    bool nobody = false;
+    {
+      const Outside brings(Outside::due);  // runtime/source.hpp, invariant 1
+      const std::lock_guard g(mutex_);
+      try {
+        writer_(int{n});
+      } catch (const ChannelEnd&) {
+        give_back();
+        nobody = true;
+      }
+    }
+    if (nobody) ::kill(::getpid(), n);
+  }
 }
 
 WEFT_IMPL std::array<std::atomic<int>, signals::kSignals>& signals::to() noexcept {
@@ -78,15 +139,6 @@ WEFT_IMPL void signals::handle(int n) {
   if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0)
     errno = 0;
   errno = saved;
-}
-
-WEFT_IMPL void signals::give_back() noexcept {
-  for (std::size_t n = 1; n < kSignals; ++n) {
-    if (!mine_[n]) continue;
-    ::sigaction(static_cast<int>(n), &before_[n], nullptr);
-    to()[n] = -1;
-    mine_[n] = false;
-  }
 }
 
 WEFT_IMPL void signals::close_pipe() noexcept {

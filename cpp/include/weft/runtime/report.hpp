@@ -31,6 +31,11 @@ struct ReportHooks {
   void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
   // how a program makes a retirement an outcome
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";
+  // what to do where nobody is known to be on the other side, and yet somebody is (rule 10.3); null:
+  // it is told elsewhere
+  const char* outside =
+      "if a thread that Weft did not start is to come there: hold a weft::Outside as long as it "
+      "may";
 };
 inline ReportHooks report_hooks;
 
@@ -44,6 +49,7 @@ struct Report {
     NameList silent;
     // places whose other side nobody is known to hold, each with that
     NameList unknown;
+    bool somebody = false;  // who may be there all the same
     // in the graph: its index in `order`
     std::uint32_t node = 0;
   };

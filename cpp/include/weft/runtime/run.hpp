@@ -5,6 +5,7 @@
 // outside_ things beyond the run that may wake it: io calls, foreign tasks (rule 10.3)
 //
 // active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
+//                                     a process waits at a source (source.hpp) → wait
 //                                     nothing is due, and yet no deadlock is proven → a standstill
 //                                     begins (rule 10.6)
 //
@@ -40,6 +41,11 @@ inline prim::atomic<bool> links_are_asked{false};
 // them; null: nobody does (wire/rounds.hpp).
 inline prim::HostedAtomic<std::int32_t> link_tokens{0};
 inline prim::HostedAtomic<void (*)() noexcept> links_stand{nullptr};
+
+class Run;
+// Does a process of the run wait where something outside brings values (source.hpp)? Null: there
+// never was such a thing.
+inline prim::HostedAtomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
@@ -270,6 +276,9 @@ class Run final : public Activity {
                 ? link_tokens.load(std::memory_order_seq_cst)
                 : 0);
   }
+  // Does a process wait at a source (source.hpp)? True also if something runs: it will come here
+  // again.
+  bool expects() noexcept;
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.
   void find_watch() noexcept;
 

@@ -56,6 +56,11 @@ def running_loops() -> list[Any]:
     return [loop for loop in list(_links) if loop.is_running()]
 
 
+def running_here() -> Any:
+    """The loop that runs on this thread; or None."""
+    return asyncio._get_running_loop()
+
+
 def _lives(loop: Any, identity: int) -> bool:
     """Whether the task with that id() has not ended. (One that the collector has freed is in no
     list any more.)
@@ -77,14 +82,19 @@ def _is_look(handle: Any) -> bool:
     return getattr(handle._callback, "__name__", None) == "weft_standstill"
 
 
-def _alone(loop: Any) -> bool | None:
+def handlers_of(loop: Any) -> dict[int, Any]:
+    """What the loop calls when a signal comes (`loop.add_signal_handler`)."""
+    return {n: (h._callback, h._args) for n, h in loop._signal_handlers.items()}
+
+
+def _alone(loop: Any) -> bool | list[int] | None:
     """Can nothing but networks of Weft ever run on the loop? That is so if it has no task except
     those that wait for a network, no timer, no callback and no socket. False also if the loop does
-    not let us see this; None: only callbacks that run next are left.
+    not let us see this; None: only callbacks that run next are left; in place of True a list of the
+    signals for which the loop has a handler that may act (rule 10.3), if there are any.
     """
     try:
-        if loop._signal_handlers:
-            return False
+        handlers = handlers_of(loop)
         if any(not handle.cancelled() and not _is_look(handle) for handle in loop._scheduled):
             return False
         ours = {loop._ssock.fileno(), _links[loop].fileno()}
@@ -96,7 +106,9 @@ def _alone(loop: Any) -> bool | None:
         isinstance(getattr(task, "_fut_waiter", None), _End) for task in asyncio.all_tasks(loop)
     ):
         return False
-    return None if loop._ready else True
+    if loop._ready:
+        return None
+    return (_native._handlers_that_act(handlers) if handlers else []) or True
 
 
 # ------------------------------------------------------------------------------- cancellations owed

@@ -18,7 +18,6 @@ import functools
 import os
 from typing import Any, NamedTuple
 
-from weft import _strangers
 from weft._backends import arrays as _arrays
 from weft._backends.functions import is_coroutine, yields
 from weft._extension import native as _native
@@ -272,7 +271,10 @@ def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None
 # --- setting up the extension module --------------------------------------------------------------
 
 _native._set_stats(ChannelStats)
-_native._set_watch(_strangers.watch)
+if hasattr(_native, "_set_watch"):  # where there is no lock of the interpreter
+    from weft import _strangers
+
+    _native._set_watch(_strangers.watch)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
 if os.environ.get("WEFT_DEBUG", "0") not in ("", "0"):  # other OS processes have it too

@@ -15,6 +15,7 @@ from weft._extension import native as _native
 from weft._rounds import rounds as _rounds
 from weft._rounds.spread import Spaces
 from weft._watching.deadlocks import Place, Waiter, line
+from weft._watching.left_open import OUTSIDE
 
 __all__ = ["Row", "report", "tell"]
 
@@ -57,6 +58,7 @@ class _Network(Spaces):
             if callee is not None:
                 self.edges.setdefault(caller, set()).add(callee)
         self.unknown: list[str] = []  # channels of which a thread may hold an end
+        self.left: list[str] = []  # those of which nobody does that is known, where there is none
         for one in self.facts:
             self._add(*one)
         self.missing: dict[_Key, str] = {}  # channels of which one side never had an end: which
@@ -66,8 +68,7 @@ class _Network(Spaces):
             key: name for r in self.rows.values() if not r.hidden for name, key, _ in r.places
         }
         for s in spaces:
-            if s.strangers:
-                self._look_for_unknown(s, waited)
+            (self.unknown if s.strangers else self.left).extend(self._free(s, waited))
 
     def _add(self, s: Any, w: Waiter, places: dict[int, Place]) -> None:
         node = (s.incarnation, w.id)
@@ -116,9 +117,9 @@ class _Network(Spaces):
             if self.missing.get(key) == sides[not writes]
         }
 
-    def _look_for_unknown(self, s: Any, waited: dict[_Key, str]) -> None:
-        """Looks for open ends in this space that no known process holds, of channels at which a
-        process waits.
+    def _free(self, s: Any, waited: dict[_Key, str]) -> list[str]:
+        """The channels at which a process waits, and of which ends are open in this space that no
+        known process holds.
         """
         free: dict[_Key, int] = {}  # channels, and how many such ends
         for _, raw_places in s.facts:
@@ -135,7 +136,7 @@ class _Network(Spaces):
             free.pop((s.incarnation, place), None)
             key = self.far_key(s, home, name)
             free[key] = free.get(key, 0) + count - held[place]
-        self.unknown += [waited[key] for key, n in free.items() if n > 0 and key in waited]
+        return [waited[key] for key, n in free.items() if n > 0 and key in waited]
 
     def waits_for(self, row: Row) -> set[_Node]:
         if row.hidden:
@@ -189,6 +190,9 @@ def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
                 else "nobody"
             )
         lines.append(f"  {row.path} waits for {whom}")
+    if network.left:
+        names = ", ".join(sorted(set(network.left)))
+        lines += [f"ends of {names} are still open outside any process: retire them", OUTSIDE]
     return "\n".join(lines), sorted(r.path for r in knot), shown, network.unknown
 
 
@@ -197,20 +201,24 @@ _told: set[str] = set()
 
 def tell(spaces: list[Any]) -> None:
     """At the root: nothing in the network will move by itself. Reports a deadlock, or a standstill
-    if a thread may hold an end (rule 10.6).
+    if a thread may hold an end, or something else may act (rule 10.6).
     """
     text, knot, shown, unknown = report(spaces)
     if not shown:
         return
-    if not unknown:
+    may = [f"{one} in OS process {s.pid}" for s in spaces for one in s.others]
+    if not unknown and not may:
         _rounds.declare(text, knot, [row.blocked() for row in shown])
     elif text not in _told:
         _told.add(text)
         import logging
 
+        if unknown:
+            names = ", ".join(sorted(set(unknown)))
+            may.insert(0, f"a thread that is no process, if it has an end of {names}")
         logging.getLogger("weft").warning(
             "standstill: nothing runs in any of these OS processes, and no timer or socket is due\n%s\n"
-            "what may still wake them: a thread that is no process, if it has an end of %s",
+            "what may still wake them: %s",
             "\n".join(text.splitlines()[1:]),
-            ", ".join(sorted(set(unknown))),
+            ", or ".join(may),
         )

@@ -56,6 +56,7 @@ class Space(NamedTuple):
     strangers: bool  #: are there threads that may hold ends without Weft's knowledge?
     calls: dict[int, str]  #: in a host: process → the call that it runs
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → the process here that waits for it
+    others: tuple[str, ...] = ()  #: what else may act: handlers of signals, tokens `Outside`
 
 
 class Asking:

@@ -490,7 +490,7 @@ def _mine(members: list[Member]) -> Space:
         _asked, callers = True, set(_callers)
     incarnation, waits, sessions, lent, far, held = _native._network(len(callers))
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
-    alien = _own_threads.strangers()
+    alien, others = _own_threads.strangers(), _others()
     with _lock:
         idle = _jobs is not None and _native._waits_at(_jobs)
         waits = waits and _working == (1 if idle else 0) and callers == _callers
@@ -499,7 +499,16 @@ def _mine(members: list[Member]) -> Space:
     facts = _native._facts(True) if waits else []
     if _server is not None:
         facts = [([w for w in rows if w[0] != _server], places) for rows, places in facts]
-    return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
+    return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away, others)  # fmt: skip
+
+
+def _others() -> tuple[str, ...]:
+    tokens = _native._open_tokens()
+    if not tokens and not _native._handlers_that_act({}):
+        return ()
+    from weft._watching import standstill as _standstill  # it imports logging
+
+    return tuple(_standstill.signals_and_tokens(_standstill.handlers(), tokens))
 
 
 def _look(ring: socket.socket) -> None:
@@ -538,11 +547,13 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 def _say(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A thread that is no process may do anything, and here
-    nobody looks whether it has an end.
+    nobody looks whether it has an end; so may what else acts.
     """
     whole = True
     try:
-        spaces = [s._replace(waits=s.waits and not s.strangers) for s in _all_spaces()]
+        spaces = [
+            s._replace(waits=s.waits and not s.strangers and not s.others) for s in _all_spaces()
+        ]
     except _Gone:
         spaces, whole = [], False
     waits = whole and all(s.waits for s in spaces)

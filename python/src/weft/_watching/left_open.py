@@ -14,6 +14,10 @@ from weft._extension import native as _native
 
 __all__ = ["sentences"]
 
+OUTSIDE = (
+    "if something that Weft does not see will use such an end (a C library that calls back, a device): "
+    "hold a weft.Outside() meanwhile"
+)
 _LINES = 8  # of channels, and of places in one line
 
 
@@ -29,6 +33,8 @@ def sentences(left: list[tuple[str, Any, str, int]]) -> str:
         objects.clear()  # the list may be in a cycle with one of its objects
     if len(told) > _LINES:
         lines.append(f"… and ends of {len(told) - _LINES} more channels")
+    if lines:
+        lines.append(OUTSIDE)
     return "".join(f"\n{line}" for line in lines)
 
 

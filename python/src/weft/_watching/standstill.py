@@ -9,11 +9,13 @@ it is reported once for each line.
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import threading
 from collections.abc import Iterable
 from typing import Any
 
+from weft._extension import native as _native
 from weft._watching import deadlocks as _deadlocks
 from weft._watching.deadlocks import Place, Waiter
 from weft._watching.leaving import caller
@@ -23,9 +25,20 @@ _LINES = 40  #: the most processes that a report lists
 _logger = logging.getLogger("weft")
 
 
-def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], seconds: float) -> str:
-    """The report: which processes wait where, and what might still wake them. `others`: threads
-    that are not processes.
+def text(
+    waiters: list[Waiter],
+    places: dict[int, Place],
+    others: list[str],
+    handlers: list[str],
+    tokens: int,
+    seconds: float,
+) -> str:
+    """The report: which processes wait where, and what might still wake them.
+
+    Args:
+        others: threads that are not processes.
+        handlers: signals whose handlers may act.
+        tokens: how many `Outside` there are.
     """
     paths = {w.id: w.path for w in waiters}
     waiting = sorted(
@@ -57,10 +70,42 @@ def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], sec
     if n > _LINES:
         lines.append(f"  … and {n - _LINES} more")
     threads = f" ({', '.join(others)})" if others else ""
-    lines.append(
-        f"what may still wake them: a thread that is no process of this run{threads}, if it has an end that no process holds"
-    )
+    may = signals_and_tokens(handlers, tokens)
+    if others or not may:
+        may.insert(
+            0,
+            f"a thread that is no process of this run{threads}, if it has an end that no process holds",
+        )
+    lines.append(f"what may still wake them: {', or '.join(may)}")
     return "\n".join(lines)
+
+
+def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
+    """What may act but threads, for a report."""
+    may = []
+    if handlers:
+        may.append(f"the handler of {' or '.join(handlers)}")
+    if tokens:
+        may.append(
+            f"what {tokens} weft.Outside stand{'s' if tokens == 1 else ''} for "
+            "(say Outside(due=True) where that takes its time)"
+        )
+    return may
+
+
+def handlers() -> list[str]:
+    """The signals whose handlers may act (rule 10.3), those of the running loop too."""
+    asyncio = sys.modules.get("weft._backends.asyncio")
+    loop = asyncio.running_here() if asyncio is not None else None
+    of_loop = asyncio.handlers_of(loop) if asyncio is not None and loop is not None else {}
+    return [_name(n) for n in _native._handlers_that_act(of_loop)]
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # of those for real time only two have names
+        return f"signal {number}"
 
 
 def _names(idents: Iterable[int]) -> list[str]:
@@ -68,20 +113,24 @@ def _names(idents: Iterable[int]) -> list[str]:
     return sorted({names.get(i, f"thread {i}") for i in idents})
 
 
-def tell(facts: tuple[Any, Any], idents: Iterable[int], seconds: float) -> None:
-    _logger.warning("%s", text(*_deadlocks.parsed(facts), _names(idents), seconds))
+def tell(facts: tuple[Any, Any], idents: Iterable[int], tokens: int, seconds: float) -> None:
+    said = text(*_deadlocks.parsed(facts), _names(idents), handlers(), tokens, seconds)
+    _logger.warning("%s", said)
 
 
 _alone: set[tuple[str, str, int]] = set()  #: operations and lines that were reported
 
 
-def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
+def alone(
+    verb: str, places: str, idents: Iterable[int], signals: bool, tokens: int, seconds: float
+) -> bool:
     """Ordinary code waits outside any run, on the thread that calls. True: ask again, for it is too
     early to say anything, or what may still wake it may end.
 
     Args:
         places: the names of what it waits at, each with a space before it.
-        handlers: does the program handle a signal on this thread?
+        signals: do handlers of signals run on this thread?
+        tokens: how many `Outside` there are.
     """
     if threading.current_thread().name.startswith("weft: "):
         return False  # one of Weft's own, which waits for what others do
@@ -94,8 +143,7 @@ def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds
     _alone.add((verb, file, line))
     others = _names(idents)
     may = [f"another thread ({', '.join(others)})"] if others else []
-    if handlers:
-        may.append("a signal's handler")
+    may += signals_and_tokens(handlers() if signals else [], tokens)
     _logger.warning(
         "standstill: ordinary code outside any run has waited for %g s, and no run goes on that could wake it\n"
         "  %s: %s%s at %s:%d\n"

@@ -142,7 +142,8 @@ class WhoWaits final : public runtime::WaitVisitor {
   using FarPlaces = std::map<const core::SyncObject*, const FarEnd*>;
   WhoWaits(const FarPlaces& far, std::uint32_t run, std::vector<InProgram::Process>& to) noexcept
       : far_(far), run_(run), to_(to) {}
-  // False: somebody is at its groups, so it does not rest.
+  // False: somebody is at its groups, so it does not rest; or it waits at a source too, such as
+  // `signals`.
   bool of(runtime::Run& run) {
     return run.try_still([&] {
       std::vector<runtime::ProcessBase*> all;  // paths take their groups' locks
@@ -160,13 +161,14 @@ class WhoWaits final : public runtime::WaitVisitor {
                        {}});
         if (p->op->visit) p->op->visit(*p, *this);
       }
-    });
+    }) && !expects_;
   }
 
  private:
   using How = InProgram::How;
   void channel(const core::SyncObject& c, bool writing) override {
     at(c, writing ? How::write : How::read, writing ? c.last_reader : c.last_writer);
+    expects_ = expects_ || (!writing && runtime::Source::is_at(c));
   }
   void barrier(const core::SyncObject& c) override { at(c, How::sync, 0); }
   void end(const core::SyncObject& c) override { at(c, How::end, c.last_writer); }
@@ -180,6 +182,7 @@ class WhoWaits final : public runtime::WaitVisitor {
   }
   const FarPlaces& far_;
   const std::uint32_t run_;
+  bool expects_ = false;
   std::vector<InProgram::Process>& to_;
 };
 

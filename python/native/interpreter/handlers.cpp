@@ -1,0 +1,455 @@
+// Handlers of signals that may act (rule 10.3): those from which an end, a channel, a barrier, a
+// process or a group can be reached. A run in which all wait is not deadlocked then: a signal may
+// come, and its handler go on.
+//
+//   Search: the handler ──► each function that it calls, and that those call: a Context
+//   Context: what the function refers to (closure, defaults, the object it is bound to)
+//            and what it names, of these, of its globals and of modules
+//
+// By names, for else a handler of a web server would reach the whole program. What a function has it
+// may hand to those that it calls. So their names count for that too, two calls on.
+//
+// Invariants
+//  1 It may run under locks of the runtime, so no code of Python runs, whatever the objects are:
+//    dictionaries are walked and not asked, attributes are read where they lie, and the collector
+//    is off. References are borrowed, for nothing goes meanwhile.
+//  2 It ends: after kMost steps a handler counts as one that may act. Functions that are called less
+//    directly than by kCalls calls are not looked at.
+//  3 Functions of Python's own library and of Weft are not followed: they do with ends what the
+//    program has handed them. Weft's objects are looked at whole.
+#include "interpreter/handlers.hpp"
+
+#include <signal.h>
+#if PY_VERSION_HEX < 0x030C0000
+#include <structmember.h>  // PyMember_GetOne()
+#endif
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "interpreter/interrupt.hpp"
+
+namespace weft::py {
+
+namespace {
+
+constexpr int kSignals = 64;
+PyObject* get_signal = nullptr;  // _signal.getsignal
+PyObject* default_int_handler = nullptr;
+PyObject* text_module = nullptr;  // __module__
+std::string pythons, ours;        // folders
+
+std::string_view text_of(PyObject* s) noexcept {
+  const char* const text = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
+  if (!text) PyErr_Clear();
+  return text ? text : "";
+}
+bool within(std::string_view path, const std::string& folder) noexcept {
+  return !folder.empty() && path.substr(0, folder.size()) == folder;
+}
+bool ends_with(std::string_view s, std::string_view tail) noexcept {
+  return s.size() >= tail.size() && s.substr(s.size() - tail.size()) == tail;
+}
+
+}  // namespace
+
+bool of_library(PyCodeObject* code) noexcept {
+  const std::string_view path = text_of(code->co_filename);
+  return within(path, ours) ||
+         (within(path, pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
+         path.substr(0, 8) == "<frozen ";  // of os.path and a few more, in place of their files
+}
+
+namespace {
+
+PyCodeObject* code_of(PyObject* function) noexcept {
+  return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+}
+
+// A handler that is Weft's, or the one that asyncio.run() sets for Ctrl-C.
+bool is_our_own(PyObject* handler) noexcept {
+  PyObject* f = PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
+  if (PyFunction_Check(f)) return within(text_of(code_of(f)->co_filename), ours);
+  bool runner = false;  // asyncio's is a functools.partial of a method
+  const visitproc visit = [](PyObject* o, void* to) {
+    if (PyMethod_Check(o)) o = PyMethod_GET_FUNCTION(o);
+    if (PyFunction_Check(o) && ends_with(text_of(code_of(o)->co_filename), "asyncio/runners.py"))
+      *static_cast<bool*>(to) = true;
+    return 0;
+  };
+  if (PyObject_IS_GC(f) && Py_TYPE(f)->tp_traverse) Py_TYPE(f)->tp_traverse(f, visit, &runner);
+  return runner;
+}
+
+// The program's handler of that signal, owned; null: there is none.
+PyObject* handler_of(int n) noexcept {
+  struct sigaction a {};
+  if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
+      a.sa_handler == SIG_IGN)
+    return nullptr;
+  PyObject* const number = PyLong_FromLong(n);
+  PyObject* f = number ? PyObject_CallOneArg(get_signal, number) : nullptr;
+  Py_XDECREF(number);
+  if (!f) PyErr_Clear();
+  if (f &&
+      (!PyCallable_Check(f) || f == default_int_handler || is_weft_interrupt(f) || is_our_own(f)))
+    Py_CLEAR(f);
+  return f;
+}
+
+#ifndef Py_GIL_DISABLED
+
+// What is known of dictionaries whose keys are texts alone. In others a look-up might run a method
+// of a key.
+class Dictionaries {
+ public:
+  // Borrowed; null: it is not there, or may not be asked.
+  PyObject* get(PyObject* dict, PyObject* name) {
+    PyObject* const found = dict && plain(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
+    if (!found) PyErr_Clear();
+    return found;
+  }
+  std::size_t steps = 0;
+
+ private:
+  bool plain(PyObject* dict) {
+    const auto [it, is_new] = known_.try_emplace(dict, true);
+    if (!is_new) return it->second;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; it->second && PyDict_Next(dict, &at, &key, &value); ++steps)
+      it->second = PyUnicode_CheckExact(key);
+    return it->second;
+  }
+  std::unordered_map<PyObject*, bool> known_;
+};
+
+class Search {
+ public:
+  // From one of these?
+  bool reaches(const std::vector<PyObject*>& handlers) {
+    Context start(*this);
+    for (PyObject* h : handlers) start.push(h);
+    start.run(0);
+    for (std::size_t i = 0; i < calls_.size() && !is_over(); ++i) {
+      const auto [f, self, depth] = calls_[i];
+      depth_ = depth;
+      Context here(*this);
+      here.push(self);
+      here.push_parts(f);
+      here.follow_names(f);
+      here.run(kCalls);
+    }
+    return is_over();
+  }
+  Search() = default;
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+  ~Search() {
+    for (PyObject* o : owned_) Py_DECREF(o);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 600'000;  // steps: 0.1 s at worst
+  static constexpr int kCalls = 2;
+
+  bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }
+  // To be looked at by itself; `self`: what it is a method of, or null.
+  void call(PyObject* f, PyObject* self) {
+    if (depth_ < kCalls && called_.insert({f, self}).second)
+      calls_.push_back({f, self, depth_ + 1});
+  }
+
+  static bool acts(PyObject* o) noexcept {
+    return is_end(o) || PyObject_TypeCheck(o, &ChannelType) ||
+           PyObject_TypeCheck(o, &BarrierType) || Py_IS_TYPE(o, &ProcessType) ||
+           Py_IS_TYPE(o, &GroupType);
+  }
+  // A class of Python code. All have the same functions, and those of C their own.
+  static bool of_python(PyTypeObject* t) noexcept {
+    const auto* const one = reinterpret_cast<PyTypeObject*>(errors.BadUse);
+    return t->tp_dealloc == one->tp_dealloc &&
+           (t->tp_traverse == one->tp_traverse || !PyType_IS_GC(t));
+  }
+  // Such a class, unless it is Weft's: what one of those has is looked at whole.
+  bool of_others(PyTypeObject* t) {
+    if (!of_python(t)) return false;
+    const auto [it, is_new] = others_.try_emplace(t, false);
+    if (is_new) {
+      const std::string_view module = text_of(dicts_.get(t->tp_dict, text_module));
+      it->second = module.substr(0, module.find('.')) != "weft";
+    }
+    return it->second;
+  }
+  // What the interpreter calls for an operator, a block, an attribute that is not there.
+  static bool is_special(std::string_view name) noexcept {
+    return name.size() > 4 && name.substr(0, 2) == "__" && ends_with(name, "__");
+  }
+  static constexpr std::string_view kUsed[] = {
+      "__call__",    "__enter__",   "__exit__",    "__getattr__", "__getattribute__", "__setattr__",
+      "__getitem__", "__setitem__", "__delitem__", "__iter__",    "__next__",         "__get__",
+      "__set__",     "__iadd__",    "__ior__",     "__lshift__",  "__rshift__",       "__or__"};
+  struct Special {
+    std::vector<PyObject*> of_instance, of_type;
+  };
+  const Special& special_of(PyTypeObject* t) {
+    const auto [it, is_new] = special_.try_emplace(t);
+    if (!is_new) return it->second;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(t->tp_dict, &at, &key, &value); ++dicts_.steps) {
+      const std::string_view s = PyFunction_Check(value) ? text_of(key) : "";
+      if (!is_special(s)) continue;
+      if (s == "__init__" || s == "__new__") it->second.of_type.push_back(value);
+      for (const std::string_view used : kUsed)
+        if (s == used) it->second.of_instance.push_back(value);
+    }
+    return it->second;
+  }
+
+  // What one function may use.
+  class Context {
+   public:
+    explicit Context(Search& s) noexcept : s_(s) {}
+
+    void push(PyObject* o) {
+      if (!o || !seen_.insert(o).second) return;
+      ++s_.dicts_.steps;
+      todo_.push_back(o);
+    }
+    // What a function has beyond its names.
+    void push_parts(PyObject* f) {
+      push(PyFunction_GET_CLOSURE(f));
+      push(PyFunction_GET_DEFAULTS(f));
+      push(PyFunction_GET_KW_DEFAULTS(f));
+      push(reinterpret_cast<PyFunctionObject*>(f)->func_dict);
+    }
+    // Its names, also as those of modules.
+    void follow_names(PyObject* f) {
+      add_names(code_of(f));
+      named_.push_back({PyFunction_GET_GLOBALS(f), How::space, 0});
+      named_.push_back({PyImport_GetModuleDict(), How::space, 0});
+    }
+    // `calls`: so far on what it hands on is followed.
+    void run(int calls) {
+      for (;; --calls) {
+        do {
+          while (!todo_.empty() && !s_.is_over()) {
+            PyObject* const o = todo_.back();
+            todo_.pop_back();
+            look(o);
+          }
+          for (std::size_t i = 0; i < named_.size() && !s_.is_over(); ++i) scan(i);
+        } while (!todo_.empty() && !s_.is_over());
+        if (calls == 0 || s_.is_over()) return;
+        for (PyObject* f : std::exchange(reached_, {})) add_names(code_of(f));
+      }
+    }
+
+   private:
+    enum class How : std::uint8_t { space, type, instance };
+    struct Named {
+      PyObject* o;
+      How how;
+      std::size_t done;  // names that were looked up
+    };
+
+    void add_names(PyCodeObject* c) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_names); ++i)
+        if (PyObject* const n = PyTuple_GET_ITEM(c->co_names, i);
+            !is_special(text_of(n)) && named_so_.insert(n).second)
+          names_.push_back(n);
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_consts); ++i)
+        if (PyObject* const inner = PyTuple_GET_ITEM(c->co_consts, i); PyCode_Check(inner))
+          add_names(reinterpret_cast<PyCodeObject*>(inner));
+    }
+    static int visit(PyObject* o, void* me) {
+      static_cast<Context*>(me)->push(o);
+      return static_cast<Context*>(me)->s_.is_over();
+    }
+    void traverse(PyTypeObject* as, PyObject* o) {
+      if (PyObject_IS_GC(o) && as->tp_traverse) as->tp_traverse(o, &visit, this);
+    }
+    void keep(PyObject* owned) {
+      if (!owned) return PyErr_Clear();
+      s_.owned_.push_back(owned);
+      push(owned);
+    }
+
+    void look(PyObject* o) {
+      if (acts(o)) {
+        s_.found_ = true;
+      } else if (PyFunction_Check(o)) {
+        function(o, nullptr);
+      } else if (PyMethod_Check(o)) {
+        push(PyMethod_GET_SELF(o));
+        if (PyFunction_Check(PyMethod_GET_FUNCTION(o)))
+          function(PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o));
+        else
+          push(PyMethod_GET_FUNCTION(o));
+      } else if (PyModule_Check(o)) {
+        named_.push_back({PyModule_GetDict(o), How::space, 0});
+      } else if (PyType_Check(o)) {
+        if (!s_.of_others(reinterpret_cast<PyTypeObject*>(o))) return;
+        named_.push_back({o, How::type, 0});
+      } else {
+        if (PyWeakref_Check(o)) referent(o);
+        PyTypeObject* t = Py_TYPE(o);
+        if (s_.of_others(t)) {
+          named_.push_back({o, How::instance, 0});
+          while (of_python(t)) t = t->tp_base;
+        }
+        traverse(t, o);
+      }
+    }
+    void function(PyObject* f, PyObject* self) {
+      push_parts(f);
+      if (of_library(code_of(f))) return;
+      s_.call(f, self);
+      reached_.push_back(f);
+    }
+    void referent(PyObject* weak) {
+#if PY_VERSION_HEX >= 0x030D0000
+      PyObject* o = nullptr;
+      if (PyWeakref_GetRef(weak, &o) > 0) keep(o);
+#else
+      if (PyObject* const o = PyWeakref_GET_OBJECT(weak); o != Py_None) push(o);
+#endif
+    }
+
+    void scan(std::size_t i) {
+      const auto [o, how, done] = named_[i];
+      named_[i].done = names_.size();
+      if (how == How::space) return ask(o, done, [&](PyObject* value) { push(value); });
+      auto* const t = how == How::type ? reinterpret_cast<PyTypeObject*>(o) : Py_TYPE(o);
+      PyObject* const self = how == How::type ? nullptr : o;
+      for (Py_ssize_t k = 0; t->tp_mro && k < PyTuple_GET_SIZE(t->tp_mro); ++k) {
+        auto* const base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(t->tp_mro, k));
+        if (!PyType_Check(base) || !s_.of_others(base)) continue;
+        if (done == 0) special(base, self);
+        ask(base->tp_dict, done, [&](PyObject* value) { member(value, self); });
+      }
+      if (self) attributes(self, done);
+    }
+    template <class F>
+    void ask(PyObject* dict, std::size_t done, F&& f) {
+      for (std::size_t k = done; k < names_.size(); ++k, ++s_.dicts_.steps)
+        if (PyObject* const value = s_.dicts_.get(dict, names_[k])) f(value);
+    }
+    void special(PyTypeObject* t, PyObject* self) {
+      const Special& of = s_.special_of(t);
+      for (PyObject* f : of.of_instance) function(f, self);
+      for (PyObject* f : of.of_type)
+        if (!self) function(f, nullptr);
+    }
+    void member(PyObject* value, PyObject* self) {
+      if (PyFunction_Check(value)) return function(value, self);
+      if (!Py_IS_TYPE(value, &PyMemberDescr_Type)) return push(value);
+      auto* const d = reinterpret_cast<PyMemberDescrObject*>(value);
+      if (self && PyObject_TypeCheck(self, PyDescr_TYPE(d)))
+        keep(PyMember_GetOne(reinterpret_cast<const char*>(self), d->d_member));
+    }
+    void attributes(PyObject* o, std::size_t done) {
+      bool has = Py_TYPE(o)->tp_dictoffset != 0;
+#ifdef Py_TPFLAGS_MANAGED_DICT
+      has = has || PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_MANAGED_DICT);
+#endif
+      PyObject* const dict = has ? PyObject_GenericGetDict(o, nullptr) : nullptr;
+      if (!dict) return PyErr_Clear();
+      s_.owned_.push_back(dict);
+      ask(dict, done, [&](PyObject* value) { push(value); });
+    }
+
+    Search& s_;
+    std::vector<PyObject*> todo_, names_, reached_;
+    std::unordered_set<PyObject*> seen_, named_so_;
+    std::vector<Named> named_;
+  };
+
+  Dictionaries dicts_;
+  struct Call {
+    PyObject *f, *self;
+    int depth;
+  };
+  std::vector<Call> calls_;
+  std::set<std::pair<PyObject*, PyObject*>> called_;
+  int depth_ = 0;  // of the function that is looked at: how many calls lead to it
+  std::unordered_map<PyTypeObject*, bool> others_;
+  std::unordered_map<PyTypeObject*, Special> special_;
+  std::vector<PyObject*> owned_;
+  bool found_ = false;
+};
+
+bool may_act(const std::vector<PyObject*>& handlers) noexcept {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const int collector = PyGC_Disable();
+  const bool so = Search().reaches(handlers);
+  if (collector) PyGC_Enable();
+  PyErr_Restore(type, value, trace);
+  return so;
+}
+
+#else
+// Others change the objects meanwhile, and here nothing may be locked.
+bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers.empty(); }
+#endif
+
+// _handlers_that_act({signal: what an asyncio loop calls for it}): the signals with a handler that
+// may act, there or by `signal`.
+PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
+  if (!PyDict_CheckExact(of_loop)) return bad_use("_handlers_that_act: %R is no dict", of_loop);
+  PyObject* const list = PyList_New(0);
+  if (!list) return nullptr;
+  PyObject *number, *handler;
+  for (Py_ssize_t at = 0; PyDict_Next(of_loop, &at, &number, &handler);)
+    if (may_act({handler})) PyList_Append(list, number);
+  for (int n = 1; n <= kSignals; ++n) {
+    handler = handler_of(n);
+    number = handler && may_act({handler}) ? PyLong_FromLong(n) : nullptr;
+    if (number) PyList_Append(list, number);
+    Py_XDECREF(number);
+    Py_XDECREF(handler);
+  }
+  return list;
+}
+PyMethodDef functions[] = {{"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
+
+// The folder of a package or module, which is imported already.
+std::string folder_of(const char* module) {
+  PyObject* const m = PyImport_ImportModule(module);
+  PyObject* const file = m ? PyObject_GetAttrString(m, "__file__") : nullptr;
+  const std::string found(text_of(file));
+  Py_XDECREF(file);
+  Py_XDECREF(m);
+  PyErr_Clear();
+  return found.substr(0, found.rfind('/') + 1);
+}
+
+}  // namespace
+
+bool handlers_may_act() noexcept {
+  std::vector<PyObject*> all;
+  for (int n = 1; n <= kSignals; ++n)
+    if (PyObject* const handler = handler_of(n)) all.push_back(handler);
+  const bool so = !all.empty() && may_act(all);
+  for (PyObject* handler : all) defer_decref(handler);
+  return so;
+}
+
+int init_handlers(PyObject* m) {
+  pythons = folder_of("os");
+  ours = folder_of("weft");
+  PyObject* const signals = PyImport_ImportModule("_signal");
+  if (!signals || !(get_signal = PyObject_GetAttrString(signals, "getsignal")) ||
+      !(default_int_handler = PyObject_GetAttrString(signals, "default_int_handler")) ||
+      !(text_module = PyUnicode_InternFromString("__module__")))
+    return -1;
+  Py_DECREF(signals);
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

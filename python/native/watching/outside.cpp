@@ -1,0 +1,122 @@
+// weft.Outside: something that Weft does not see may act, as long as the token lives (rule 10.3).
+//
+//   Outside() ──► open ──close(), the end of its block──► closed
+//                  └────dropped──► pending (pending.cpp) ──► closed
+//
+// Invariant: one that was made before a fork is closed in the child, where the registry of tokens
+// was emptied. What stands for it there is left alone.
+#include "watching/outside.hpp"
+
+#include <utility>
+
+namespace weft::py {
+
+namespace {
+
+struct OutsideObject {
+  PyObject_HEAD;
+  weft::Outside* token;  // owned; null: closed
+  std::uint32_t generation;
+  bool due;
+};
+OutsideObject* self_of(PyObject* o) noexcept { return reinterpret_cast<OutsideObject*>(o); }
+bool is_open(const OutsideObject* t) noexcept { return t->token && t->generation == generation; }
+
+OpenTokens tokens{};
+
+PyObject* outside_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"due", nullptr};
+  int due = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "|$p:Outside", const_cast<char**>(names), &due))
+    return nullptr;
+  PyObject* const o = type->tp_alloc(type, 0);
+  if (!o) return nullptr;
+  OutsideObject* const t = self_of(o);
+  t->generation = generation;
+  t->due = due != 0;
+  t->token = new weft::Outside(t->due);
+  ++(t->due ? tokens.due : tokens.plain);
+  return o;
+}
+void close(OutsideObject* t, void (*exit)(weft::Outside*) noexcept) noexcept {
+  if (!is_open(t)) return;
+  --(t->due ? tokens.due : tokens.plain);
+  exit(std::exchange(t->token, nullptr));
+}
+void outside_dealloc(PyObject* o) {
+  close(self_of(o), &defer_exit);  // it may be collected under locks of ours
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* outside_close(PyObject* o, PyObject*) {
+  run_deferred();
+  close(self_of(o), &exit_now);
+  Py_RETURN_NONE;
+}
+PyObject* outside_enter(PyObject* o, PyObject*) {
+  if (!is_open(self_of(o)))
+    return bad_use(
+        "%R: it has been closed, or was made before a fork and this is the child: make another", o);
+  return Py_NewRef(o);
+}
+PyObject* outside_exit(PyObject* o, PyObject*) { return outside_close(o, nullptr); }
+PyObject* outside_repr(PyObject* o) {
+  const OutsideObject* const t = self_of(o);
+  return PyUnicode_FromFormat("<Outside%s%s>", t->due ? ", due" : "", is_open(t) ? "" : ", closed");
+}
+PyObject* outside_due(PyObject* o, void*) { return PyBool_FromLong(self_of(o)->due); }
+PyObject* outside_closed(PyObject* o, void*) { return PyBool_FromLong(!is_open(self_of(o))); }
+PyObject* outside_no_copy(PyObject* o, PyObject*) {
+  return bad_use(
+      "%R: it can be neither copied nor sent: make one with Outside() in the OS process in which "
+      "something acts that Weft does not see",
+      o);
+}
+
+PyMethodDef methods[] = {
+    {"close", gated<outside_close>, METH_NOARGS,
+     "Nothing acts any more that Weft does not see. A second time nothing."},
+    {"__enter__", gated<outside_enter>, METH_NOARGS, "The token. Raises BadUse if it is closed."},
+    {"__exit__", gated<outside_exit>, METH_VARARGS, "Closes it."},
+    {"__reduce_ex__", gated<outside_no_copy>, METH_O, nullptr},
+    {}};
+PyGetSetDef getset[] = {
+    {"due", gated<outside_due>, nullptr, "What it stands for takes its time.", nullptr},
+    {"closed", gated<outside_closed>, nullptr, "It stands for nothing any more.", nullptr},
+    {}};
+// _open_tokens(): how many there are for which a standstill is told.
+PyObject* f_open_tokens(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(tokens.plain); }
+PyMethodDef functions[] = {{"_open_tokens", gated<f_open_tokens>, METH_NOARGS, nullptr}, {}};
+PyTypeObject OutsideType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+}  // namespace
+
+const OpenTokens& open_tokens() noexcept { return tokens; }
+void forget_outside() noexcept {
+  tokens = {};
+  forget_exits();
+}
+void exit_now(weft::Outside* owned) noexcept {
+  delete owned;
+  look_again_in_loops();
+}
+
+int init_outside(PyObject* m) {
+  OutsideType.tp_name = "weft.Outside";
+  OutsideType.tp_doc =
+      "Outside(*, due=False): as long as it lives, something that Weft does not see may act: the "
+      "thread of a C library that calls back, a device. So no run concludes that it is deadlocked, "
+      "and no virtual clock jumps. due=True: that is meant to take its time, so no standstill is "
+      "told. It ends by close(), at the end of its block (with Outside(): …), or when it is "
+      "dropped.";
+  OutsideType.tp_basicsize = sizeof(OutsideObject);
+  OutsideType.tp_flags = Py_TPFLAGS_DEFAULT;
+  OutsideType.tp_new = gated<outside_new>;
+  OutsideType.tp_dealloc = gated<outside_dealloc>;
+  OutsideType.tp_repr = gated<outside_repr>;
+  OutsideType.tp_methods = methods;
+  OutsideType.tp_getset = getset;
+  if (PyType_Ready(&OutsideType) < 0 || add_type(m, "Outside", &OutsideType) < 0) return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py
