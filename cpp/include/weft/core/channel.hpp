@@ -32,8 +32,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
       B::writer_line_, B::node;
   using Buffering::accepts, Buffering::drop_buffer;
-  using Notify::decided, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
-      Notify::tell_if_ended;
+  using Notify::decided, Notify::declined, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
+      Notify::spoken_for, Notify::tell_if_ended;
 
  public:
   using value_type = T;
@@ -160,6 +160,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       AfterUnlock after;
       // an extended read that lacked a slot held up those behind it
       if (side == Side::in && was && ring) rematch(after);
+      if (side == Side::in) declined(me);
       decided(me, after);
       tell_if_ended(after);
       unlock(after);
@@ -509,6 +510,21 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
     after.finish_all();
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
+    if (after.more) [[unlikely]]
+      tell_on();
+  }
+  // More foreign readers are to be told than one.
+  [[gnu::noinline, gnu::cold]] void tell_on() noexcept {
+    if constexpr (!plain_only<P>) {
+      AfterUnlock after;
+      this->lock_lines();
+      if (state_ & B::kPoisoned)
+        fail_all(reader_line_, Status::poisoned, after);
+      else
+        rematch(after);
+      tell_if_ended(after);
+      unlock(after);
+    }
   }
   // The agent of a far channel.
   [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept {
@@ -597,9 +613,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ == 0) [[likely]]
       return this->template meet<S>(n, me, after);
-    // Readers wait while a foreign one decides. Writers need no such rule: they meet that reader
-    // first in the line, and a buffer with room takes their values.
-    if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding)
+    // A reader waits while the values are those of foreign ones that are undecided. Writers need no
+    // such rule: they meet these readers first in the line, and a buffer with room takes their values.
+    if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding && spoken_for())
       return Attempt::not_ready;
     return attempt_decided<S>(n, me, after);
   }

@@ -24,6 +24,8 @@ struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
+  // there are more than one to be told: the others once this one has been (tell_on() of channel.hpp)
+  bool more = false;
   // a foreign party to be told; not in the list, since two channels may tell one select at once
   Waker* told = nullptr;
   void finish_all() noexcept {
