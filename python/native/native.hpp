@@ -116,10 +116,32 @@ struct SelectMemory {
   std::uint32_t& of(std::uint64_t k);  // choice.cpp
 };
 
+// What an operation came to, until it is told to whoever awaits it.
+class Outcome {
+ public:
+  Outcome() noexcept = default;
+  Outcome(const Outcome&) = delete;
+  Outcome& operator=(const Outcome&) = delete;
+  ~Outcome() { drop(); }
+  // `owned`; null: the current exception, which it takes.
+  void keep(PyObject* owned) noexcept;
+  // The value, owned, or null and the exception is set.
+  PyObject* take() noexcept;
+  void drop() noexcept {
+    Py_CLEAR(value_);
+    Py_CLEAR(error_);
+  }
+  PyObject* value() const noexcept { return value_; }  // null: it has raised
+
+ private:
+  PyObject *value_ = nullptr, *error_ = nullptr;
+};
+
 // What few processes need. It is apart, so that the others are smaller.
 struct Rare {
   SelectMemory selects;
   std::unique_ptr<Watch> watch;  // null: nobody has asked for the process's end
+  Outcome kept;                  // of an operation that gives way
 };
 
 // The runtime's part of a process that a scheduler runs: a coroutine or a greenlet.
@@ -164,7 +186,8 @@ struct ProcessObject {
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;            // once it is done
-  std::uint8_t yielded;  // it has put itself into the run queue
+  // it has put itself into the run queue: 1, since it was to; 2, to give way (awaited.hpp)
+  std::uint8_t yielded;
   // the collector sees the coroutine as a part of the process: it is not tracked itself
   std::uint8_t within;
   std::uint8_t owed;  // a wake-up is on its way that no operation waits for (awaiting.hpp)
@@ -521,12 +544,15 @@ class Caller {
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
   PyObject* withdrawn(PyObject* value);
-  // What the operation returns, unless something was thrown into the greenlet.
+  // What the operation returns, unless something was thrown into the greenlet. If so many have
+  // completed at once, the others run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:
   // Does wait() put this thread to sleep, and nothing else?
   bool sleeps_here() const noexcept;
+  PyObject* give_way(PyObject* owned) noexcept;
+  void run_others() noexcept;  // of a greenlet
   // It has not slept after all: what it has put off is done now.
   static void settle() noexcept;
 
@@ -534,6 +560,7 @@ class Caller {
   runtime::ThreadProcess* thread_ = nullptr;
   ProcessObject* greenlet_ = nullptr;
   PyObject* thrown_ = nullptr;
+  bool waited_ = false;
   Value own_;
   Value* slot_ = &own_;
 };

@@ -52,7 +52,7 @@ void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept 
 
 void yield_home(runtime::ThreadProcess& t) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
-  s.post(&t);
+  s.give_way(&t);
   s.loop();
   run_deferred();
 }

@@ -354,8 +354,9 @@ void coroutine_run(core::Waker* w) {
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
   const runtime::OpKind* const woken_in = std::exchange(p->base.op, nullptr);
-  const bool yielded = p->yielded;
+  const bool yielded = p->yielded == 1;
   p->yielded = 0;
+  p->base.line = 0;
   if (p->owed) [[unlikely]] {
     wake_up_came(p);
     if (p->over) {

@@ -37,7 +37,10 @@ struct OneCore {
   using Count = core::Count<false>;
   static constexpr bool shared = false;
   static constexpr bool plain = true;
-  static void wake(core::Waker* w) noexcept { w->ops->home->push(w); }
+  static bool wake(core::Waker* w) noexcept {
+    w->ops->home->push(w);
+    return true;
+  }
 };
 
 // What a process function returns: made, not started. Its first parameter is a Scheduler&, in whose
