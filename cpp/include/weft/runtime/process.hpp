@@ -167,9 +167,9 @@ class Standing {
   }
   // One more has completed at once. True: the process has to let the others run, and begin_anew().
   [[gnu::always_inline]] bool at_once() noexcept {
-    const std::uint32_t was = word_;
-    word_ = was + kOne;
-    return word_ < was;
+    const std::uint32_t was = word_, now = was + kOne;
+    prim::store_to(word_, now, std::memory_order_relaxed);
+    return now < was;
   }
   void begin_anew() noexcept { *this = word_; }
   // So have n more, or one and no others if there is only room for one: it does so after that.
