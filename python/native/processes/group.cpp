@@ -168,8 +168,10 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
     // when it wakes us (greenlet.cpp).
     const auto waiting = std::make_unique<runtime::Stop>(scheduler);
     runtime::Stop& stop = *waiting;
+    const GeneratorHooks hooks(scheduler.run);
     hosting.waits(wait_op, &group);
-    while (!group.done() || (spawned && !spawned->done())) {
+    while (!group.done() ||
+           (spawned && (!spawned->done() || close_generators(scheduler.run)))) {
       runtime::Group& g = group.done() ? *spawned : group;
       if (g.begin_wait(stop) == Status::pending) {
         waited = true;
@@ -178,7 +180,7 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
       run_deferred();
     }
   }
-  if (!home_here(self)) return;
+  if (spawned || !home_here(self)) return;  // nothing runs after the last
   const bool gives_way = !waited && self.line.at_once();  // rule 7.7
   if (waited || gives_way) self.line.begin_anew();
   if (gives_way) yield_home(self);
@@ -681,7 +683,7 @@ int init_group(PyObject* m) {
   GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
-  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0) return -1;
+  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0 || init_generators() < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 
