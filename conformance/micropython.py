@@ -23,14 +23,19 @@ LACKS: dict[str, str] = {
     "finalisers": "no __del__ of a Python class is called: an end or a value that is merely dropped is not noticed",
     "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
     "kinds": "on(backend) is CPython's: a scheduler of MicroPython runs coroutines alone (weft.threads has threads)",
+    "every operation": "reads, writes and selects that complete at once let others run, nothing else does (rule 7.7)",
     "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
 # Scenarios that are not run, and what each needs.
 _ENDS, _REST, _WHERE = "rules_01_02_channels_and_ends", "rules_09_12_the_rest", "rules_15_where"
+_TURNS = "rules_07_07_turns"
 LEFT_OUT: dict[str, str] = {
     f"{_ENDS}.a_channel_has_the_name_it_is_given_or_the_place_of_its_birth": "line numbers",
     f"{_ENDS}.an_end_that_is_dropped_is_retired": "finalisers",
+    f"{_TURNS}.a_barrier_of_one": "every operation",
+    f"{_TURNS}.groups_without_a_process": "every operation",
+    f"{_TURNS}.limits_that_have_expired": "every operation",
     f"{_REST}.two_that_wait_for_each_other_are_the_knot": "line numbers",
     f"{_REST}.a_dropped_value_is_released_outside_the_lock": "finalisers",
     f"{_REST}.an_end_in_a_dropped_value_is_retired": "finalisers",

@@ -46,6 +46,9 @@ void settable(void) AS_IT_IS;
 """
 
 
+FOR_EVER = ("AGAIN",)
+
+
 class Case(NamedTuple):
     """One run of spin: model file, macros, and whether it is a mutant, which must fail."""
 
@@ -56,6 +59,11 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         return " ".join([self.model, *self.macros])
+
+    @property
+    def for_ever(self) -> bool:
+        """Is it of what happens at last, so that runs without an end are searched?"""
+        return self.macros[:1] == FOR_EVER
 
     @property
     def large(self) -> bool:
@@ -149,11 +157,12 @@ KNOTS_MUTANTS = [
 CASES = [
     *(Case("commit.pml", macros, 0) for macros in COMMIT),
     Case("standing.pml", (), 0),
-    Case("foreign.pml", (), 0),
+    *(Case("foreign.pml", macros, 0) for macros in ((), FOR_EVER)),
     *(Case("ended.pml", macros, 0) for macros in ((), ("CANCEL",))),
     *(Case("commit.pml", ("TOPO=2", "CANCEL", f"MUT={m}"), m) for m in (1, 2, 3)),
     *(Case("standing.pml", (f"MUT={m}",), m) for m in (4, 5)),
     *(Case("foreign.pml", (f"MUT={m}",), m) for m in (6, 7)),
+    Case("foreign.pml", (*FOR_EVER, "MUT=25"), 25),
     Case("commit.pml", ("TOPO=1", "CANCEL", "MUT=8"), 8),
     *(Case("ended.pml", (f"MUT={m}",), m) for m in (21, 22, 23)),
     *(Case("wire_delegated.pml", (f"FAULT={f}",), 0) for f in (0, 1, 2)),
@@ -227,7 +236,8 @@ def parse(text: str) -> Result:
     ]
     searches = re.search(r"^\s*assertion violations\s*\+", text, re.M)
     ends = re.search(r"^\s*invalid end states\s*\+", text, re.M)
-    complete = not stopped and int(errors[0][1]) == 0 and bool(searches and ends)
+    cycles = re.search(r"^\s*acceptance\s+cycles\s*\+ \(fairness enabled\)", text, re.M)
+    complete = not stopped and int(errors[0][1]) == 0 and bool(searches and (ends or cycles))
     return Result(
         int(errors[0][1]),
         int(states[0]),
@@ -248,12 +258,14 @@ def verify(case: Case, folder: Path) -> Result:
     (folder / "steps.h").write_text(STEPS)
     quick = "clang" if shutil.which("clang") else "cc"
     how = ["cc", "-O1", "-include", "steps.h"] if case.large else [quick, "-O0"]
-    bounds = ["-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}"]
+    what = ["-DNFAIR=3"] if case.for_ever else ["-DSAFETY"]
+    bounds = [*what, "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}"]
     built = tool(*how, "-w", *bounds, "-o", "pan", "pan.c")
     if built.status != 0:
         return Result(-1, 0, False, built.output.strip())
     # Of the table by which states are found: to clear 128 MB takes longer than most searches.
-    ran = tool("./pan", f"-m{DEPTH}", f"-w{24 if case.large else 20}")
+    cycles = ["-a", "-f"] if case.for_ever else []
+    ran = tool("./pan", f"-m{DEPTH}", f"-w{24 if case.large else 20}", *cycles)
     return Result(-1, 0, False, f"it hung: {ran.hung}") if ran.hung else parse(ran.output)
 
 
@@ -267,7 +279,8 @@ def judge(case: Case, r: Result) -> tuple[bool, str]:
             if good
             else f"FAILED: {r.message or 'an error was found'}",
         )
-    good = r.errors > 0 and bool(re.search(r"assertion violated|invalid end state", r.message))
+    found = r"acceptance cycle" if case.for_ever else r"assertion violated|invalid end state"
+    good = r.errors > 0 and bool(re.search(found, r.message))
     return (
         good,
         f"{r.states:>9} states, killed: {r.message[:60]}"

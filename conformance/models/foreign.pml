@@ -1,69 +1,100 @@
 /* How a foreign reader takes a value: a task of another event loop (SEMANTICS 6.6).
  *
  * Its own loop may cancel it at any moment, even in the turn in which it was woken. So it is never
- * handed a value while it sleeps. A foreign party at the head of the line:
+ * handed a value while it sleeps. A foreign party in the line:
  *
- *   asleep ──a writer is there: notify──▶ notified ──it runs: take──▶ gone; move_on
- *     └──────────its loop cancels it──────────┴──▶ withdraw──▶ gone; move_on
+ *   asleep ──a writer is there beyond those of the undecided: notify──▶ undecided ──it runs: take──▶ gone; move_on
+ *     └──────────its loop cancels it──────────────────────────────────────┴──▶ withdraw──▶ gone; move_on; declined
  *
- * move_on, under the channel's lock: while readers and writers both wait, a plain reader at the
- * head gets the first writer's value; a foreign one at the head is notified, and all behind it wait
- * until it has decided.
+ * What is done under the channel's lock is atomic. move_on: while more writers wait than readers are undecided, the first
+ * reader that is not undecided gets the first writer's value if it is plain, and is notified if it
+ * is foreign. A reader that comes does the same for itself; once an undecided one has withdrawn,
+ * and until a value has been taken, it waits for none of the others.
  *
- * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT 7: a withdrawal does not move the line on.
+ * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT
+ * 7: a withdrawal does not move the line on.
  *
  * Checked: every write that completes was taken exactly once, and no reader except a cancelled one
  * is left without a value that is there.
+ *
+ * With AGAIN: two foreign readers that come again for ever, and whose loop cancels them as it likes;
+ * one writer, which comes once. Checked, of every run in which nobody who can go on stands still
+ * for ever: the value is taken at last. MUT 25: nobody remembers that an undecided reader has withdrawn.
  */
 #ifndef MUT
 #define MUT 0
 #endif
 
+#ifdef AGAIN
+#define NR 2
+#define NW 1
+#else
 #define NR 3                       /* readers: 0 and 1 are foreign, 2 is plain */
 #define NW 2
+#endif
 #define NOTHING 0                  /* values are 1 and 2, the writer's number + 1 */
 #define FOREIGN(r) ((r) < 2)
 
-chan readers = [NR] of { byte };   /* the line of readers; places are kept while notified */
+chan readers = [NR] of { byte };   /* the line of readers; places are kept while undecided */
 chan writers = [NW] of { byte };   /* the line of writers */
-bool locked;
 byte slot[NR];                     /* what a reader was handed */
-bool notified[NR];
-bool asleep[NR];
+bool notified[NR];                 /* it is undecided */
+byte undecided;                    /* how many are */
+bool declined;                     /* one of them has withdrawn, and nothing was taken since */
 bool completed[NW];                /* the write has completed */
 byte taken[NW];
 bool cancelled[NR];
-
-inline acquire() { atomic { !locked -> locked = true } }
-inline release() { locked = false }
+#ifdef AGAIN
+ltl passes { <> (taken[0] > 0) }
+#endif
 
 inline give(r, w) {                /* the writer's value is the reader's now */
-    d_step { slot[r] = w + 1; completed[w] = true }
+    d_step { slot[r] = w + 1; completed[w] = true; declined = false }
 }
 
+/* k: how many of the line have been looked at; those stand at its end by then, in their order */
 inline move_on() {
-    do
-    :: nempty(readers) && nempty(writers) ->
-        readers?<h>;
+    d_step {
+        k = 0;
+        do
+        :: k < len(readers) ->
+            readers?h;
+            if
+            :: len(writers) <= undecided || notified[h] -> readers!h; k++
 #if MUT == 6
-        readers?eval(h); writers?w; give(h, w)
+            :: len(writers) > undecided && !notified[h] -> writers?w; give(h, w)
 #else
-        if
-        :: FOREIGN(h) -> notified[h] = true; break
-        :: else -> readers?eval(h); writers?w; give(h, w)
-        fi
+            :: len(writers) > undecided && !notified[h] && FOREIGN(h) ->
+                notified[h] = true; undecided++; readers!h; k++
+            :: len(writers) > undecided && !notified[h] && !FOREIGN(h) -> writers?w; give(h, w)
 #endif
-    :: empty(readers) || empty(writers) -> break
-    od
+            fi
+        :: k == len(readers) -> break
+        od;
+        k = 0; h = 0; w = 0
+    }
+}
+
+inline decide(me) {
+    if
+    :: notified[me] -> notified[me] = false; undecided--
+    :: else
+    fi
 }
 
 proctype Foreign(byte me) {
-    byte h, w;
-    acquire();
-    readers!me;
-    move_on();
-    release();
-    asleep[me] = true;
+    byte h, k, w;
+come:
+    atomic {
+        if
+        :: len(writers) > (declined -> 0 : undecided) ->   /* it comes to a value that is there */
+            writers?w;
+            taken[w]++; completed[w] = true; declined = false; w = 0;
+            move_on();
+            goto over
+        :: len(writers) <= (declined -> 0 : undecided) -> readers!me; move_on()
+        fi
+    }
 endsleep:
     do
     :: slot[me] != NOTHING ->                        /* only MUT 6 comes here: it was handed a value; its loop may cancel it all the same */
@@ -72,65 +103,70 @@ endsleep:
         :: cancelled[me] = true
         fi;
         break
-    :: notified[me] && slot[me] == NOTHING ->        /* it runs, and takes */
-        acquire();
-        assert(slot[me] == NOTHING);                 /* nobody handed it anything while it slept */
-        notified[me] = false;
+    :: atomic { notified[me] && slot[me] == NOTHING ->     /* it runs, and takes */
+        decide(me);
         if
         :: nempty(writers) ->
             readers??eval(me);
             writers?w;
-            d_step { taken[w]++; completed[w] = true };
+            taken[w]++; completed[w] = true; declined = false; w = 0;
             move_on();
-            release();
             break
-        :: empty(writers) -> release()               /* a writer may have withdrawn: sleep again, the place is kept */
-        fi
-    :: slot[me] == NOTHING ->                        /* its loop cancels it: asleep or notified */
-        acquire();
-        if
-        :: slot[me] == NOTHING ->
-            readers??eval(me);
-            cancelled[me] = true;
-#if MUT != 7
-            move_on();
+        :: empty(writers) -> move_on()               /* another has taken: sleep again, the place is kept */
+        fi }
+    :: atomic { slot[me] == NOTHING ->               /* its loop cancels it: asleep or undecided */
+        readers??eval(me);
+#if MUT != 25
+        declined = declined || notified[me];
 #endif
-            release();
-            break
-        :: else -> release()
-        fi
+        decide(me);
+#if MUT != 7
+        move_on();
+#endif
+#ifdef AGAIN
+        goto come
+#else
+        cancelled[me] = true;
+        break
+#endif
+        }
     od;
-    asleep[me] = false
+over:
+    skip
 }
 
 proctype Plain(byte me) {
-    byte h, w;
-    acquire();
-    readers!me;
-    move_on();
-    release();
-    asleep[me] = true;
+    byte h, k, w;
+    atomic {
+        if
+        :: len(writers) > (declined -> 0 : undecided) -> writers?w; give(me, w)
+        :: len(writers) <= (declined -> 0 : undecided) -> readers!me
+        fi;
+        move_on()
+    }
 endsleep:
     slot[me] != NOTHING;
-    asleep[me] = false;
     taken[slot[me] - 1]++
 }
 
 proctype Writer(byte me) {
-    byte h, w;
-    acquire();
-    writers!me;
-    move_on();
-    release();
+    byte h, k, w;
+    atomic { writers!me; move_on() }
 endwait:
     completed[me]
 }
 
 init {
-    atomic { run Foreign(0); run Foreign(1); run Plain(2); run Writer(0); run Writer(1) }
+    atomic {
+        run Foreign(0); run Foreign(1); run Writer(0)
+#ifndef AGAIN
+        ; run Plain(2); run Writer(1)
+#endif
+    }
+#ifndef AGAIN
 end:
     timeout ->
-    assert(!locked);
     assert(empty(readers) || empty(writers));                        /* the line moved on: nobody waits for what is there */
     assert(taken[0] == completed[0] && taken[1] == completed[1])     /* nothing lost, nothing doubled */
+#endif
 }

@@ -58,9 +58,27 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/notifier.hpp",
-        "    state_ &= static_cast<std::uint8_t>(~B::kDeciding);\n",
-        "    state_ &= static_cast<std::uint8_t>(~B::kDeciding);\n"
+        "    if (--deciding_ == 0) state_ &= static_cast<std::uint8_t>(~B::kDeciding);\n",
+        "    if (--deciding_ == 0) state_ &= static_cast<std::uint8_t>(~B::kDeciding);\n"
         "    if (WEFT_MUTANT == 7) return;\n",
+    ),
+    (
+        "core/notifier.hpp",
+        "      if (!std::exchange(looked, true)) spare = offered(deciding_);\n",
+        "      if (!std::exchange(looked, true))\n"
+        "        spare = offered(deciding_) && (deciding_ == 0 || WEFT_MUTANT != 24);\n",
+    ),
+    (
+        "core/notifier.hpp",
+        "      return n > 0 && n <= deciding_;\n",
+        "      return n > 0 && (n <= deciding_ || WEFT_MUTANT == 24);\n",
+    ),
+    (
+        "core/notifier.hpp",
+        "      if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();\n",
+        "      if (WEFT_MUTANT != 25 && r.is(NodeFlags::notified) &&\n"
+        "          !(r.choice() && r.choice()->done()))\n"
+        "        declined_ = mark_now();\n",
     ),
     (
         "core/buffered.hpp",

@@ -542,10 +542,143 @@ TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign r
   f.foreign(q.c);
   CHECK(w.write(q.c, 1) == Status::ok);
   CHECK(f.tells == 1);
+  CHECK(r.read(q.c) == Status::pending);  // behind it: the value is the undecided one's
   CHECK(w.write(q.c, 2) == Status::ok);
-  CHECK(r.read(q.c) == Status::pending);  // behind it
+  CHECK(r.wakes == 1);  // there is one more than the undecided one takes
+  CHECK(r.value() == 1);
   CHECK(q.c.take(f, core::Free{}) == core::Attempt::committed);
-  CHECK(f.value() == 1);
+  CHECK(f.value() == 2);
+}
+
+TEST_CASE_TEMPLATE(
+    "rule 6.6: those behind wait while the undecided ones are as many as the values", P, POLICIES) {
+  Books books;
+  Channel<P> c;
+  Task f, g, h, r, s, v, w, x, y;
+  CHECK(f.foreign(c) == Status::pending);
+  CHECK(g.foreign(c) == Status::pending);
+  CHECK(r.read(c) == Status::pending);
+  CHECK(v.write(c, 1) == Status::pending);
+  CHECK(f.tells + g.tells == 1);
+  CHECK(w.write(c, 2) == Status::pending);
+  CHECK(f.tells == 1);
+  CHECK(g.tells == 1);
+  CHECK(r.wakes == 0);
+  CHECK(s.read(c) == Status::pending);
+  CHECK(x.write(c, 3) == Status::pending);  // behind the two writers that the undecided ones have
   CHECK(r.wakes == 1);
-  CHECK(r.value() == 2);
+  CHECK(r.value() == 1);
+  SUBCASE("a reader that comes to one more takes it") {
+    CHECK(c.template withdraw<Side::in>(s));
+    CHECK(y.write(c, 4) == Status::pending);
+    CHECK(s.read(c) == Status::ok);
+    CHECK(s.value() == 2);
+    CHECK(h.foreign(c) == Status::pending);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
+    CHECK(f.value() == 3);
+    CHECK(h.tells == 0);
+    CHECK(c.take(g, core::Free{}) == core::Attempt::committed);
+    CHECK(g.value() == 4);
+    CHECK(c.template withdraw<Side::in>(h));
+  }
+  SUBCASE("a writer withdraws: one of the undecided finds nothing, and is told again") {
+    CHECK(c.template withdraw<Side::out>(w));
+    CHECK(c.take(g, core::Free{}) == core::Attempt::committed);
+    CHECK(g.value() == 3);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::not_ready);
+    CHECK(y.write(c, 5) == Status::pending);
+    CHECK(f.tells == 2);
+    CHECK(s.wakes == 0);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
+    CHECK(f.value() == 5);
+    CHECK(c.template withdraw<Side::in>(s));
+  }
+  SUBCASE("poison: each is told") {
+    c.poison(1);
+    CHECK(c.take(g, core::Free{}) == core::Attempt::ended);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::ended);
+    CHECK(s.status == Status::poisoned);
+  }
+  CHECK(empty(c));
+}
+
+TEST_CASE_TEMPLATE(
+    "rule 6.6: once an undecided reader has withdrawn, who comes waits for none of the others", P,
+    POLICIES) {
+  Books books;
+  Task f, g, r, w;
+  Channel<P> c;
+  CHECK(f.foreign(c) == Status::pending);
+  CHECK(g.foreign(c) == Status::pending);
+  CHECK(w.write(c, 1) == Status::pending);
+  CHECK(f.tells == 1);
+  SUBCASE("it comes again itself") {
+    CHECK(c.template withdraw<Side::in>(f));
+    CHECK(g.tells == 1);  // the line has moved on
+    CHECK(f.foreign(c) == Status::ok);
+    CHECK(f.value() == 1);
+    CHECK(c.take(g, core::Free{}) == core::Attempt::not_ready);
+    CHECK(c.template withdraw<Side::in>(g));
+  }
+  SUBCASE("another, and a writer tries in between") {
+    CHECK(c.template withdraw<Side::in>(f));
+    CHECK(r.write(c, 2) == Status::pending);
+    CHECK(c.template withdraw<Side::out>(r));
+    CHECK(r.read(c) == Status::ok);
+    CHECK(r.value() == 1);
+    CHECK(c.take(g, core::Free{}) == core::Attempt::not_ready);
+    CHECK(c.template withdraw<Side::in>(g));
+  }
+  SUBCASE("until a value has been taken: then they wait as before") {
+    CHECK(c.template withdraw<Side::in>(f));
+    CHECK(c.take(g, core::Free{}) == core::Attempt::committed);
+    CHECK(g.value() == 1);
+    CHECK(g.foreign(c) == Status::pending);
+    CHECK(w.write(c, 2) == Status::pending);
+    CHECK(r.read(c) == Status::pending);
+    CHECK(c.take(g, core::Free{}) == core::Attempt::committed);
+    CHECK(g.value() == 2);
+    CHECK(c.template withdraw<Side::in>(r));
+  }
+  SUBCASE("a select that has chosen otherwise has not withdrawn") {
+    CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
+    CHECK(f.value() == 1);
+    CHECK(c.template withdraw<Side::in>(g));
+    Channel<P> d;
+    Selecting s;
+    Task v;
+    CHECK(s.in(d).in(c).go(Mode::fair, 0, 0, true) == Select::parked);
+    CHECK(g.foreign(c) == Status::pending);
+    CHECK(v.write(d, 3) == Status::pending);
+    CHECK(w.write(c, 2) == Status::pending);
+    CHECK(s.task.tells == 2);
+    CHECK(s.select->look_again() == 0);
+    CHECK(s.value(0) == 3);
+    CHECK(g.tells == 1);
+    CHECK(r.read(c) == Status::pending);
+    CHECK(c.take(g, core::Free{}) == core::Attempt::committed);
+    CHECK(g.value() == 2);
+    CHECK(c.template withdraw<Side::in>(r));
+  }
+  CHECK(empty(c));
+}
+
+TEST_CASE_TEMPLATE("rules 1.5, 6.6: a foreign extended read that lacks a slot is not told for nothing",
+                   P, POLICIES) {
+  Books books;
+  Buffered<Channel<P>> q{1};
+  Task f, r, v, w;
+  CHECK(w.write(q.c, 1) == Status::ok);
+  CHECK(r.read(q.c, NodeFlags::extended) == Status::ok);
+  CHECK(r.value() == 1);
+  CHECK(f.foreign(q.c, NodeFlags::extended) == Status::pending);
+  CHECK(v.write(q.c, 2) == Status::pending);  // the read has the only slot
+  CHECK(f.tells == 0);
+  q.c.end_extended(r);
+  CHECK(f.tells == 1);
+  CHECK(q.c.take(f, core::Free{}) == core::Attempt::committed);
+  CHECK(f.value() == 2);
+  CHECK(v.wakes == 1);
+  q.c.end_extended(f);
+  CHECK(empty(q.c));
 }

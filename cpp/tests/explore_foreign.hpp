@@ -171,6 +171,69 @@ SCENARIO(
   b.check();
 }
 
+SCENARIO("foreign reader that is slow to decide: a second value goes to who is behind (rule 6.6)", 1) {
+  Balance b;
+  {
+    const bool buffered = choose(2) != 0, foreign = choose(2) != 0;
+    Buffered<Chan> q{2};
+    Chan plain, taken;
+    Chan& c = buffered ? q.c : plain;
+    Foreigner f, e;
+    Process r, p, w, v;
+    bool slow = true;
+    f.before_deciding = [&] {
+      if (std::exchange(slow, false)) REQUIRE_THAT(p.read(taken).ok());
+    };
+    std::uint32_t sum = 0;
+    spawn("F", [&] { sum += f.read(c).value; });
+    spawn("R", [&] {
+      sum += (foreign ? e.read(c) : r.read(c)).value;
+      if (!std::exchange(slow, false)) REQUIRE_THAT(r.write(taken, 1) == Status::ok);
+    });
+    spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok); });
+    spawn("V", [&] { REQUIRE_THAT(v.write(c, 10) == Status::ok); });
+    run();
+    REQUIRE_THAT(sum == 11 && empty(c) && empty(taken));
+  }
+  b.check();
+}
+
+SCENARIO(
+    "foreign reader that is cancelled as it is told comes again: it waits for no other that is "
+    "undecided (rule 6.6)",
+    2) {
+  Balance b;
+  Chan c, taken;
+  Foreigner f, e;
+  Process p, w;
+  Got g, h;
+  bool declined = false, over = false, waits = false;
+  e.before_deciding = [&] {
+    if (!declined || over) return;
+    waits = true;
+    REQUIRE_THAT(p.read(taken).ok());
+  };
+  spawn("E", [&] {
+    h = e.read(c);
+    over = true;
+    f.cancel();
+  });
+  spawn("F", [&] {
+    g = f.read(c);
+    declined = !g.ok() && f.was_told;
+    if (!g.ok() && !over) g = f.read(c);
+    if (!g.ok()) return;
+    over = true;
+    if (waits) REQUIRE_THAT(w.write(taken, 1) == Status::ok);
+    e.cancel();
+  });
+  spawn("W", [&] { REQUIRE_THAT(w.write(c, 7) == Status::ok); });
+  spawn("X", [&] { f.cancel(); });
+  run();
+  REQUIRE_THAT(g.value + h.value == 7 && empty(c) && empty(taken));
+  b.check();
+}
+
 SCENARIO(
     "foreign reader whose end is closed withdraws: the waiting writer is told (rules 3.2, 3.3, "
     "6.6)",

@@ -15,6 +15,7 @@ class Foreigner : public core::Waiter {
  public:
   // writers here compute their values: only then may one arrive while we sleep
   bool computed = false;
+  bool was_told = false;  // during its last read
   std::function<void()> before_deciding;  // what its task does when told, before it looks again
 
   Foreigner() { ops = &kOps; }
@@ -46,6 +47,7 @@ class Foreigner : public core::Waiter {
         }
       }
     }
+    was_told = n.told != 0;
     drain(n.told);
     return {s, s == Status::ok ? room.take() : 0};
   }

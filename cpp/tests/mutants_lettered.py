@@ -79,8 +79,8 @@ TEXT = [
         "h",
         "foreign: take() tells its own caller again",
         "notifier.hpp",
-        "    if (deciding_ != 0) return;\n",
-        "",
+        "if (r->is(NodeFlags::notified) || lacks_slot(*r)) continue;",
+        "if (lacks_slot(*r)) continue;",
         "foreign",
     ),
     Text(

@@ -56,6 +56,14 @@ NUMBERED: dict[int, tuple[str, str]] = {
         "ended: two who end the last two channels at once, neither of whom claims",
         "two sources end while",
     ),
+    24: (
+        "foreign: who comes waits for an undecided reader, however many values there are",
+        "slow to decide: a second value",
+    ),
+    25: (
+        "foreign: who comes waits for the undecided although one of them has withdrawn",
+        "cancelled as it is told comes again",
+    ),
     31: ("wire: the writer is told before the reader", "wire: a home that dies"),
     32: ("wire: a withdrawal does not wait for its answer", "wire: a writer withdraws"),
     33: (

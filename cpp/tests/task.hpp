@@ -46,8 +46,8 @@ struct Task : core::Waiter {
     return c.template begin<Side::out>(*this);
   }
   template <class C>
-  Status foreign(C& c) {
-    fresh(0);
+  Status foreign(C& c, std::uint16_t more = 0) {
+    fresh(more);
     slot = room.raw;
     return c.begin_foreign(*this);
   }

@@ -14,7 +14,7 @@ from builtins import StopIteration, isinstance, len, range
 
 from . import _core as core
 from . import _time as time
-from ._chan import HELD, LATER, NOTHING, begin, closed, resume
+from ._chan import HELD, LATER, NOTHING, at_once, begin, closed, resume, turn
 from ._full import Node
 from .errors import BadUse
 
@@ -424,6 +424,8 @@ class Alt:
             await core.ONCE
             self.pending = False
             resume(p)
+        elif at_once(p):
+            await turn(p)
         if self.pending:
             self.pending = False
         n = self.nodes[self.won]

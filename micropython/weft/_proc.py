@@ -456,7 +456,7 @@ def close_run(party):
 def abandon():
     """Clears up after a run, however it ended: no process is left over."""
     global _run
-    _run = None
+    _run = _chan._who = None
     core.setcur(None)
     try:
         for x in _all[:]:  # a second Ctrl-C, or what a hook raised

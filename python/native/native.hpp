@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "gate.hpp"
+#include "keywords.hpp"
 #include "weft/channel.hpp"
 #include "weft/core/standing.hpp"
 #include "weft/runtime/function_info.hpp"
@@ -116,10 +117,32 @@ struct SelectMemory {
   std::uint32_t& of(std::uint64_t k);  // choice.cpp
 };
 
+// What an operation came to, until it is told to whoever awaits it.
+class Outcome {
+ public:
+  Outcome() noexcept = default;
+  Outcome(const Outcome&) = delete;
+  Outcome& operator=(const Outcome&) = delete;
+  ~Outcome() { drop(); }
+  // `owned`; null: the current exception, which it takes.
+  void keep(PyObject* owned) noexcept;
+  // The value, owned, or null and the exception is set.
+  PyObject* take() noexcept;
+  void drop() noexcept {
+    Py_CLEAR(value_);
+    Py_CLEAR(error_);
+  }
+  PyObject* value() const noexcept { return value_; }  // null: it has raised
+
+ private:
+  PyObject *value_ = nullptr, *error_ = nullptr;
+};
+
 // What few processes need. It is apart, so that the others are smaller.
 struct Rare {
   SelectMemory selects;
   std::unique_ptr<Watch> watch;  // null: nobody has asked for the process's end
+  Outcome kept;                  // of an operation that gives way
 };
 
 // The runtime's part of a process that a scheduler runs: a coroutine or a greenlet.
@@ -164,7 +187,8 @@ struct ProcessObject {
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;            // once it is done
-  std::uint8_t yielded;  // it has put itself into the run queue
+  // it has put itself into the run queue: 1, since it was to; 2, to give way (awaited.hpp)
+  std::uint8_t yielded;
   // the collector sees the coroutine as a part of the process: it is not tracked itself
   std::uint8_t within;
   std::uint8_t owed;  // a wake-up is on its way that no operation waits for (awaiting.hpp)
@@ -277,6 +301,7 @@ struct PyRun {
   runtime::Scheduler* guest = nullptr;  // of a guest: it looks in its next turn
   // of a guest that concludes: its loop has a handler of a signal that may act (handlers.hpp)
   bool loop_acts = false;
+  PyObject* generators = nullptr;  // its hook (generators.cpp); owned
 #ifdef Py_GIL_DISABLED
   bool counted;          // its thread, among those that the interpreter counts (report.cpp)
   unsigned long thread;  // its identity
@@ -523,12 +548,15 @@ class Caller {
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
   PyObject* withdrawn(PyObject* value);
-  // What the operation returns, unless something was thrown into the greenlet.
+  // What the operation returns, unless something was thrown into the greenlet. If so many have
+  // completed at once, the others run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:
   // Does wait() put this thread to sleep, and nothing else?
   bool sleeps_here() const noexcept;
+  PyObject* give_way(PyObject* owned) noexcept;
+  void run_others() noexcept;  // of a greenlet
   // It has not slept after all: what it has put off is done now.
   static void settle() noexcept;
 
@@ -536,6 +564,7 @@ class Caller {
   runtime::ThreadProcess* thread_ = nullptr;
   ProcessObject* greenlet_ = nullptr;
   PyObject* thrown_ = nullptr;
+  bool waited_ = false;
   Value own_;
   Value* slot_ = &own_;
 };
@@ -653,44 +682,6 @@ PyObject* channel_times(PyObject* a, PyObject* b);
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
-
-// The arguments of a METH_FASTCALL | METH_KEYWORDS function, each given once. False: TypeError is
-// set.
-template <std::size_t N>
-bool arguments(const char* verb, const char* const (&names)[N], PyObject* const* args, Py_ssize_t n,
-               PyObject* keywords, PyObject* (&to)[N]) noexcept {
-  const Py_ssize_t k = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-  bool fine = n + k == static_cast<Py_ssize_t>(N);
-  for (std::size_t i = 0; i < N; ++i) to[i] = static_cast<Py_ssize_t>(i) < n ? args[i] : nullptr;
-  for (Py_ssize_t j = 0; fine && j < k; ++j) {
-    std::size_t i = 0;
-    while (i < N && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, j), names[i]) != 0)
-      ++i;
-    if ((fine = i < N && !to[i])) to[i] = args[n + j];
-  }
-  if (fine) [[likely]]
-    return true;
-  std::string list;
-  for (const char* name : names) list.append(list.empty() ? "" : ", ").append(name);
-  PyErr_Format(PyExc_TypeError, "%s() takes %s: %s", verb,
-               N == 1 ? "one argument" : "these arguments", list.c_str());
-  return false;
-}
-template <std::size_t N>
-struct Names {
-  char text[N];
-  constexpr Names(const char (&s)[N]) noexcept { std::copy_n(s, N, text); }
-};
-// A function of one argument that may be given by its name too.
-template <Names Verb, Names Argument, auto F>
-PyObject* with_keyword(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  if (n == 1 && !keywords) [[likely]]
-    return F(self, args[0]);
-  PyObject* to[1];
-  const char* const names[1] = {Argument.text};
-  return arguments(Verb.text, names, args, n, keywords, to) ? F(self, to[0]) : nullptr;
-}
-inline constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
 
 template <class F>
 PyCFunction method(F f) noexcept {

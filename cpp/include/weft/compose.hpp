@@ -194,7 +194,8 @@ namespace detail {
 struct GroupAwaiter {
   runtime::ProcessBase* p;
   runtime::Group* g;
-  bool await_ready() const noexcept {
+  // True: it is done.
+  bool begin() const noexcept {
     g->begin_passing_on();
     if (p->cancel().load(std::memory_order_relaxed)) g->pass_on();
     if (g->begin_wait(*p) == Status::ok) return true;
@@ -202,6 +203,7 @@ struct GroupAwaiter {
     p->op = &wait_op;
     return false;
   }
+  bool await_ready() const noexcept { return begin() && goes_on(p); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   void await_resume() const {
     p->op = nullptr;
@@ -396,10 +398,11 @@ class Group {
   }
   void cancel() noexcept { group_->cancel(); }
   struct Waiting : detail::GroupAwaiter {  // the block ends here; another may follow
-    bool await_ready() const noexcept {
+    bool begin() const noexcept {
       this->g->close_block();
-      return GroupAwaiter::await_ready();
+      return GroupAwaiter::begin();
     }
+    bool await_ready() const noexcept { return begin() && detail::goes_on(p); }
     void await_resume() const {
       this->g->open_block();
       GroupAwaiter::await_resume();
@@ -411,7 +414,7 @@ class Group {
     void operator()() const {
       runtime::ThreadProcess& self = detail::blocking_caller("wait()");
       Waiting w{{&self, g}};
-      if (!w.await_ready()) self.block(detail::wait_op);
+      if (!w.begin()) self.block(detail::wait_op);
       w.await_resume();
     }
   };
@@ -438,7 +441,7 @@ struct One : BlockAwaiter<Block> {
 };
 template <class R>
 auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
-  line = at;
+  line.at(at);
   return One<BasicProcess<R>>(std::move(child), this);
 }
 }  // namespace detail

@@ -98,20 +98,43 @@ Engine* channel_of(const runtime::ProcessBase* p) noexcept {
   return static_cast<Engine*>(static_cast<core::SyncObject*>(p->place));
 }
 
-// The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
-inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel().load(std::memory_order_relaxed) == 0) [[likely]]
-    return true;
-  p->status = Status::cancelled;
-  return false;
-}
-
 // Stands in for a process whose operation is done and went well: a constant, so that an awaiter
 // that refers to it has nothing to test.
 struct Done final : runtime::ProcessBase {
   constexpr Done() noexcept { status = Status::ok; }
 };
 inline constexpr Done done;
+
+// It lets the others run after an operation that completed at once, and is in the run queue already.
+inline constexpr runtime::OpKind giving_way{
+    "yield", [](runtime::ProcessBase&) noexcept { return false; }, nullptr};
+
+[[gnu::noinline, gnu::cold]] inline const runtime::ProcessBase* gives_way(
+    runtime::ProcessBase* p) noexcept {
+  p->line.begin_anew();
+  p->op = &giving_way;
+  runtime::this_context->executor->give_way(p);
+  return p;
+}
+[[gnu::noinline, gnu::cold]] inline const runtime::ProcessBase* failed_at_once(
+    runtime::ProcessBase* p, Status s, std::uint32_t at) noexcept {
+  p->status = s;
+  p->line.at(at);
+  return p->line.at_once() ? gives_way(p) : p;
+}
+// It has met a party that is not of its scheduler.
+[[gnu::noinline, gnu::cold]] inline const runtime::ProcessBase* met_and_gives_way(
+    runtime::ProcessBase* p) noexcept {
+  p->status = Status::ok;
+  return gives_way(p);
+}
+// In await_ready() of an operation that is over: does its process go on at once?
+inline bool goes_on(runtime::ProcessBase* p) noexcept {
+  if (!p->line.at_once()) [[likely]]
+    return true;
+  gives_way(p);
+  return false;
+}
 
 // An operation in full: the end may be closed, the process cancelled, or another process may have
 // used the channel last. It asks this_process() for the process: an argument more would pin a
@@ -124,18 +147,20 @@ template <class Engine, core::Side S>
     no_place(place, S == core::Side::in ? "read" : "write",
              S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
-  p->line = at;
   p->place = place;
   p->op = nullptr;  // a multi-core executor leaves the last one there, and await_ready() reads it
-  if (!may_begin(p)) return p;
+  if (p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]  // rule 6.1
+    return failed_at_once(p, Status::cancelled, at);
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
   p->slot = slot;
   const Status s = static_cast<Engine*>(place)->template begin<S>(*p);
-  if (s == Status::ok) return &done;
-  if (s == Status::pending)
-    p->op = S == core::Side::in ? &read_op<Engine> : &write_op<Engine>;
-  else
+  if (s == Status::ok) [[likely]] {
     p->status = s;
+    return p->line.at_once() ? gives_way(p) : p;
+  }
+  if (s != Status::pending) return failed_at_once(p, s, at);
+  p->line = at;
+  p->op = S == core::Side::in ? &read_op<Engine> : &write_op<Engine>;
   return p;
 }
 
@@ -190,6 +215,8 @@ class PlainAwaiter {
       p = &done;
     } else if (q == Engine::FastResult::neither) [[unlikely]] {
       p = begin_in_full<Engine, S>(place, &room, at);
+    } else if (P::shared && q == Engine::FastResult::met_afar) {
+      p = core::one_to_one<P> || me->line.at_once() ? met_and_gives_way(me) : &done;
     } else {
       me->line = at;
       me->op = S == core::Side::in ? &read_op<Engine> : &write_op<Engine>;
@@ -216,7 +243,9 @@ struct ReadAwaiter : PlainAwaiter<T, P, core::Side::in> {
 
 template <class T, class P>
 struct NextAwaiter : ReadAwaiter<T, P> {
-  using ReadAwaiter<T, P>::ReadAwaiter;
+  [[gnu::always_inline]] NextAwaiter(runtime::ProcessBase* me, core::SyncObject* place,
+                                     std::uint32_t at)
+      : ReadAwaiter<T, P>(me, place, at) {}
   [[gnu::always_inline]] std::optional<T> await_resume() {
     if (this->p->status == Status::retired) [[unlikely]]
       return std::nullopt;
@@ -325,7 +354,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   template <Operation A>
   auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
-    line = at;
+    line.at(at);
     return std::forward<A>(a).bind(this);
   }
   template <class R>

@@ -77,7 +77,8 @@ struct EndOf : Conditional<EndOf> {
   struct Awaiter {
     std::shared_ptr<detail::WatchState> state;
     runtime::ProcessBase* p;
-    bool await_ready() {
+    // True: it has ended.
+    bool begin() {
       detail::meet_request(*p);
       p->place = static_cast<core::SyncObject*>(&state->latch);
       p->status = state->latch.begin_wait(*p);
@@ -85,6 +86,7 @@ struct EndOf : Conditional<EndOf> {
       p->op = &detail::end_op;
       return false;
     }
+    bool await_ready() { return begin() && detail::goes_on(p); }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     void await_resume() const {
       p->op = nullptr;
@@ -99,7 +101,7 @@ struct EndOf : Conditional<EndOf> {
     check();
     runtime::ThreadProcess& self = detail::blocking_caller("ended()");
     Awaiter a{state, &self};
-    if (!a.await_ready()) self.block(detail::end_op);
+    if (!a.begin()) self.block(detail::end_op);
     a.await_resume();
   }
 

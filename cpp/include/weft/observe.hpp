@@ -81,7 +81,7 @@ inline PartialDeadlock look_from_thread() {
   runtime::Group group(*self.run, &runtime::executor_of(self), &self);
   looks().start(group, &found);
   GroupAwaiter wait{&self, &group};
-  if (!wait.await_ready()) self.block(wait_op);
+  if (!wait.begin()) self.block(wait_op);
   wait.await_resume();
   return found ? std::move(*found) : PartialDeadlock();
 }

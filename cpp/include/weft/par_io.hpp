@@ -54,10 +54,12 @@ struct TogetherOp {
     Work work;
     typename Work::All all;
     Awaiter(Work&& w, runtime::ProcessBase* p) : work(std::move(w)), all(p, work.size()) {}
-    bool await_ready() {
+    // True: all are over.
+    bool begin() {
       work.set(all);
       return all.begin();
     }
+    bool await_ready() { return begin() && goes_on(&all.process()); }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() { return work.finish(all); }
   };
@@ -70,7 +72,7 @@ struct TogetherOp {
     runtime::ThreadProcess& self = blocking_caller(Work::name);
     if (std::exchange(spent, true)) awaited_twice(Work::name);
     Awaiter a(std::move(work), &self);
-    if (!a.await_ready()) self.block(Work::All::kind);
+    if (!a.begin()) self.block(Work::All::kind);
     return a.await_resume();
   }
 };

@@ -152,7 +152,6 @@ class SelectingWith {
   }
 
   int begin_choice() {
-    meet_request(*p);
     return arm_if_parked(engine.begin(p, [this] { return run_of(*p).now(); }));
   }
   // After a wake-up, in the owner's context.
@@ -270,6 +269,8 @@ class SelectAwaiter : Selecting<Set, Engine> {
   using Base::Base;
 
   bool await_ready() {
+    if (this->p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return goes_on(this->p);  // result() says so
     // Before begin(): another thread may wake us from the first enrolment on.
     usual_ = this->p->ops;
     this->p->runs_by(ops);
@@ -281,7 +282,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
     } restore{this};
     const bool decided = this->begin();
     if (!decided) restore.a = nullptr;
-    return decided;
+    return decided && goes_on(this->p);
   }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   auto await_resume() { return this->result(); }
@@ -316,6 +317,7 @@ template <class Set, class Engine>
 auto select_in_thread(Set& set, Engine& engine) {
   static_assert(Set::shared, "a channel that threads use must be weft::Shared");
   runtime::ThreadProcess& self = blocking_caller("select(…)()");
+  meet_request(self);
   Selecting<Set, Engine> s(set, engine, &self);
   if (!s.begin()) do
       self.block(Selecting<Set, Engine>::kind);

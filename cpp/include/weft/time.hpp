@@ -168,7 +168,7 @@ class Barrier {
     struct Awaiter {
       runtime::ProcessBase* p;
       Engine* c;
-      bool await_ready() { return begin(*p, c); }
+      bool await_ready() { return begin(*p, c) && detail::goes_on(p); }
       void await_suspend(std::coroutine_handle<>) const noexcept {}
       void await_resume() { finish(*p); }
     };

@@ -349,6 +349,78 @@ void run() {
 }
 }  // namespace beside
 
+namespace never_waits {  // its operations complete at once: another process and an event come in between
+constinit Channel<Int, 2> newest{Overflow::drop_newest};
+constinit Channel<Int> gone;
+Int done, others, events_after;
+bool over() { return others != 0 && events_after != 0; }
+Process writes(Scheduler&, Writer<Int> out) {
+  while (!over()) {
+    co_await out.write(1);
+    ++done;
+  }
+}
+Process meets_an_end(Scheduler&, Reader<Int> in) {
+  Int x = 0;
+  while (!over()) {
+    co_await in.read(x);
+    ++done;
+  }
+}
+Process sleeps_in_the_past(Scheduler&, Int t) {
+  while (!over()) {
+    co_await sleep_until(t);
+    ++done;
+  }
+}
+Process selects(Scheduler&, Writer<Int> out) {
+  Alternative<1> alt;
+  Int x = 1;
+  alt.output(0, out, &x);
+  while (!over()) {
+    co_await alt.select();
+    ++done;
+  }
+}
+Process looks(Scheduler&, Reader<Int> in, Int t) {
+  Int x = 0;
+  while (!over()) {
+    co_await in.read_until(x, t);
+    ++done;
+  }
+}
+std::uint32_t tick(weft_event*, std::uint32_t) {
+  events_after = done;
+  return WEFT_DONE;
+}
+constinit weft_actor actor{0};
+constinit weft_event event WEFT_EVENT(&tick, &actor);
+Process other(Scheduler&) {
+  others = done;
+  weft_post_in(&events, &event, 1);
+  co_return;
+}
+void with(const char* name, Process p) {
+  done = others = events_after = 0;
+  go(static_cast<Process&&>(p));
+  go(other(scheduler));
+  scheduler.run();
+  show(name, {others, events_after > others, events_after <= 33 * 32});
+}
+void run() {
+  Reader<Int> keep = newest.reader();
+  Writer<Int> first = newest.writer();
+  with("never_waits_writes", writes(scheduler, first.share()));
+  with("never_waits_selects", selects(scheduler, first.share()));
+  const Int t = weft_now32();
+  with("never_waits_sleeps", sleeps_in_the_past(scheduler, t));
+  Writer<Int> silent = gone.writer();
+  with("never_waits_looks", looks(scheduler, gone.reader(), t));
+  silent.drop();
+  with("never_waits_ends", meets_an_end(scheduler, gone.reader()));
+}
+}  // namespace never_waits
+
 }  // namespace
 
 extern "C" void weft_isr_io_bank0() {
@@ -370,6 +442,7 @@ int main() {
   choice::run();
   arena::run();
   beside::run();
+  never_waits::run();
   uart_puts("ready\n");
   port::run();
   uart_puts("done\n");

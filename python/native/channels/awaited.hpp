@@ -2,6 +2,7 @@
 // rest, the same for all of them: who may step it, and what becomes of it when it is left.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
+//     │                  ├──► gives_way: over, and it is told so at the next step ──send()──► done
 //     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
 //     │                           ├──throw_in()──► done: withdrawn, or it was left
 //     │                           │         └──► waiting yet: a task's, committed; it completes, and
@@ -10,10 +11,12 @@
 //     └──collected: RuntimeWarning, it was never awaited
 //
 //   deciding: code of the user runs within begin() or go_on(). Nobody else may step it.
+//   gives_way: so many operations have completed at once that the others run now (rule 7.7). This is
+//   no point of cancellation, unless it is a yield that was asked for (only_yields()).
 //
 // Invariants
-//  1 While it waits or is held, one of `process` and `task_waiter` is set (of a yield in a task,
-//    neither). Otherwise `task_waiter` is null, unless a partner holds it after it was left: then
+//  1 While it waits, is held or gives way, one of `process` and `task_waiter` is set, and that has its
+//    Outcome when it gives way. Otherwise `task_waiter` is null, unless a partner holds it after it was left: then
 //    until the wake-up.
 //  2 What is left before its commit is withdrawn; after that, it is over() once its outcome is
 //    known. While a partner holds it, it stays for the wake-up: of a process (keep_until_woken), or
@@ -27,19 +30,28 @@
 //   void over(ProcessBase&, Status) it was left, and has this outcome
 //   Late leave_to_partner()         it was left while a partner holds it: what to do at the wake-up
 //   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
-//   bool left_yield(ProcessObject*) was it only in the run queue? Then that is all.
+//   bool only_yields()              is it a yield?
 #pragma once
 #include "channels/ways.hpp"
+#include "watching/observe.hpp"
 
 namespace weft::py {
 
-enum class OpState : std::uint8_t { fresh, waiting, held, deciding, done };
+enum class OpState : std::uint8_t { fresh, waiting, held, gives_way, deciding, done };
 
-inline bool is_parked(OpState s) noexcept { return s == OpState::waiting || s == OpState::held; }
+inline bool is_parked(OpState s) noexcept {
+  return s >= OpState::waiting && s <= OpState::gives_way;
+}
 
 template <class D>
 PyObject* object_of_op(D* o) noexcept {
   return reinterpret_cast<PyObject*>(o);
+}
+
+// Of one that gives way.
+template <class D>
+Outcome& outcome_of(D* o) noexcept {
+  return o->process ? o->process->rare->kept : o->task_waiter->outcome;
 }
 
 template <class D>
@@ -51,10 +63,6 @@ void drop_task_waiter(D* o) noexcept {
 template <class D>
 void leave_task(D* o) noexcept {
   TaskWaiter* const p = o->task_waiter;
-  if (!p) {  // a yield
-    o->state = OpState::done;
-    return;
-  }
   const Section section(p->link);
   let_waiting_task_go_on(p);
   if (p->woken || p->op->withdraw(*p) || p->woken) {
@@ -73,13 +81,24 @@ void leave_task(D* o) noexcept {
   }
 }
 
+// It is over, and is not told so: its process, or its task, runs on as it is.
+template <class D>
+void leave_outcome(D* o) noexcept {
+  outcome_of(o).drop();
+  o->state = OpState::done;
+  ProcessObject* const me = std::exchange(o->process, nullptr);
+  if (!me) return drop_task_waiter(o);
+  if (me->waits == object_of_op(o)) me->waits = nullptr;
+  if (std::exchange(me->yielded, 0)) me->owed = 1;
+}
+
 // Nobody awaits it any longer.
 template <class D>
 void leave_it(D* o) noexcept {
   if (!is_parked(o->state)) return;
+  if (o->state == OpState::gives_way) return leave_outcome(o);
   ProcessObject* const me = std::exchange(o->process, nullptr);
   if (!me) return leave_task(o);
-  if (o->left_yield(me)) return;
   ProcessBase& p = me->base;
   const Left how = leave(me, object_of_op(o), [](ProcessBase& b) { return b.op->withdraw(b); });
   if (how == Left::withdrawn) return o->over(p, Status::cancelled);
@@ -100,6 +119,44 @@ void drop_awaited_it(PyObject* self) noexcept {
   Py_DECREF(self);
 }
 
+// It has begun, and is over if `how` says so: then it gives way if it has to.
+template <class D, class W>
+[[gnu::always_inline]] inline PySendResult begun(D* o, W& way, PySendResult how, PyObject** r) {
+  if (how == PYGEN_NEXT || !way.at_once()) [[likely]]
+    return how;
+  o->state = OpState::gives_way;
+  way.give_way(how == PYGEN_RETURN ? *r : nullptr);
+  return way.suspended();
+}
+// It has given way.
+template <class D>
+[[gnu::noinline]] PySendResult tell_outcome(D* o, PyObject** r) {
+  ProcessObject* const me = o->process;
+  if (me ? !resumed(me, object_of_op(o)) || me->yielded : !o->is_mine()) {
+    being_awaited(o->verb(), me);
+    return PYGEN_ERROR;
+  }
+  *r = outcome_of(o).take();
+  o->state = OpState::done;
+  o->process = nullptr;
+  if (me)
+    me->waits = nullptr;
+  else
+    drop_task_waiter(o);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
+// While somebody observes: what a step came to. One that gives way is over for whoever observes.
+template <class D>
+void observe_step(D* o, PySendResult s, PyObject* target, PyObject* result) {
+  if (s != PYGEN_NEXT || o->state != OpState::gives_way || o->only_yields())
+    return observe_sent(s, o->verb(), target, result);
+  Outcome& kept = outcome_of(o);
+  PyObject* const value = kept.take();
+  observe_sent(value ? PYGEN_RETURN : PYGEN_ERROR, o->verb(), target, value);
+  kept.keep(value);
+}
+
 template <class D>
 [[gnu::noinline]] PySendResult begin_in_task(D* o, PyObject** r) {
   o->state = OpState::done;
@@ -109,7 +166,7 @@ template <class D>
   run_deferred();
   o->task_waiter = p.release();
   InTask<D> way(o, r);
-  const PySendResult how = o->begin(way);
+  const PySendResult how = begun(o, way, o->begin(way), r);
   drop_task_waiter(o);
   return how;
 }
@@ -147,6 +204,7 @@ template <class D>
       InProcess<D> way(o, me, r);
       return o->go_on(way);
     }
+    case OpState::gives_way: return tell_outcome(o, r);
     case OpState::deciding: being_awaited(o->verb(), nullptr); return PYGEN_ERROR;
     case OpState::done:
       bad_use("%s was awaited already: make another operation", o->verb());
@@ -168,7 +226,7 @@ template <class D>
         o->verb());
     return PYGEN_ERROR;
   }
-  return o->begin(way);
+  return begun(o, way, o->begin(way), r);
 }
 
 template <class D>
@@ -178,7 +236,12 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (is_parked(o->state)) {
     if (o->process ? !driven_by(o->process) : !o->is_mine())
       return being_awaited(o->verb(), o->process);
-    if (TaskWaiter* const p = o->task_waiter; p && is_cancellation(args, n)) {
+    TaskWaiter* const p = o->task_waiter;
+    if (p && o->state == OpState::gives_way && !o->only_yields() && is_cancellation(args, n)) {
+      owe_cancellation();
+      return send_by(&send<D>, self);
+    }
+    if (p && o->state != OpState::gives_way && is_cancellation(args, n)) {
       const Section section(p->link);
       if (p->woken || !p->op->withdraw(*p)) {  // committed
         p->owed = true;

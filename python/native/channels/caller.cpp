@@ -166,6 +166,7 @@ Caller::Caller(const char* verb) noexcept {
 
 Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (s != Status::pending) return s;
+  waited_ = true;
   if (Feed::owes()) [[unlikely]]
     send_said(&kind);
   if (observing()) [[unlikely]]
@@ -208,14 +209,18 @@ void Caller::settle() noexcept {
   take_lock(state);
 }
 
+void Caller::run_others() noexcept {
+  while (!greenlet_park(greenlet_)) {
+    PyObject* e = take_exception();
+    Py_XSETREF(thrown_, e);
+  }
+}
+
 void Caller::yield() noexcept {
+  waited_ = true;
   if (greenlet_) {
     runtime::Scheduler::current()->push(process_);
-    while (!greenlet_park(greenlet_)) {
-      PyObject* e = take_exception();
-      Py_XSETREF(thrown_, e);
-    }
-    return;
+    return run_others();
   }
   PyThreadState* const state = give_up_lock();
   sched_yield();
@@ -231,7 +236,25 @@ PyObject* Caller::withdrawn(PyObject* value) {
   return nullptr;
 }
 
+PyObject* Caller::give_way(PyObject* owned) noexcept {
+  Outcome kept;
+  kept.keep(owned);
+  if (greenlet_) {
+    runtime::Scheduler::current()->give_way(process_);
+    run_others();
+  } else if (home_here(*thread_)) {
+    yield_home(*thread_);
+  }
+  return kept.take();
+}
+
 PyObject* Caller::give(PyObject* owned) noexcept {
+  if (waited_)
+    process_->line = 0;
+  else if (process_->line.at_once()) [[unlikely]] {
+    process_->line.begin_anew();
+    owned = give_way(owned);
+  }
   if (!thrown_) [[likely]]
     return owned;
   Py_XDECREF(owned);

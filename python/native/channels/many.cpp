@@ -28,11 +28,24 @@ bool one_by_one(const ChannelObject* c) noexcept {
 
 constexpr Py_ssize_t kAtOnce = 4096;  // then an operation: others run, and a cancellation is met
 
+// n operations have completed at once: if that are as many as may, the next one lets the others run
+// (rule 7.7).
+void count(Py_ssize_t n) noexcept {
+  const auto all = static_cast<std::size_t>(n);
+  if (LinkObject* const l = in_task() ? link_here() : nullptr) {
+    if (count_at_once(*l, current_task(), all)) l->at_once = runtime::Standing::kAtOnce;
+  } else if (ProcessBase* const p = this_process()) {
+    p->line.at_once(all);
+  }
+  PyErr_Clear();
+}
+
 // Appends what is in the buffer. -1 with an exception.
 int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
   ChannelObject* const c = end_of(reader)->channel;
   if (one_by_one(c)) return 0;
   most = std::min(most, kAtOnce);
+  const Py_ssize_t before = PyList_GET_SIZE(list);
   while (PyList_GET_SIZE(list) < most && end_of(reader)->state == EndState::open) {
     Value slot;
     if (!c->core.pass<Side::in>(&slot)) break;
@@ -41,6 +54,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
     Py_XDECREF(v);
     if (r < 0) return -1;
   }
+  count(PyList_GET_SIZE(list) - before);
   run_deferred();
   return 0;
 }
@@ -61,6 +75,7 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   ChannelObject* const c = end_of(writer)->channel;
   const Py_ssize_t n = std::min(PyTuple_GET_SIZE(values), done + kAtOnce);
   if (one_by_one(c)) return 0;
+  const Py_ssize_t before = done;
   for (; done < n && end_of(writer)->state == EndState::open; ++done) {
     PyObject* v = PyTuple_GET_ITEM(values, done);
     if (is_end(v)) break;
@@ -76,6 +91,7 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
     break;
   }
   if (done > 0 && this_process()) c->core.last_writer = this_process()->id;
+  count(done - before);
   return 0;
 }
 

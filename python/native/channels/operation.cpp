@@ -29,10 +29,7 @@ struct OpObject {
   PySendResult begin(W& way);
   template <class W>
   PySendResult go_on(W& way);
-  bool is_mine() const noexcept {
-    return task_waiter ? task_waiter->is_mine()
-                       : value.o && PyLong_AsVoidPtr(value.o) == current_task();
-  }
+  bool is_mine() const noexcept { return task_waiter->is_mine(); }
   bool with_partner(ProcessBase& p) const noexcept { return p.status == Status::pending; }
   void over(ProcessBase& p, Status s) noexcept;
   Late leave_to_partner() const noexcept {
@@ -41,13 +38,7 @@ struct OpObject {
     };
   }
   OpObject* heir(ProcessBase& p) noexcept;
-  bool left_yield(ProcessObject* me) noexcept {
-    if (what.type != OpType_::yield) return false;
-    state = OpState::done;
-    if (me->waits == reinterpret_cast<PyObject*>(this)) me->waits = nullptr;
-    if (std::exchange(me->yielded, 0)) me->owed = 1;  // it is in the run queue
-    return true;
-  }
+  bool only_yields() const noexcept { return what.type == OpType_::yield; }
 };
 
 namespace {
@@ -247,12 +238,9 @@ template <class W>
     return Status::cancelled;
   }
   if (o.type == OpType_::yield) [[unlikely]] {
-    if (way.yield()) {
-      how = conclude(o, way, Status::ok);
-      return Status::ok;
-    }
-    how = way.suspended();
-    return Status::pending;
+    way.yield();
+    how = conclude(o, way, Status::ok);
+    return Status::ok;
   }
   const runtime::OpKind* kind;
   Status s = begin_at(o, way, kind);
@@ -282,10 +270,6 @@ template <class W>
 
 template <class W>
 [[gnu::always_inline]] inline PySendResult OpObject::go_on(W& way) {
-  if (what.type == OpType_::yield) [[unlikely]] {
-    state = OpState::done;
-    return way.give(Py_NewRef(Py_None));
-  }
   Status s = way.status(read_core(what));
   if constexpr (W::is_task) {
     for (; s == Status::pending; s = way.status(read_core(what)))
@@ -392,7 +376,10 @@ PySendResult op_send(PyObject* self, PyObject* arg, PyObject** r) {
   if (o->what.type == OpType_::ready && o->state == OpState::fresh) [[unlikely]] {
     o->state = OpState::done;
     *r = o->value.take();
-    return PYGEN_RETURN;
+    ProcessObject* const me = current_coroutine();
+    if (!me || me->owed || me->yielded || me->base.op) return PYGEN_RETURN;
+    InProcess<OpObject> way(o, me, r);
+    return begun(o, way, PYGEN_RETURN, r);
   }
   return send<OpObject>(self, arg, r);
 }
@@ -400,12 +387,14 @@ PySendResult op_send(PyObject* self, PyObject* arg, PyObject** r) {
 // Takes the place of op_send while somebody observes.
 PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
-  if (o->what.type == OpType_::ready || o->state == OpState::done) return op_send(self, arg, r);
+  if (o->what.type == OpType_::ready || o->state == OpState::done ||
+      (o->state == OpState::gives_way && !o->only_yields()))
+    return op_send(self, arg, r);
   PyObject* target = o->what.target;
   if (o->what.type == OpType_::extended) target = reinterpret_cast<PyObject*>(ext(target)->end);
   if (o->state == OpState::fresh) observe("begin", o->verb(), target, o->value.o);
   const PySendResult s = op_send(self, arg, r);
-  observe_sent(s, o->verb(), target, *r);
+  observe_step(o, s, target, *r);
   return s;
 }
 

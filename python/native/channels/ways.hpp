@@ -50,12 +50,15 @@ class InProcess {
     o_->process = me_;
     return false;
   }
-  bool yield() const noexcept {
-    me_->yielded = 1;
+  void yield() const noexcept { me_->base.line.at_once(runtime::Standing::kAtOnce); }
+  bool at_once() const noexcept { return me_->base.line.at_once(); }
+  void give_way(PyObject* owned) const {
+    if (!me_->rare) me_->rare = new Rare;
+    me_->rare->kept.keep(owned);
+    me_->yielded = o_->only_yields() ? 1 : 2;
     me_->waits = reinterpret_cast<PyObject*>(o_);
     o_->process = me_;
-    runtime::Scheduler::current()->push(&me_->base);
-    return false;
+    runtime::Scheduler::current()->give_way(&me_->base);
   }
   PySendResult suspended() const noexcept {
     *r_ = Py_NewRef(Py_None);
@@ -103,16 +106,21 @@ class InTask {
   bool wait(const runtime::OpKind& kind) noexcept {
     o_->task_waiter->op = &kind;
     if (o_->task_waiter->woken) return true;
+    o_->task_waiter->link->at_once = 0;
     result_ = o_->task_waiter->await(r_);
     return false;
   }
-  bool yield() noexcept {
-    // asyncio's own: the other callbacks run
-    o_->value.o = PyLong_FromVoidPtr(const_cast<void*>(o_->task_waiter->task));  // whose it is
-    delete std::exchange(o_->task_waiter, nullptr);
-    *r_ = Py_NewRef(Py_None);
+  void yield() const noexcept {
+    o_->task_waiter->link->counted = o_->task_waiter->task;
+    o_->task_waiter->link->at_once = runtime::Standing::kAtOnce;
+  }
+  bool at_once() const noexcept {
+    return o_->task_waiter && count_at_once(*o_->task_waiter->link, o_->task_waiter->task, 1);
+  }
+  void give_way(PyObject* owned) noexcept {
+    o_->task_waiter->outcome.keep(owned);
+    *r_ = Py_NewRef(Py_None);  // asyncio's own yield: the other callbacks run
     result_ = PYGEN_NEXT;
-    return false;
   }
   PySendResult suspended() const noexcept { return result_; }
   // `c`: where it reads; null: it does not.
@@ -181,10 +189,7 @@ class InCaller {
     caller_.wait(Status::pending, kind);
     return true;
   }
-  bool yield() const noexcept {
-    caller_.yield();
-    return true;
-  }
+  void yield() const noexcept { caller_.yield(); }
   PySendResult suspended() const noexcept { return PYGEN_ERROR; }  // never asked
   Status status(Engine*) const noexcept { return caller_.process().status; }
   int look(Choice& c) const noexcept;

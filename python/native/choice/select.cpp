@@ -50,7 +50,7 @@ struct SelectOpObject {
   void over(ProcessBase&, Status) noexcept;
   Late leave_to_partner() noexcept;
   SelectOpObject* heir(ProcessBase&) noexcept;
-  bool left_yield(ProcessObject*) const noexcept { return false; }
+  bool only_yields() const noexcept { return false; }
 };
 
 namespace {
@@ -309,12 +309,13 @@ void select_dealloc(PyObject* self) {
 // Takes the place of send<SelectOpObject> while somebody observes.
 PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   SelectOpObject* o = sel(self);
-  if (o->state == OpState::done) return send<SelectOpObject>(self, arg, r);
+  if (o->state == OpState::done || o->state == OpState::gives_way)
+    return send<SelectOpObject>(self, arg, r);
   Choice* c = o->alternative ? o->alternative->choice : o->choice;
   PyObject* guards = c ? c->describe() : nullptr;
   if (o->state == OpState::fresh) observe("begin", o->verb(), guards, nullptr);
   const PySendResult s = send<SelectOpObject>(self, arg, r);
-  observe_sent(s, o->verb(), guards, *r);
+  observe_step(o, s, guards, *r);
   Py_XDECREF(guards);
   return s;
 }
@@ -336,7 +337,7 @@ PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
   InCaller way(self, &r);
   if (way.cancelled()) {
     way.withdrawn(nullptr);
-    return nullptr;
+    return self.give(nullptr);
   }
   if (c.check(verb_of(purpose)) < 0) return nullptr;
   OpState state = OpState::fresh;

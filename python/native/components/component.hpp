@@ -56,7 +56,8 @@ struct NativeCall {
   struct Begun {
     weft_status (*finish)(NativeCall&) = nullptr;
     Value slot;
-    std::uint32_t end = 0, count = 0;
+    std::uint32_t end = 0;
+    int at_once = 0;  // of a select that gives way: what it has chosen
     weft_value* value = nullptr;
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;

@@ -110,6 +110,9 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
 weft_status finish_select(Call& c);
 
 // component_pool.cpp
+// An operation has completed at once. True: its process, on the pool, lets others run first (rule
+// 7.7), and is in the run queue.
+bool gives_way(Call& c) noexcept;
 weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at);
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);
 weft_status start_sync(weft_process* p, std::uint32_t barrier, weft_place at);

@@ -150,6 +150,7 @@ void pooled_run(core::Waker* w) {
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
   p->base.waits_in(nullptr);
+  p->base.line.begin_anew();
   Call& c = *p->native;
   weft_failure f{0, nullptr, nullptr};
   WatchedStep& watched = p->pool->step;
@@ -216,6 +217,15 @@ void start_pooled(runtime::Group& g, ProcessObject* p) {
 
 namespace calls {
 
+bool gives_way(Call& c) noexcept {
+  ProcessBase& p = *c.process;
+  if (!p.line.at_once()) [[likely]]
+    return false;
+  p.line.begin_anew();
+  runtime::Scheduler::current()->give_way(&p);
+  return true;
+}
+
 namespace {
 
 // Withdrawn with the GIL (above).
@@ -263,6 +273,11 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   return WEFT_PENDING;
 }
 weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
+// What was begun has completed at once, with s.
+weft_status over(Call& c, Status s) {
+  c.process->status = s;
+  return gives_way(c) ? WEFT_PENDING : finish(reinterpret_cast<weft_process*>(&c));
+}
 
 template <Side S>
 weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
@@ -282,11 +297,8 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
     if (S == Side::out) *value = take_cell(c.begun.slot.take());
     return told(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
   }
-  if (s != Status::pending) {  // else its status is whoever's who decides it
-    me.status = s;
-    return told(c, c.begun.finish(c));
-  }
-  return wait(c, pooled_waiting<S>);
+  // a pending one's status is whoever's who decides it
+  return s != Status::pending ? over(c, s) : wait(c, pooled_waiting<S>);
 }
 
 }  // namespace
@@ -338,8 +350,7 @@ weft_status start_sync(weft_process* p, std::uint32_t number, weft_place at) {
     const Operation op(c);
     s = b->begin_sync(me);
   }
-  if (s != Status::pending) return told(c, status_of(c, s));
-  return wait(c, pooled_sync);
+  return s != Status::pending ? over(c, s) : wait(c, pooled_sync);
 }
 
 weft_status finish(weft_process* p) {

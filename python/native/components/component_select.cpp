@@ -282,19 +282,22 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
     give_back(c, *x, guards, -1);
     return wired_on_the_pool(c, "select", far);
   }
-  if (i != core::Select::parked) return end(c, *x, guards, chosen, i);
-  arm(c, *x);
-  c.process->waits_in(&waits_by(*x));
-  parks(c, waits_by(*x));
+  if (i != core::Select::parked && !gives_way(c)) return end(c, *x, guards, chosen, i);
   c.begun.guards = guards;
   c.begun.chosen = chosen;
   c.begun.choosing = x;
+  c.begun.at_once = i;
   c.begun.finish = &finish_select;
+  if (i != core::Select::parked) return WEFT_PENDING;
+  arm(c, *x);
+  c.process->waits_in(&waits_by(*x));
+  parks(c, waits_by(*x));
   return WEFT_PENDING;
 }
 weft_status finish_select(Call& c) {
   Call::Choosing& x = *c.begun.choosing;
-  return end(c, x, c.begun.guards, c.begun.chosen, woken(c, x));
+  const int i = c.begun.at_once;
+  return end(c, x, c.begun.guards, c.begun.chosen, i == core::Select::parked ? woken(c, x) : i);
 }
 
 namespace {

@@ -172,6 +172,8 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   l->due = l->guests = nullptr;
   l->waiters = nullptr;
   l->dirty = false;
+  l->at_once = 0;
+  l->counted = nullptr;
   l->virtual_time = virtual_time != 0;
   new (&l->rung) prim::atomic<bool>(false);
   l->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -404,6 +406,12 @@ const void* current_task() noexcept {
   return task;
 }
 bool TaskWaiter::is_mine() const noexcept { return task == current_task(); }
+bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept {
+  if (std::exchange(l.counted, task) != task) l.at_once = 0;
+  const bool over = l.at_once + n > runtime::Standing::kAtOnce;
+  l.at_once = over ? 0 : l.at_once + static_cast<std::uint32_t>(n);
+  return over;
+}
 bool task_lives(TaskWaiter* p) noexcept {
   return p->task ? task_lives(p->link, p->task) : p->future != nullptr;
 }

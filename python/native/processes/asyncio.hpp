@@ -31,6 +31,9 @@ struct LinkObject {
   int bell;             // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
+  // How many operations of the task `counted` have completed at once since one waited (rule 7.7).
+  std::uint32_t at_once;
+  const void* counted;  // only compared
   prim::atomic<bool> rung;
 };
 
@@ -104,6 +107,7 @@ struct TaskWaiter final : runtime::ProcessBase {
   // wake-up, and what is done with it then. (A task that is closed was killed.)
   PyObject* kept = nullptr;
   Late late = nullptr;
+  Outcome outcome;  // of one that gives way
 
   explicit TaskWaiter(LinkObject* l) noexcept;
   ~TaskWaiter();
@@ -112,6 +116,8 @@ struct TaskWaiter final : runtime::ProcessBase {
   bool is_mine() const noexcept;  // the running task's
 };
 const void* current_task() noexcept;  // the running loop's
+// n operations of a task have completed at once. True: it has to let the loop's others run.
+bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
 // neither done nor collected, and its loop is not closed
 bool task_lives(LinkObject* l, const void* task) noexcept;
 bool task_lives(TaskWaiter* p) noexcept;

@@ -14,6 +14,15 @@ std::vector<Kept> kept;  // rare
 
 }  // namespace
 
+void Outcome::keep(PyObject* owned) noexcept {
+  value_ = owned;
+  error_ = owned ? nullptr : take_exception();
+}
+PyObject* Outcome::take() noexcept {
+  if (PyObject* const e = std::exchange(error_, nullptr)) restore_exception(e);
+  return std::exchange(value_, nullptr);
+}
+
 PyObject* being_awaited(const char* verb, ProcessObject* by) {
   if (!by)
     return bad_use(

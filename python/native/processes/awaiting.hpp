@@ -43,6 +43,17 @@ inline bool woken_first(ProcessObject* p) noexcept {
   return true;
 }
 
+// The same for an operation that is begun by whoever drives it: has its process to let the others run
+// first (rule 7.7)?
+inline bool gives_way_first(ProcessObject* p) noexcept {
+  if (!p->base.line.at_once()) [[likely]]
+    return false;
+  p->base.line.begin_anew();
+  p->owed = 1;
+  runtime::Scheduler::current()->give_way(&p->base);
+  return true;
+}
+
 PyObject* being_awaited(const char* verb, ProcessObject* by);  // by: null: somebody. BadUse; null
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };

@@ -161,17 +161,29 @@ void Outermost::end(PyObject*& result) noexcept {
 
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned) {
-  runtime::ThreadProcess::Hosting hosting(self, scheduler);
-  // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there
-  // when it wakes us (greenlet.cpp).
-  const auto waiting = std::make_unique<runtime::Stop>(scheduler);
-  runtime::Stop& stop = *waiting;
-  hosting.waits(wait_op, &group);
-  while (!group.done() || (spawned && !spawned->done())) {
-    runtime::Group& g = group.done() ? *spawned : group;
-    if (g.begin_wait(stop) == Status::pending) scheduler.loop();
-    run_deferred();
+  bool waited = false;
+  {
+    runtime::ThreadProcess::Hosting hosting(self, scheduler);
+    // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there
+    // when it wakes us (greenlet.cpp).
+    const auto waiting = std::make_unique<runtime::Stop>(scheduler);
+    runtime::Stop& stop = *waiting;
+    const GeneratorHooks hooks(scheduler.run);
+    hosting.waits(wait_op, &group);
+    while (!group.done() ||
+           (spawned && (!spawned->done() || close_generators(scheduler.run)))) {
+      runtime::Group& g = group.done() ? *spawned : group;
+      if (g.begin_wait(stop) == Status::pending) {
+        waited = true;
+        scheduler.loop();
+      }
+      run_deferred();
+    }
   }
+  if (spawned || !home_here(self)) return;  // nothing runs after the last
+  const bool gives_way = !waited && self.line.at_once();  // rule 7.7
+  if (waited || gives_way) self.line.begin_anew();
+  if (gives_way) yield_home(self);
 }
 
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
@@ -428,7 +440,7 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
     bad_use("leaving a Group is awaited by the process that entered it, and by no other");
     return PYGEN_ERROR;
   }
-  if (woken_first(me)) [[unlikely]] {
+  if (woken_first(me) || gives_way_first(me)) [[unlikely]] {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
@@ -671,7 +683,7 @@ int init_group(PyObject* m) {
   GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
-  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0) return -1;
+  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0 || init_generators() < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

@@ -82,6 +82,25 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
 
+// While this lives, its thread runs the scheduler of a run, which hears of the async generators that
+// are begun and collected there (rule 7.15, generators.cpp).
+class GeneratorHooks {
+ public:
+  explicit GeneratorHooks(runtime::Run& of) noexcept;
+  GeneratorHooks(const GeneratorHooks&) = delete;
+  GeneratorHooks& operator=(const GeneratorHooks&) = delete;
+  ~GeneratorHooks();
+
+ private:
+  PyObject *first_ = nullptr, *last_ = nullptr;  // the thread's own, owned
+  bool set_ = false;
+};
+// All processes of the run have ended: closes the generators that are still open, in processes among
+// those that were spawned. False: there are none.
+bool close_generators(runtime::Run& of) noexcept;
+void forget_generators(PyRun& run) noexcept;  // it goes
+
 int init_block(PyObject* m);
+int init_generators();
 
 }  // namespace weft::py

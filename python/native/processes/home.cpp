@@ -8,7 +8,7 @@
 //    at other times lie in its inbox until then.
 //  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
 //    whoever cancels it asks the scheduler.
-#include "native.hpp"
+#include "processes/group.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
@@ -18,6 +18,10 @@ namespace {
 ThreadProcess& self_of(core::Waker* w) noexcept {
   return static_cast<ThreadProcess&>(static_cast<runtime::ThreadProcess&>(
       static_cast<ProcessBase&>(*static_cast<core::Waiter*>(w))));
+}
+void run_loop(runtime::Scheduler& s) noexcept {
+  const GeneratorHooks hooks(s.run);
+  s.loop();
 }
 void home_wake(core::Waker* w) noexcept { self_of(w).home->post(w); }
 void home_run(core::Waker* w) { self_of(w).home->stop(); }
@@ -45,15 +49,15 @@ void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept 
   // who cancels it from now on withdraws this; who did before has left a nudge, which the loop
   // finds
   t.op = &kind;
-  s.loop();
+  run_loop(s);
   t.op = nullptr;
   run_deferred();
 }
 
 void yield_home(runtime::ThreadProcess& t) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
-  s.post(&t);
-  s.loop();
+  s.give_way(&t);
+  run_loop(s);
   run_deferred();
 }
 

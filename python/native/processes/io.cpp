@@ -114,7 +114,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     }
     return PYGEN_ERROR;
   }
-  if (c->state == CallState::fresh && woken_first(me)) {
+  if (c->state == CallState::fresh && (woken_first(me) || gives_way_first(me))) {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }

@@ -354,8 +354,9 @@ void coroutine_run(core::Waker* w) {
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
   const runtime::OpKind* const woken_in = std::exchange(p->base.op, nullptr);
-  const bool yielded = p->yielded;
+  const bool yielded = p->yielded == 1;
   p->yielded = 0;
+  p->base.line = 0;
   if (p->owed) [[unlikely]] {
     wake_up_came(p);
     if (p->over) {
@@ -505,7 +506,10 @@ void apart_body(void* arg) {
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
     let_tools_see_thread();
-    while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
+    {
+      const GeneratorHooks hooks(mine->run);
+      while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
+    }
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
     // before any code of the user's: the run may end as soon as another has the GIL

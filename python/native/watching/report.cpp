@@ -378,6 +378,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
   runtime::Outsiders::all().join(run);  // links to other OS processes are outside
 }
 PyRun::~PyRun() {
+  forget_generators(*this);
   runtime::Outsiders::all().leave(run);
   take_condemned(this);
   runs.erase(this);

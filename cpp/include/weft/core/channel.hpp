@@ -32,8 +32,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
       B::writer_line_, B::node;
   using Buffering::accepts, Buffering::drop_buffer;
-  using Notify::decided, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
-      Notify::tell_if_ended;
+  using Notify::decided, Notify::declined, Notify::fail_all, Notify::foreign_first, Notify::invite, Notify::rematch,
+      Notify::spoken_for, Notify::tell_if_ended;
 
  public:
   using value_type = T;
@@ -47,14 +47,15 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (!me.is(NodeFlags::special)) [[likely]]
       if (const FastResult q = begin_fast<S>(me, me.slot); q != FastResult::neither) [[likely]]
-        return q == FastResult::met ? Status::ok : Status::pending;
+        return q == FastResult::waits ? Status::pending : Status::ok;
     return begin_slow<S>(me);
   }
 
   // The same for a party that is not `special`, in a channel without lines: it meets the one party
-  // that waits, or waits itself. `neither`: nothing has happened, and begin_slow() must look
-  // closer. The slot and the place are written only if it waits.
-  enum class FastResult : std::uint8_t { met, waits, neither };
+  // that waits, or waits itself. `met_afar`: that party is not of this scheduler. `neither`: nothing
+  // has happened, and begin_slow() must look closer. The slot and the place are written only if it
+  // waits.
+  enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
     const auto held = lock_.lock_cheaply();
@@ -63,8 +64,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     const std::uintptr_t there = reader_line_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
       // what was stored since lock_cheaply() is on one cache line
-      meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); });
-      return FastResult::met;
+      return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
+                                                                            : FastResult::met_afar;
     }
     if (there == 0) [[likely]]
       wait_alone<S>(me, slot);
@@ -160,6 +161,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       AfterUnlock after;
       // an extended read that lacked a slot held up those behind it
       if (side == Side::in && was && ring) rematch(after);
+      if (side == Side::in) declined(me);
       decided(me, after);
       tell_if_ended(after);
       unlock(after);
@@ -509,6 +511,21 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
     after.finish_all();
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
+    if constexpr (!plain_only<P>)
+      if (after.told) [[unlikely]]
+        tell_parties(after);
+  }
+  [[gnu::noinline, gnu::cold]] void tell_parties(const AfterUnlock& first) noexcept {
+    first.told->ops->tell(first.told);
+    if (!first.more) return;
+    AfterUnlock after;
+    this->lock_lines();
+    if (state_ & B::kPoisoned)
+      fail_all(reader_line_, Status::poisoned, after);
+    else
+      rematch(after);
+    tell_if_ended(after);
+    unlock(after);
   }
   // The agent of a far channel.
   [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept {
@@ -542,13 +559,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // 0 that party is ours, so the lock is released before the value moves. Its status is ok already
   // (invariant 4 of line.hpp).
   template <Side S, class Unlock>
-  [[gnu::always_inline]] void meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
+  [[gnu::always_inline]] bool meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
     reader_line_.set_word(0);
     Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
     unlock();
     move_between<S>(y, slot);
-    P::wake(y);
+    return P::wake(y);
   }
   template <Side S>
   [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
@@ -597,9 +614,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Attempt attempt(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ == 0) [[likely]]
       return this->template meet<S>(n, me, after);
-    // Readers wait while a foreign one decides. Writers need no such rule: they meet that reader
-    // first in the line, and a buffer with room takes their values.
-    if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding)
+    // A reader waits while the values are those of foreign ones that are undecided. Writers need no
+    // such rule: they meet these readers first in the line, and a buffer with room takes their values.
+    if (S == Side::in && (state_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding && spoken_for())
       return Attempt::not_ready;
     return attempt_decided<S>(n, me, after);
   }

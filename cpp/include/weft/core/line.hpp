@@ -106,7 +106,7 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWritersGone = 4;
   static constexpr std::uint8_t kReadersGone = 8;
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
-  static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
+  static constexpr std::uint8_t kDeciding = 32;  // some foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
   // its other side is in another address space (far_engine.hpp)
   static constexpr std::uint8_t kFar = 128;
@@ -262,8 +262,13 @@ class ChannelBase : public SyncObject {
   std::uint8_t restricted = 0;
 
  protected:
-  std::uint16_t deciding_ = 0;
+  std::uint16_t deciding_ = 0;  // how many have not
   typename P::Count readers_{0}, writers_{0};
+  // The last bits of transfers_ when one of them last withdrew, plus one (notifier.hpp).
+  struct NoMark {
+    explicit constexpr NoMark(std::uint32_t) noexcept {}
+  };
+  [[no_unique_address]] std::conditional_t<plain_only<P>, NoMark, std::uint32_t> declined_{0};
   Tally transfers_ = 0;
 };
 

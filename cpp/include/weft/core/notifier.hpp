@@ -4,11 +4,20 @@
 // A standing party is marked ready, and committed only if its word is WAITING. A foreign one is
 // told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
 //
+//   a foreign reader in line:
+//                                    ┌──take(): there is nothing any more─────┐
+//                                    ▼                                        │
+//     asleep ──tell(): a value is offered beyond those of the undecided──► undecided ──take()──► has it
+//                                                                             └──withdraws: declined()──► gone; the line moves on
+//
 // Invariants (channel's lock)
-//  1 While no foreign waiter is deciding, no queued reader could commit with a queued writer (or a
-//    buffered value). Exceptions are parties of standing alternatives, which are marked ready, and
-//    two parties of the same choice.
-//  2 One foreign reader decides at a time (`deciding_`); other readers wait for it.
+//  1 No queued reader could commit with a queued writer (or a buffered value), but for readers that
+//    wait for undecided ones (2). Exceptions are parties of standing alternatives, which are marked
+//    ready, and two parties of the same choice.
+//  2 `deciding_` foreign readers are undecided, those that are `notified`. As many of the values that
+//    are offered are theirs: a reader behind them takes only what is offered beyond that. One that
+//    comes takes what there is if an undecided one has withdrawn since the last transfer: else a
+//    few that are cancelled in the turn in which they are told would pass the value round for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "../atomic.hpp"
@@ -22,8 +31,8 @@ class Notifier : public Buffered<T, P, Self> {
   friend Buffered<T, P, Self>;
   using B = ChannelBase<P>;
   using AfterUnlock = core::AfterUnlock<T>;
-  using B::blocked, B::deciding_, B::died_, B::leave, B::node, B::release, B::reader_line_,
-      B::state_, B::writer_line_;
+  using B::blocked, B::deciding_, B::declined_, B::died_, B::leave, B::node, B::release,
+      B::reader_line_, B::state_, B::transfers_, B::writer_line_;
   using Buffered<T, P, Self>::accepts, Buffered<T, P, Self>::drop_buffer,
       Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
@@ -74,6 +83,12 @@ class Notifier : public Buffered<T, P, Self> {
       return;
     }
     hint(after);
+    bool behind = false;  // a foreign one, and so only what is offered beyond that of the undecided
+    bool looked = false, spare = false;
+    const auto any_spare = [&]() noexcept {
+      if (!std::exchange(looked, true)) spare = offered(deciding_);
+      return spare;
+    };
     for (Link* l = reader_line_.front(); l;) {
       Node* r = node(l);
       l = l->next;
@@ -81,9 +96,14 @@ class Notifier : public Buffered<T, P, Self> {
       if (r->is(NodeFlags::promised)) break;
       if (!(ring && ring->size > 0) && writer_line_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
-        if (offered()) tell(r, after);
-        break;
+        if (!any_spare()) break;
+        behind = true;
+        if (r->is(NodeFlags::notified) || lacks_slot(*r)) continue;
+        if (!tell(r, after)) break;
+        looked = false;
+        continue;
       }
+      if (behind && !any_spare()) break;
       const bool standing = r->is(NodeFlags::standing);
       if (standing) {
         if (offered()) mark_ready(r);
@@ -93,6 +113,7 @@ class Notifier : public Buffered<T, P, Self> {
       const Attempt t = r->choice() ? match(*r, EnrolledParty{r->choice_, r->index}, after)
                                     : match(*r, FreeParty{}, after);
       if (t == Attempt::not_ready) continue;
+      looked = behind = false;
       if (!standing) this->template leave<Side::in>(*r);
       // The reader is woken before the writer: if both are in other address spaces it must be told
       // first (WIRE.md 4.2).
@@ -123,11 +144,10 @@ class Notifier : public Buffered<T, P, Self> {
     if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
     tell_watches(writer_line_, may_meet<Side::out>(), after);
   }
-  // While a foreign reader decides, the others wait for it.
   template <Side S>
   bool may_meet() noexcept {
     if constexpr (S == Side::in)
-      return !(state_ & B::kDeciding) && offered();
+      return offered() && !spoken_for();
     else
       return could_write();
   }
@@ -166,26 +186,50 @@ class Notifier : public Buffered<T, P, Self> {
   Attempt match(Node& r, Me me, AfterUnlock& after) noexcept {
     return ring ? from_buffer(r, me, after) : this->template meet<Side::in>(r, me, after);
   }
-  bool offered() const noexcept {
-    if (ring && ring->size > 0) return true;
-    for (Link* l = writer_line_.front(); l; l = l->next) {
+  // How many values are offered, if that is less than `most`; else `most` or more. (A select that
+  // offers at two guards counts twice.)
+  std::uint32_t offers(std::uint32_t most) const noexcept {
+    std::uint32_t found = ring ? ring->size : 0;
+    for (Link* l = writer_line_.front(); l && found < most; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
       // it needs a slot first
-      if (ring && (y->is(NodeFlags::compute) || ring->lending())) return false;
-      if (B::waits(*y)) return true;
+      if (ring && (y->is(NodeFlags::compute) || ring->lending())) return found;
+      if (B::waits(*y)) ++found;
+    }
+    return found;
+  }
+  // Are more than n values offered?
+  bool offered(std::uint32_t n = 0) const noexcept { return offers(n + 1) > n; }
+  // An extended read that finds no slot waits for one (rule 1.5).
+  bool lacks_slot(const Node& reader) const noexcept {
+    return reader.is(NodeFlags::extended) && ring && ring->size == 0 && !ring->room();
+  }
+  // Are all values that are offered those of undecided readers, for whom one that comes has to wait
+  // (rule 6.6)?
+  [[gnu::noinline, gnu::cold]] bool spoken_for() const noexcept {
+    if constexpr (!plain_only<P>) {
+      if (!(state_ & B::kDeciding) || declined_ == mark_now()) return false;
+      const std::uint32_t n = offers(deciding_ + 1u);
+      return n > 0 && n <= deciding_;
     }
     return false;
   }
+  std::uint32_t mark_now() const noexcept { return static_cast<std::uint32_t>(transfers_) + 1; }
 
-  // Tells a foreign reader. Only one decides at a time, so one operation tells at most one.
-  void tell(Node* r, AfterUnlock& after) noexcept {
-    if (deciding_ != 0) return;
+  // Tells a foreign reader that is not told yet. False: another one is being told; this one is once
+  // the lock is free again.
+  bool tell(Node* r, AfterUnlock& after) noexcept {
+    if (after.told) {
+      after.more = true;
+      return false;
+    }
     r->set(NodeFlags::notified);
     ++r->told;
     ++deciding_;
     state_ |= B::kDeciding;
     after.told = waker_of(r);
+    return true;
   }
   bool foreign_first() const noexcept {
     for (Link* l = reader_line_.front(); l; l = l->next)
@@ -194,15 +238,23 @@ class Notifier : public Buffered<T, P, Self> {
   }
   // A standing output waits now: let a foreign reader find it.
   void invite(AfterUnlock& after) noexcept {
+    if (!offered(deciding_)) return;
     for (Link* l = reader_line_.front(); l; l = l->next)
-      if (node(l)->is(NodeFlags::foreign)) return tell(node(l), after);
+      if (node(l)->is(NodeFlags::foreign) && !node(l)->is(NodeFlags::notified)) {
+        tell(node(l), after);
+        return;
+      }
+  }
+  // A foreign reader that was undecided withdraws; unless it is a select that has chosen otherwise.
+  void declined(const Node& r) noexcept {
+    if constexpr (!plain_only<P>)
+      if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();
   }
   // A foreign reader has decided (taken, withdrawn, or found nothing): the line moves on.
   void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
-    deciding_ = 0;
-    state_ &= static_cast<std::uint8_t>(~B::kDeciding);
+    if (--deciding_ == 0) state_ &= static_cast<std::uint8_t>(~B::kDeciding);
     if (state_ & B::kPoisoned)
       fail_all(reader_line_, Status::poisoned, after);
     else
@@ -263,7 +315,7 @@ class Notifier : public Buffered<T, P, Self> {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::foreign)) {
-        tell(y, after);
+        if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
       if (y->is(NodeFlags::promised)) continue;  // told once the promise is kept, or taken back

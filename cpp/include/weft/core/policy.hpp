@@ -165,11 +165,13 @@ inline constinit RunQueue* current_run_queue = nullptr;
 #define WEFT_CHECK_LOCAL 0
 #endif
 
+// A policy's wake() says whether it put the waker on the run queue of this scheduler: there are only
+// as many of those as wait (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
-  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
+  [[gnu::always_inline]] static bool wake(core::Waker* w) noexcept {
 #if WEFT_CHECK_LOCAL
     if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue)
         [[unlikely]]
@@ -178,6 +180,7 @@ struct Local {
           "waits at it (rule 11.2); make the channel weft::Shared");
 #endif
     core::current_run_queue->push(w);
+    return true;
   }
 };
 
@@ -189,11 +192,13 @@ struct Shared {
 #endif
   using Count = core::Count<true>;
   static constexpr bool shared = true;
-  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
-    if (w->ops->home && w->ops->home == core::current_run_queue)
+  [[gnu::always_inline]] static bool wake(core::Waker* w) noexcept {
+    if (w->ops->home && w->ops->home == core::current_run_queue) {
       w->ops->home->push(w);
-    else
-      w->ops->wake(w);
+      return true;
+    }
+    w->ops->wake(w);
+    return false;
   }
 };
 

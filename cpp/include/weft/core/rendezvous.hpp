@@ -24,11 +24,11 @@ struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
+  bool more = false;  // more than one foreign party is to be told: the others come after `told`
   // a foreign party to be told; not in the list, since two channels may tell one select at once
   Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
-    if (told) told->ops->tell(told);
     if (has_victim) reinterpret_cast<T*>(victim)->~T();
   }
 };

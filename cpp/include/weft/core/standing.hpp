@@ -60,7 +60,7 @@ class Standing : public Choosing<Standing> {
   bool may_time() const noexcept { return !flat_; }
 
   template <class Now>
-  int start(Now&& now, bool = false) noexcept {
+  WEFT_INLINE_HOSTED int start(Now&& now, bool = false) noexcept {
     for (;;) {
       if (all_gone()) [[unlikely]]
         stay_over();

@@ -24,7 +24,7 @@ template <class T>
 class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<T>> {
   using Base = Crew<CoresOf>;
   friend Base;
-  using Base::call, Base::look_everywhere, Base::ready, Base::ready_from_elsewhere, Base::size,
+  using Base::call, Base::look_everywhere, Base::look_outside, Base::ready, Base::ready_from_elsewhere, Base::size,
       Base::while_held, Base::work, Base::worker;
   using typename Base::Worker;
 
@@ -88,6 +88,10 @@ class CoresOf final : public Executor, public RunExecutor, private Crew<CoresOf<
     while_held(*this_worker, [&] { f(x); });
   }
   bool nobody_ready() noexcept override { return !look_everywhere(*this_worker); }
+  void give_way(core::Waker* w) noexcept override {
+    look_outside(*this_worker);
+    ready(*this_worker, w);
+  }
 
   // Worker i, on the calling thread, which the run has counted as active, until stop().
   void help(unsigned i) noexcept {

@@ -169,9 +169,13 @@ class Crew {
   // queue.
   bool look_everywhere(Worker& w) noexcept {
     if (w.queue.size() != 0) return true;
+    look_outside(w);
+    return w.queue.size() != 0 || steal(w, false);
+  }
+  // What comes from elsewhere, and timers that are due.
+  void look_outside(Worker& w) noexcept {
     take_inbox(w);
     host().fire_due();
-    return w.queue.size() != 0 || steal(w, false);
   }
 
   // Nobody of this crew starts to run a process until resume_all(); whoever has runs_on == 0 is at

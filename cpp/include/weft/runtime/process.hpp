@@ -147,6 +147,50 @@ class Identity {
   prim::atomic<std::uint32_t> word_{0};
 };
 
+// The line of a process's last operation; and how many of its operations have completed at once since
+// it last waited or let the others run (rule 7.7). One word: who begins to wait stores it whole,
+// with a constant, and so begins to count anew.
+class Standing {
+ public:
+  // that many, then the next one lets the others run
+  static constexpr std::uint32_t kAtOnce = 1000;
+
+  constexpr Standing(std::uint32_t line = 0) noexcept : word_(fresh(line)) {}
+  // It begins to wait there.
+  [[gnu::always_inline]] Standing& operator=(std::uint32_t line) noexcept {
+    prim::store_to(word_, fresh(line), std::memory_order_relaxed);
+    return *this;
+  }
+  // An operation begins there.
+  void at(std::uint32_t line) noexcept {
+    prim::store_to(word_, (word_ & ~kLine) | (line & kLine), std::memory_order_relaxed);
+  }
+  // One more has completed at once. True: the process has to let the others run, and begin_anew().
+  [[gnu::always_inline]] bool at_once() noexcept {
+    const std::uint32_t was = word_, now = was + kOne;
+    prim::store_to(word_, now, std::memory_order_relaxed);
+    return now < was;
+  }
+  void begin_anew() noexcept { *this = word_; }
+  // So have n more, or one and no others if there is only room for one: it does so after that.
+  void at_once(std::size_t n) noexcept {
+    const std::uint32_t left = (~word_ & ~kLine) / kOne;
+    word_ += (n < left ? static_cast<std::uint32_t>(n) : left) * kOne;
+  }
+  // From any thread.
+  operator std::uint32_t() const noexcept {
+    return prim::load_from(word_, std::memory_order_relaxed) & kLine;
+  }
+
+ private:
+  static constexpr std::uint32_t kOne = 1u << 22, kLine = kOne - 1;
+  // the carry out of the upper bits says that so many have been
+  static constexpr std::uint32_t fresh(std::uint32_t line) noexcept {
+    return (line & kLine) | (0u - (kAtOnce + 1) * kOne);
+  }
+  std::uint32_t word_;
+};
+
 class ProcessBase : public core::Waiter {
  public:
   Group* group = nullptr;
@@ -156,7 +200,7 @@ class ProcessBase : public core::Waiter {
   const OpKind* op = nullptr;      // null: running or runnable
   // its file, the ends among its arguments (function_info.hpp); null: not known
   const struct FunctionInfo* about = nullptr;
-  std::uint32_t line = 0;  // of the last operation
+  Standing line;
   // unique in this program, ascending; holders are recorded by it
   Identity id;
   std::uint32_t index = 0;           // among those of one name in its group
@@ -174,7 +218,7 @@ class ProcessBase : public core::Waiter {
     prim::store_to(op, kind, std::memory_order_release);
   }
   void stands_at(const FunctionInfo* in, std::uint32_t at_line) noexcept {
-    prim::store_to(line, at_line, std::memory_order_relaxed);
+    line.at(at_line);
     prim::store_to(about, in, std::memory_order_release);
   }
   // What the other thread reads.
@@ -182,7 +226,7 @@ class ProcessBase : public core::Waiter {
   const FunctionInfo* stands_in() noexcept {
     return prim::load_from(about, std::memory_order_acquire);
   }
-  std::uint32_t stands_on() noexcept { return prim::load_from(line, std::memory_order_relaxed); }
+  std::uint32_t stands_on() noexcept { return line; }
 
   // By what it is woken and run from now on.
   void runs_by(const core::WakerOps& o) noexcept {
@@ -265,6 +309,8 @@ class Executor {
   // For a process that runs here and gives way: is nobody else ready, having looked everywhere? If
   // somebody is: it goes behind them.
   virtual bool nobody_ready() noexcept { return true; }
+  // For a process that runs here: looks around, and puts it behind all that are ready.
+  virtual void give_way(core::Waker* w) noexcept { post(w); }
 
  protected:
   ~Executor() = default;

@@ -56,6 +56,10 @@ class Scheduler final : public Executor {
     if (queue_.empty()) look_around();
     return queue_.empty();
   }
+  void give_way(core::Waker* w) noexcept override {
+    look_around();
+    push(w);
+  }
   // Work from elsewhere: cancellations, wake-ups from other threads, timers.
   [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();

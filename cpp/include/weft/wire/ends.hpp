@@ -25,7 +25,7 @@ namespace detail {
 // in reports are the ends.
 class FarWait : public FarOp {
  public:
-  bool await_ready() { return begin(); }
+  bool await_ready() { return begin() && weft::detail::goes_on(process_); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
 
  protected:

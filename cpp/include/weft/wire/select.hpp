@@ -146,7 +146,7 @@ class FarSelect {
       } ops(this);
       const bool over = begin_and_wait();
       if (!over) ops.a = nullptr;
-      return over;
+      return over && weft::detail::goes_on(&process());
     }
     // The index of the guard that was chosen.
     int await_resume() {

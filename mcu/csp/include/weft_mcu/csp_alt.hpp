@@ -59,7 +59,7 @@ class Alternative {
     std::uint32_t deadline;
     bool await_ready() const noexcept { return false; }
     bool await_suspend(Process::Handle h) noexcept {
-      return alt->begin(&h.promise(), Limited, deadline);
+      return alt->begin(&h.promise(), Limited, deadline) || h.promise().gives_way();
     }
     int await_resume() noexcept { return alt->finish(); }
   };

@@ -39,18 +39,24 @@ struct Plain {
     core::Node& n = h.promise();
     ChannelEngine<T>* c = channel;
     me = &n;
-    if (!c) {
-      n.status = Status::retired;
-      return false;
+    Status s = Status::retired;
+    if (c) {
+      if constexpr (S == Side::in)
+        n.slot = value;
+      else
+        n.slot = &value;
+      using Fast = typename ChannelEngine<T>::FastResult;
+      const Fast fast = c->template begin_fast<S>(n, n.slot);
+      if (fast == Fast::waits) return true;
+      if (fast == Fast::met) {
+        n.status = Status::ok;
+        return false;
+      }
+      s = c->template begin_slow<S>(n);
+      if (s == Status::pending) return true;
     }
-    if constexpr (S == Side::in)
-      n.slot = value;
-    else
-      n.slot = &value;
-    const Status s = c->template begin<S>(n);
-    if (s == Status::pending) return true;
     n.status = s;
-    return false;
+    return h.promise().gives_way();
   }
   Status await_resume() const noexcept { return me->status; }
 };
@@ -130,7 +136,7 @@ struct Timed {
  private:
   bool over(Status s) noexcept {
     node.status = s;
-    return false;
+    return me->gives_way();
   }
 };
 
@@ -139,11 +145,13 @@ struct Sleep {
   std::uint32_t until;
   core::Choice choice{};
   Deadline event{};
-  bool await_ready() const noexcept { return is_past(until); }
-  void await_suspend(Process::Handle h) noexcept {
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(Process::Handle h) noexcept {
+    if (is_past(until)) return h.promise().gives_way();
     choice.waker = &h.promise();
     choice.arm();
     event.post(h.promise().scheduler(), choice, until);
+    return true;
   }
   void await_resume() const noexcept {}
 };

@@ -158,7 +158,7 @@ struct Far : weft_link_op {
       guard.value = bytes;
       guard.length = static_cast<std::uint16_t>(w.at - bytes);
     }
-    return pc->offer(*this);
+    return pc->offer(*this) || h.promise().gives_way();
   }
   Status await_resume() noexcept {
     if constexpr (!Writes) {

@@ -37,7 +37,10 @@ struct OneCore {
   using Count = core::Count<false>;
   static constexpr bool shared = false;
   static constexpr bool plain = true;
-  static void wake(core::Waker* w) noexcept { w->ops->home->push(w); }
+  static bool wake(core::Waker* w) noexcept {
+    w->ops->home->push(w);
+    return true;
+  }
 };
 
 // What a process function returns: made, not started. Its first parameter is a Scheduler&, in whose
@@ -104,7 +107,8 @@ class Scheduler : public core::WakerOps {
     Free* next;
     std::size_t size;
   };
-  // How many resumptions make a turn: then other events that are due have theirs.
+  // How many resumptions make a turn: then other events that are due have theirs. As many operations
+  // of a process may complete at once, one after another; then the others run.
   static constexpr unsigned kTurn = 32;
 
   static void wake_one(core::Waker* w) noexcept { w->ops->home->push(w); }
@@ -146,6 +150,14 @@ struct Process::promise_type : core::Node {
   }
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
+  }
+  // An operation has completed at once. True: the process lets the others run, and is behind them
+  // (rule M20). One that has met a process does not count: there are only as many as wait. (A node
+  // that belongs to no choice has no use for its index otherwise.)
+  [[gnu::noinline]] bool gives_way() noexcept {
+    if (++index % Scheduler::kTurn != 0) return false;
+    scheduler().push(this);
+    return true;
   }
 
   template <class... A>

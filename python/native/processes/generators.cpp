@@ -1,0 +1,138 @@
+// Async generators that a coroutine of a run has begun and that nobody iterates to their end: the run
+// closes them, in processes of its own (rule 7.15).
+//
+//   begun: first_call() ──► open, in the run's set ──exhausted, closed by the program──► nothing to do
+//                             ├──collected: hooks_call()────────────────────────────────► a process closes it
+//                             └──all processes of the run have ended: close_generators()► the same
+//
+// The interpreter tells it by two hooks, which each thread has (sys.set_asyncgen_hooks). A thread has
+// the run's while it runs the run's scheduler, and its own again when it goes on with the user's code. A
+// guest's thread has those of its loop, which does the same in its way.
+//
+// Invariant: a generator that the interpreter has told of keeps the run's hook alive, longer than the
+// run perhaps; then `run` is null.
+#include "processes/group.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct HooksObject {
+  PyObject_HEAD PyRun* run;
+  PyObject* open;  // a WeakSet; null: none was begun yet
+  std::uint32_t generation;
+};
+HooksObject* hooks(PyObject* o) noexcept { return reinterpret_cast<HooksObject*>(o); }
+extern PyTypeObject HooksType;
+
+// Of weft._backends.generators.
+PyObject* call(const char* function, PyObject* generator) {
+  const OutsideGate beyond;
+  PyObject* m = PyImport_ImportModule("weft._backends.generators");
+  PyObject* r = m ? PyObject_CallMethod(m, function, "O", generator) : nullptr;
+  Py_XDECREF(m);
+  return r;
+}
+
+bool close_in_process(PyRun& run, PyObject* generator) {
+  PyObject* p = call("closing", generator);
+  PyObject* list = p ? process_list(&p, 1) : nullptr;
+  Py_XDECREF(p);
+  // the run may have ended meanwhile, by code of the user's
+  const bool started = list && run.spawned && claim_processes(list) == 0;
+  if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list, 0)));
+  Py_XDECREF(list);
+  return started;
+}
+
+// It is collected.
+PyObject* hooks_call(PyObject* self, PyObject* args, PyObject*) {
+  PyObject* generator;
+  if (!PyArg_ParseTuple(args, "O", &generator)) return nullptr;
+  const HooksObject* const h = hooks(self);
+  if (!h->run || !h->run->spawned || h->generation != generation || interpreter_ends())
+    return call("close_at_once", generator);
+  if (close_in_process(*h->run, generator)) Py_RETURN_NONE;
+  return PyErr_Occurred() ? nullptr : call("close_at_once", generator);
+}
+
+// Its first value is asked for.
+PyObject* first_call(PyObject*, PyObject* generator) {
+  PyObject* const mine = PyThreadState_Get()->async_gen_finalizer;
+  if (!mine || !Py_IS_TYPE(mine, &HooksType)) Py_RETURN_NONE;
+  const OutsideGate beyond;
+  HooksObject* const h = hooks(mine);
+  if (!h->open) {
+    PyObject* m = PyImport_ImportModule("_weakrefset");
+    h->open = m ? PyObject_CallMethod(m, "WeakSet", nullptr) : nullptr;
+    Py_XDECREF(m);
+  }
+  return h->open ? PyObject_CallMethod(h->open, "add", "O", generator) : nullptr;
+}
+
+void hooks_dealloc(PyObject* o) {
+  Py_CLEAR(hooks(o)->open);
+  PyObject_Free(o);
+}
+
+PyTypeObject HooksType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyMethodDef first_method{"begun", gated<first_call>, METH_O, nullptr};
+PyObject* first_hook = nullptr;
+
+}  // namespace
+
+GeneratorHooks::GeneratorHooks(runtime::Run& of) noexcept {
+  PyRun& run = run_of(of);
+  if (!run.generators) {
+    HooksObject* const h = PyObject_New(HooksObject, &HooksType);
+    if (!h) {
+      PyErr_Clear();
+      return;
+    }
+    h->run = &run;
+    h->open = nullptr;
+    h->generation = generation;
+    run.generators = reinterpret_cast<PyObject*>(h);
+  }
+  PyThreadState* const t = PyThreadState_Get();
+  first_ = std::exchange(t->async_gen_firstiter, Py_NewRef(first_hook));
+  last_ = std::exchange(t->async_gen_finalizer, Py_NewRef(run.generators));
+  set_ = true;
+}
+
+GeneratorHooks::~GeneratorHooks() {
+  if (!set_) return;
+  PyThreadState* const t = PyThreadState_Get();
+  Py_XSETREF(t->async_gen_firstiter, first_);
+  Py_XSETREF(t->async_gen_finalizer, last_);
+}
+
+bool close_generators(runtime::Run& of) noexcept {
+  PyRun& run = run_of(of);
+  PyObject* const open = run.generators ? hooks(run.generators)->open : nullptr;
+  PyObject* const list = open ? call("take", open) : nullptr;
+  bool any = false;
+  for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); ++i)
+    any = close_in_process(run, PyList_GET_ITEM(list, i)) || any;
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(run.generators);
+  Py_XDECREF(list);
+  return any;
+}
+
+void forget_generators(PyRun& run) noexcept {
+  if (!run.generators) return;
+  hooks(run.generators)->run = nullptr;
+  Py_CLEAR(run.generators);
+}
+
+int init_generators() {
+  HooksType.tp_name = "weft.GeneratorHooks";
+  HooksType.tp_basicsize = sizeof(HooksObject);
+  HooksType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  HooksType.tp_dealloc = gated<hooks_dealloc>;
+  HooksType.tp_call = gated<hooks_call>;
+  if (PyType_Ready(&HooksType) < 0) return -1;
+  return (first_hook = PyCFunction_New(&first_method, nullptr)) ? 0 : -1;
+}
+
+}  // namespace weft::py

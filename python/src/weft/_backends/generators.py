@@ -1,0 +1,54 @@
+"""How a run closes the async generators that its coroutines began and nobody iterates to their end
+(rule 7.15). The extension calls these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+from weakref import WeakSet
+
+from weft import _native
+
+__all__ = ["close_at_once", "closing", "take"]
+
+_Generator = AsyncGenerator[Any, Any]
+_COROUTINE = 0  # the kind of a ProcessFunction
+
+
+async def _close(generator: _Generator) -> None:
+    await generator.aclose()
+
+
+def _name(generator: _Generator) -> str:
+    return str(getattr(generator, "__name__", "?"))
+
+
+def closing(generator: _Generator) -> Any:
+    """A process that closes the generator. It is not started."""
+    function = _native.ProcessFunction(_close, f"asyncgen {_name(generator)}", _COROUTINE)
+    return function(generator)
+
+
+def close_at_once(generator: _Generator) -> None:
+    """Closes it where no run is there any more.
+
+    Raises:
+        RuntimeError: its clean-up awaits something.
+    """
+    step = generator.aclose().__await__()
+    try:
+        next(step)
+    except StopIteration:
+        return
+    raise RuntimeError(
+        f"async generator {_name(generator)} was collected after its run had ended, and its "
+        "clean-up awaits: close it within the run, by `async with contextlib.aclosing(...)`"
+    )
+
+
+def take(generators: WeakSet[_Generator]) -> list[_Generator]:
+    """Those that are still open. The set is empty then."""
+    still = [g for g in list(generators) if g.ag_frame is not None and not g.ag_running]
+    generators.clear()
+    return still

@@ -1,0 +1,691 @@
+"""Rule 7.15: async generators that nobody iterates to their end are closed by their run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from weft import threads
+from weft.coroutines import (
+    BadUse,
+    Cancelled,
+    Channel,
+    Deadlock,
+    Group,
+    Parallel,
+    Retired,
+    current_process,
+    move_on_after,
+    process,
+    run,
+    select,
+    sleep,
+    timeout,
+    yield_,
+)
+
+Generator = AsyncIterator[int]
+HOSTS: dict[str, dict[str, Any]] = {
+    "weft": {},
+    "virtual": {"clock": "virtual"},
+    "asyncio": {"host": "asyncio"},
+}
+ours = pytest.mark.parametrize("how", [HOSTS["weft"], HOSTS["virtual"]], ids=["weft", "virtual"])
+everywhere = pytest.mark.parametrize("how", HOSTS.values(), ids=HOSTS)
+
+
+async def ticks(told: list[Any], name: str = "cleaned") -> Generator:
+    n = 0
+    try:
+        while True:
+            yield n
+            n += 1
+            await sleep(0.0001)
+    finally:
+        await sleep(0.0001)
+        await yield_()
+        told.append(name)
+
+
+# --- how a loop is left ---------------------------------------------------------------------------
+
+
+async def breaks(told: list[Any]) -> None:
+    async for n in ticks(told):
+        if n == 2:
+            break
+
+
+async def returns(told: list[Any]) -> int:
+    async for _ in ticks(told):
+        return 1
+    return 0
+
+
+async def raises(told: list[Any]) -> None:
+    with contextlib.suppress(KeyError):
+        async for _ in ticks(told):
+            raise KeyError
+
+
+async def continues_another(told: list[Any]) -> None:
+    async for _ in ticks(told, "outer"):
+        async for _ in ticks(told):
+            break
+        await sleep(0)
+        break
+
+
+async def through(told: list[Any]) -> Generator:
+    try:
+        async for n in ticks(told, "inner"):
+            yield n
+    finally:
+        await sleep(0.0001)
+        told.append("cleaned")
+
+
+async def nested(told: list[Any]) -> None:
+    async for _ in through(told):
+        break
+    gc.collect()
+
+
+async def within_a_limit(told: list[Any]) -> None:
+    async with move_on_after(0.001):
+        async for _ in ticks(told):
+            await sleep(3600)
+
+
+async def within_a_group(told: list[Any]) -> None:
+    @process
+    async def other() -> None:
+        await sleep(0.001)
+
+    async with Group() as g:
+        g.start(other())
+        async for _ in ticks(told):
+            break
+        g.start(other())
+
+
+async def asked_by_hand(told: list[Any]) -> None:
+    generator: Any = ticks(told)
+    assert await generator.__anext__() == 0
+    assert await generator.asend(None) == 1
+    del generator
+    await sleep(0)
+
+
+WAYS: list[Callable[[list[Any]], Any]] = [
+    breaks,
+    returns,
+    raises,
+    continues_another,
+    nested,
+    within_a_limit,
+    within_a_group,
+    asked_by_hand,
+]
+
+
+@everywhere
+@pytest.mark.parametrize("leave", WAYS, ids=lambda f: f.__name__)
+def test_the_clean_up_runs_and_the_process_goes_on(how: dict[str, Any], leave: Any) -> None:
+    told: list[Any] = []
+
+    @process
+    async def main() -> str:
+        await leave(told)
+        for _ in range(3):
+            await sleep(0.0001)
+        return "went on"
+
+    assert run(main(), **how) == "went on"
+    assert told.count("cleaned") == 1
+    if leave is nested:
+        assert "inner" in told
+
+
+@everywhere
+def test_it_is_closed_while_its_process_goes_on(how: dict[str, Any]) -> None:
+    c = Channel()
+
+    async def closes(w: Any) -> Generator:
+        try:
+            yield 1
+        finally:
+            await w.write("closed")
+
+    @process
+    async def main(r: Any) -> Any:
+        async for _ in closes(c.writer()):
+            break
+        return await r.read()
+
+    assert run(main(c.reader()), **how) == "closed"
+
+
+def test_without_a_process_of_its_own_if_it_is_exhausted_or_closed() -> None:
+    async def numbers() -> Generator:
+        yield current_process().id
+
+    @process
+    async def main() -> list[Any]:
+        all_of_it = [n async for n in numbers()]
+        async with contextlib.aclosing(numbers()) as generator:
+            async for n in generator:
+                all_of_it.append(n)
+                break
+        return all_of_it
+
+    mine = run(main())
+    assert mine[0] == mine[1]
+
+
+# --- whose its clean-up is ------------------------------------------------------------------------
+
+
+@ours
+def test_it_has_a_path(how: dict[str, Any]) -> None:
+    paths: list[str] = []
+
+    async def ticks() -> Generator:
+        try:
+            yield 1
+        finally:
+            paths.append(current_process().path)
+            await sleep(0)
+
+    @process
+    async def main() -> None:
+        for _ in range(2):
+            async for _ in ticks():
+                break
+            await yield_()
+
+    run(main(), **how)
+    assert paths[0] == "main/asyncgen ticks" or paths == [
+        "main/asyncgen ticks[0]",
+        "main/asyncgen ticks[1]",
+    ], paths
+
+
+def test_what_its_clean_up_may_do() -> None:
+    """Each kind of operation, a group, a limit of its own."""
+    c, d = Channel(), Channel(capacity=2)
+    w, r, dw, dr = c.writer(), c.reader(), d.writer(), d.reader()
+    done: list[Any] = []
+
+    @process
+    async def send() -> None:
+        await w.write(1)
+        await w.write(2)
+
+    async def busy() -> Generator:
+        try:
+            yield 0
+        finally:
+            async with Group() as g:
+                g.start(send())
+                done.append(await r.read())
+                done.append((await select(r))[1])
+            await dw.write(3)
+            done.append(await dr.read())
+            done.append(await Parallel())
+            async with move_on_after(0):
+                await dr.read()
+            done.append("end")
+
+    @process
+    async def main() -> None:
+        async for _ in busy():
+            break
+
+    run(main())
+    assert done == [1, 2, 3, [], "end"]
+
+
+@ours
+def test_a_failure_in_it_is_the_runs(how: dict[str, Any]) -> None:
+    told: list[str] = []
+
+    async def fails() -> Generator:
+        try:
+            yield 1
+        finally:
+            await sleep(0)
+            raise KeyError("in the clean-up")
+
+    @process
+    async def main() -> None:
+        async for _ in fails():
+            break
+        try:
+            await sleep(3600)
+        except Cancelled:
+            told.append("cancelled")
+            raise
+
+    with pytest.raises(KeyError, match="in the clean-up"):
+        run(main(), **how)
+    assert told == ["cancelled"]
+
+
+def test_an_end_that_it_meets_is_quiet() -> None:
+    async def reads(r: Any) -> Generator:
+        try:
+            yield 1
+        finally:
+            await r.read()
+
+    @process
+    async def main() -> str:
+        c = Channel()
+        c.writer().retire()
+        async for _ in reads(c.reader()):
+            break
+        await sleep(0)
+        return "went on"
+
+    assert run(main()) == "went on"
+
+
+def test_a_run_that_is_cancelled_cancels_it() -> None:
+    told: list[str] = []
+
+    async def waits() -> Generator:
+        try:
+            yield 1
+        finally:
+            try:
+                await sleep(3600)
+            except Cancelled:
+                told.append("cancelled")
+                raise
+
+    @process
+    async def main() -> None:
+        async for _ in waits():
+            break
+        await sleep(0)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        run(main())
+    assert told == ["cancelled"]
+
+
+def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
+    """Rules 7.5, 7.12, 7.15: leaving it in the clean-up is bad use, which says so."""
+
+    async def limited() -> Generator:
+        async with timeout(3600):
+            yield 1
+
+    async def grouped() -> Generator:
+        async with Group():
+            yield 1
+
+    @process
+    async def main(generator: Any) -> None:
+        async for _ in generator:
+            break
+        await sleep(0)
+
+    for generator in limited(), grouped():
+        with pytest.raises(BadUse, match="another process"):
+            run(main(generator))
+
+
+# --- the end of the run ---------------------------------------------------------------------------
+
+
+@everywhere
+def test_who_is_kept_is_closed_at_the_end_of_the_run(how: dict[str, Any]) -> None:
+    """Also one that such a clean-up begins."""
+    told: list[str] = []
+    kept: list[Any] = []
+
+    async def begins_another() -> Generator:
+        try:
+            yield 1
+        finally:
+            second = ticks(told, "second")
+            kept.append(second)
+            await second.__anext__()  # type: ignore[attr-defined]
+            told.append("first")
+
+    @process
+    async def main() -> None:
+        kept.append(begins_another())
+        async for _ in kept[0]:
+            break
+
+    run(main(), **how)
+    assert told == ["first", "second"] or "host" in how and told[0] == "first"
+    assert kept[0].ag_frame is None
+
+
+def test_after_a_failure_and_a_deadlock() -> None:
+    kept: list[Any] = []
+    told: list[str] = []
+
+    async def tells() -> Generator:
+        try:
+            yield 1
+        finally:
+            told.append("begun")
+            await sleep(0)
+            told.append("not reached")
+
+    @process
+    async def fails() -> None:
+        kept.append(tells())
+        await kept[-1].__anext__()
+        raise KeyError
+
+    @process
+    async def stuck(r: Any) -> None:
+        kept.append(tells())
+        await kept[-1].__anext__()
+        await r.read()
+
+    with pytest.raises(KeyError):
+        run(fails())
+    c = Channel()
+    w = c.writer()
+    with pytest.raises(Deadlock):
+        run(stuck(c.reader()))
+    w.retire()
+    assert told == ["begun", "begun"]
+
+
+def test_a_clean_up_that_waits_for_ever_is_a_deadlock() -> None:
+    c = Channel()
+    w = c.writer()
+    kept: list[Any] = []
+
+    async def waits(r: Any) -> Generator:
+        try:
+            yield 1
+        finally:
+            await r.read()
+
+    @process
+    async def main() -> None:
+        kept.append(waits(c.reader()))
+        await kept[0].__anext__()
+
+    with pytest.raises(Deadlock, match="asyncgen waits"):
+        run(main())
+    w.retire()
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    all_of_it: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: all_of_it.append(u.exc_value))
+    return all_of_it
+
+
+def test_after_its_run(reported: list[Any]) -> None:
+    """A clean-up that awaits nothing runs; one that awaits is told of."""
+    told: list[str] = []
+
+    async def plain() -> Generator:
+        try:
+            yield 1
+        finally:
+            told.append("plain")
+
+    kept: list[Any] = []
+
+    @process
+    async def main() -> None:
+        for generator in plain(), plain():
+            await generator.__anext__()  # type: ignore[attr-defined]
+            kept.append(generator)
+
+    run(main())
+    assert told == ["plain", "plain"]
+    kept.clear()
+    gc.collect()
+    assert not reported
+
+
+def test_a_hook_outlives_its_run(reported: list[Any]) -> None:
+    """A generator that the end of the run could not close, since it was being iterated."""
+    told: list[str] = []
+
+    class Twice:
+        def __await__(self) -> Any:
+            yield None
+            yield None
+
+    async def plain() -> Generator:
+        try:
+            await Twice()
+            yield 1
+        finally:
+            told.append("plain")
+
+    kept: list[Any] = []
+
+    @process
+    async def main() -> None:
+        generator: Any = plain()
+        step = generator.__anext__()
+        step.send(None)
+        kept.extend((step, generator))
+        await sleep(0)
+
+    run(main())
+    kept.clear()
+    gc.collect()
+    assert told == ["plain"]
+    assert not [e for e in reported if "ended" in str(e)], reported
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+
+def test_collected_in_another_thread() -> None:
+    told: list[str] = []
+    c = threads.Channel()
+    w, r = c.writer(), c.reader()
+    kept: list[Any] = []
+
+    async def closes() -> Generator:
+        try:
+            yield 1
+        finally:
+            told.append(threading.current_thread().name)
+            await w.write(1)
+
+    @process
+    async def main() -> Any:
+        kept.append(closes())
+        await kept[0].__anext__()
+        other = threading.Thread(target=kept.clear)
+        other.start()
+        try:
+            return await r.read()
+        finally:
+            other.join()
+
+    assert run(main()) == 1
+    assert told == [threading.current_thread().name]
+
+
+def test_of_a_process_on_a_thread_of_its_own() -> None:
+    told: list[str] = []
+
+    @process
+    async def apart() -> str:
+        await breaks(told)
+        await sleep(0.001)
+        return "went on"
+
+    assert run(apart.on(threads)()) == "went on"
+    assert told == ["cleaned"]
+
+
+def test_a_run_within_a_thread_process() -> None:
+    told: list[str] = []
+
+    @process
+    async def inner() -> None:
+        await breaks(told)
+
+    @threads.process
+    def outer() -> str:
+        run(inner())
+        return "went on"
+
+    assert run(outer()) == "went on"
+    assert told == ["cleaned"]
+
+
+def test_in_a_block_of_ordinary_code() -> None:
+    told: list[str] = []
+
+    @process
+    async def main() -> None:
+        await breaks(told)
+
+    with threads.Group() as g:
+        g.start(main())
+        threads.sleep(0.001)
+    assert told == ["cleaned"]
+
+
+# --- the hooks of others --------------------------------------------------------------------------
+
+
+def test_the_threads_own_hooks_come_back() -> None:
+    begun: list[Any] = []
+    before = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=begun.append, finalizer=begun.append)
+    mine = sys.get_asyncgen_hooks()
+    told: list[str] = []
+    try:
+
+        @process
+        async def main() -> None:
+            assert sys.get_asyncgen_hooks() != mine
+            await breaks(told)
+
+        run(main())
+        assert sys.get_asyncgen_hooks() == mine
+        with threads.Group() as g:
+            g.start(main())
+            threads.sleep(0.0001)
+            assert sys.get_asyncgen_hooks() == mine
+        assert sys.get_asyncgen_hooks() == mine
+    finally:
+        sys.set_asyncgen_hooks(*before)
+    assert not begun
+    assert told == ["cleaned"] * 2
+
+
+def test_a_loop_within_a_process_keeps_its_own() -> None:
+    told: list[str] = []
+
+    async def of_asyncio() -> None:
+        async def there() -> Generator:
+            try:
+                yield 1
+            finally:
+                await asyncio.sleep(0)
+                told.append("of asyncio")
+
+        async for _ in there():
+            break
+        await asyncio.sleep(0)
+
+    @process
+    async def main() -> None:
+        ours = sys.get_asyncgen_hooks()
+        asyncio.run(of_asyncio())
+        assert sys.get_asyncgen_hooks() == ours
+        await breaks(told)
+
+    run(main())
+    assert told == ["of asyncio", "cleaned"]
+
+
+PROGRAM = """
+from weft.coroutines import process, run, sleep
+
+async def ticks():
+    try:
+        yield 1
+    finally:
+        print("closed")
+
+@process
+async def main():
+    global kept
+    kept = ticks()
+    await kept.__anext__()
+    os = __import__("os")
+    if os.fork() == 0:
+        kept = None  # no run is here
+        os._exit(0)
+    os.wait()
+    await sleep(0)
+
+run(main())
+again = ticks()
+try:
+    again.__anext__().send(None)
+except StopIteration:
+    pass
+"""
+
+
+@pytest.mark.skipif(not hasattr(sys, "getwindowsversion") and sys.platform == "win32", reason="fork")
+def test_in_a_child_and_when_the_interpreter_ends() -> None:
+    out = subprocess.run(
+        [sys.executable, "-u", "-c", PROGRAM], capture_output=True, text=True, timeout=280
+    )
+    assert out.returncode == 0, out.stderr
+    assert not out.stderr
+    assert out.stdout.split() == ["closed"] * 3
+
+
+def test_retired_ends_of_its_first_process() -> None:
+    """The process holds no ends: those of the one that began it go with that."""
+    told: list[str] = []
+
+    async def writes(w: Any) -> Generator:
+        try:
+            yield 1
+        finally:
+            try:
+                await w.write(1)
+            except Retired:
+                told.append("retired")
+                raise
+
+    @process
+    async def begins(w: Any) -> None:
+        async for _ in writes(w):
+            break
+
+    @process
+    async def reads(r: Any) -> list[Any]:
+        return [v async for v in r]
+
+    c = Channel()
+    run(begins(c.writer()), reads(c.reader()))
+    assert told in (["retired"], [])
