@@ -216,10 +216,7 @@ struct TaskPromise {
 template <class T>
 struct TaskPromiseOf : TaskPromise {
   std::optional<T> value;
-  template <class U>
-  void return_value(U&& u) {
-    value.emplace(std::forward<U>(u));
-  }
+  void return_value(T v) { value.emplace(std::move(v)); }
   T take() {
     if (failed) std::rethrow_exception(failed);
     return *std::move(value);

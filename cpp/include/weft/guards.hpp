@@ -155,9 +155,9 @@ template <class T, class P>
 In<T, P> in(const Reader<T, P>& r) {
   return In<T, P>(r.core());
 }
-template <class T, class P, class V>
-Out<T, P> out(const Writer<T, P>& w, V&& v) {
-  return Out<T, P>(w.core(), T(std::forward<V>(v)));
+template <class T, class P>
+Out<T, P> out(const Writer<T, P>& w, std::type_identity_t<T> v) {
+  return Out<T, P>(w.core(), std::move(v));
 }
 template <class T, class P, class F>
 OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
