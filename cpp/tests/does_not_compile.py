@@ -256,6 +256,10 @@ NARROWED = [
     ("an output of a coroutine of a component", "(void)tasks::output(task, 3.7);", True),
     ("written as C++CSP does", "csp_out(3.7); ", True),
     ("C++CSP's prefix", "(void)csp::plugnplay::prefix<int>(3.7, csp_in, csp_out);", True),
+    # The compiler warns of these in a header of Weft's, and says for which line.
+    ("parallel writes of pairs", "co_await weft::par_write(std::pair(i, x), std::pair(i, 1));", "conver"),
+    ("an output's function", "co_await weft::select(weft::out_with(i, [] { return 3.7; }), r);", "conver"),
+    ("an output's function in a component", "(void)weft::native::select(weft::native::output(native, [] { return 3.7; }));", "conver"),
     (
         "values that fit",
         "co_await i.write(1); co_await u.write(1); co_await c.write('x'); i(2); co_await far.write(1); native.write(1); "
