@@ -89,6 +89,57 @@ CASES = [
         "use out_with(writer, f)",
     ),
     (
+        "a guard of a moved value that is kept",
+        'auto w = s.writer(); std::string text; auto kept = weft::out(w, std::move(text)); (void)weft::select(kept);',
+        "Offer",
+    ),
+    (
+        "a guard of a temporary that is kept",
+        'auto w = s.writer(); auto kept = weft::out(w, std::string("x"));',
+        "Offer",
+    ),
+    (
+        "a guard of a moved value that is moved",
+        "auto w = s.writer(); std::string text; auto&& kept = weft::out(w, std::move(text)); auto again = std::move(kept);",
+        "Offer",
+    ),
+    (
+        "a select of a moved value that is kept",
+        "auto w = s.writer(); std::string text; auto op = weft::select(weft::out(w, std::move(text)), weft::skip()); op();",
+        "await it where it is made",
+    ),
+    (
+        "a list of guards that is given away",
+        "std::vector<weft::AnyGuard<std::string>> gs; (void)weft::select_among<std::string>(std::move(gs));",
+        "keep the list",
+    ),
+    (
+        "guards of moved values, of copies, of numbers",
+        'auto w = s.writer(); auto v = a.writer(); std::string text; auto kept = weft::out(w, text); auto number = weft::out(v, 1); '
+        "weft::select(std::move(kept), std::move(number), weft::skip())(); "
+        "weft::select(weft::out(w, std::move(text)).when(true).ends(), weft::skip())(); "
+        "std::vector<weft::AnyGuard<std::string>> gs; gs.push_back(weft::out(w, std::move(text)).ends()); "
+        "gs.emplace_back(weft::out(w, text)); gs[0] = weft::out(w, std::move(text)); "
+        "weft::select_among<std::string>(gs)(); auto op = weft::select_among<std::string>(gs); op(); "
+        "std::vector<weft::AnyGuard<int>> is; is.push_back(weft::out(v, 1)); weft::select_among<int>(std::move(is))();",
+        "",
+    ),
+    (
+        "an output of another type",
+        "auto w = a.writer(); (void)weft::out(w, std::vector<long>());",
+        "this value cannot be written to this channel",
+    ),
+    (
+        "no process to start",
+        "weft::Group* g = nullptr; g->start(3.5);",
+        "can stand for a process",
+    ),
+    (
+        "a process started by name",
+        "weft::Group* g = nullptr; auto p = weft::thread([] {}); g->start(p);",
+        "a process is started once",
+    ),
+    (
         "no process in a block",
         "weft::par{3, 4};",
         "only processes, vectors of processes, blocks and functions",

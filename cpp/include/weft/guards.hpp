@@ -53,6 +53,19 @@ struct OfChannel : Conditional<D> {
   }
 };
 
+namespace detail {
+// What all guards of a channel have alike.
+template <class T, class P, core::Side S, class G>
+void fill_of_channel(core::Guard& g, G& mine, void* slot) {
+  if (mine.enabled) at_home<T, P>(mine.c);
+  g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;
+  g.ops = &core::channel_ops<EngineOf<T, P>, S>;
+  g.ends = mine.loud;
+  g.where = mine.c;
+  g.node.slot = slot;
+}
+}  // namespace detail
+
 template <class T, class P>
 struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
@@ -68,12 +81,7 @@ struct In : OfChannel<In<T, P>> {
     return *this;
   }
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) detail::at_home<T, P>(c);
-    g.kind = core::Kind::input;
-    g.ops = &core::channel_ops<Engine, core::Side::in>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = &slot;
+    detail::fill_of_channel<T, P, core::Side::in>(g, *this, &slot);
   }
 };
 
@@ -91,13 +99,8 @@ struct Out : OfChannel<Out<T, P>> {
   bool spent = false;
   Out(Engine* core, T v) : c(core), value(std::move(v)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) detail::at_home<T, P>(c);
     if (this->enabled && spent) detail::awaited_twice("select");
-    g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Engine, core::Side::out>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = &value;
+    detail::fill_of_channel<T, P, core::Side::out>(g, *this, &value);
   }
   void sent() noexcept { spent = !repeatable; }
 };
@@ -117,13 +120,8 @@ struct OutOf : OfChannel<OutOf<T, P>> {
   bool spent = false;
   OutOf(Engine* core, T* v) : c(core), from(v) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) at_home<T, P>(c);
     if (this->enabled && spent) awaited_twice("select");
-    g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Engine, core::Side::out>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = from;
+    fill_of_channel<T, P, core::Side::out>(g, *this, from);
   }
   // A buffer that drops the new value (rule 1.4) has left it where it is.
   void sent() noexcept {
@@ -138,37 +136,27 @@ struct OutOf : OfChannel<OutOf<T, P>> {
 // there. So it is used in the expression that makes it, select(out(w, std::move(v)), …), and cannot
 // be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
 template <class T, class P>
-class Offer {
- public:
+struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
-  Offer() noexcept {}
-  Offer(const Offer&) =
-      delete;  // give it to select(…) where it is made: auto g = out(…) has no value
+  Offer() noexcept : Guard(nullptr, nullptr) {}
+  Offer(const Offer&) = delete;  // it is used where it is made
   Offer& operator=(const Offer&) = delete;
-  Offer&& of(detail::EngineOf<T, P>* core, T& v) noexcept {
-    guard_.c = core;
-    guard_.from = &v;
-    return std::move(*this);
-  }
+  ~Offer() = default;
   // As of any guard of a channel.
-  Offer&& when(bool c) && {
-    guard_.enabled = c;
+  Offer&& when(bool on) && {
+    this->enabled = on;
     return std::move(*this);
   }
   Offer&& ends() && {
-    guard_.loud = true;
+    this->loud = true;
     return std::move(*this);
   }
   operator Out<T, P>() && {
-    Out<T, P> o(guard_.c, std::move(*guard_.from));
-    o.enabled = guard_.enabled;
-    o.loud = guard_.loud;
+    Out<T, P> o(this->c, std::move(*this->from));
+    o.enabled = this->enabled;
+    o.loud = this->loud;
     return o;
   }
-  Guard guard() && noexcept { return guard_; }
-
- private:
-  Guard guard_{nullptr, nullptr};
 };
 
 template <class F, class T, class P>
@@ -188,12 +176,7 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     return *this;
   }
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) detail::at_home<T, P>(c);
-    g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Engine, core::Side::out>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = &slot;
+    detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
   // It has committed: makes the value and hands it over (rule 5.8). `pending`: an extended reader
@@ -255,7 +238,9 @@ Out<T, P> out(const Writer<T, P>& w, const std::type_identity_t<T>& v) {
 template <class T, class P>
   requires(!Out<T, P>::repeatable)
 Offer<T, P> && out(const Writer<T, P>& w, std::type_identity_t<T>&& v, Offer<T, P>&& guard = {}) {
-  return guard.of(w.core(), v);
+  guard.c = w.core();
+  guard.from = &v;
+  return std::move(guard);
 }
 // Only for its error message.
 template <class T, class P, class U>
@@ -291,7 +276,7 @@ struct IsOffer<Offer<T, P>> : std::true_type {};
 template <class G>
 concept GuardLike =
     IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
-    std::is_base_of_v<GuardBase, std::remove_cvref_t<G>> || IsOffer<std::remove_cvref_t<G>>::value;
+    std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
 
 template <GuardLike G>
 auto to_guard(G&& g) {
@@ -301,7 +286,7 @@ auto to_guard(G&& g) {
   else if constexpr (std::is_same_v<D, Barrier>)
     return meet(g);
   else if constexpr (IsOffer<D>::value)
-    return std::forward<G>(g).guard();
+    return typename D::Guard(g);
   else
     return D(std::forward<G>(g));
 }
