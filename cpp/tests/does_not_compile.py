@@ -90,7 +90,7 @@ CASES = [
     ),
     (
         "a guard of a moved value that is kept",
-        'auto w = s.writer(); std::string text; auto kept = weft::out(w, std::move(text)); (void)weft::select(kept);',
+        "auto w = s.writer(); std::string text; auto kept = weft::out(w, std::move(text)); (void)weft::select(kept);",
         "Offer",
     ),
     (
@@ -115,7 +115,7 @@ CASES = [
     ),
     (
         "guards of moved values, of copies, of numbers",
-        'auto w = s.writer(); auto v = a.writer(); std::string text; auto kept = weft::out(w, text); auto number = weft::out(v, 1); '
+        "auto w = s.writer(); auto v = a.writer(); std::string text; auto kept = weft::out(w, text); auto number = weft::out(v, 1); "
         "weft::select(std::move(kept), std::move(number), weft::skip())(); "
         "weft::select(weft::out(w, std::move(text)).when(true).ends(), weft::skip())(); "
         "std::vector<weft::AnyGuard<std::string>> gs; gs.push_back(weft::out(w, std::move(text)).ends()); "
@@ -269,7 +269,7 @@ namespace wire = weft::wire;
 """
 )
 
-# Values that do not fit (rule 1.1: what is written is what is read): what is written, and for how long as a statement of a
+# Values that do not fit (rule 1.9): what is written, as a statement of a
 # coroutine; True: the compiler must warn at that line; False: it fits, and nothing may be said.
 NARROWED = [
     ("written to int", "co_await i.write(3.7);", True),
@@ -308,9 +308,21 @@ NARROWED = [
     ("written as C++CSP does", "csp_out(3.7); ", True),
     ("C++CSP's prefix", "(void)csp::plugnplay::prefix<int>(3.7, csp_in, csp_out);", True),
     # The compiler warns of these in a header of Weft's, and says for which line.
-    ("parallel writes of pairs", "co_await weft::par_write(std::pair(i, x), std::pair(i, 1));", "conver"),
-    ("an output's function", "co_await weft::select(weft::out_with(i, [] { return 3.7; }), r);", "conver"),
-    ("an output's function in a component", "(void)weft::native::select(weft::native::output(native, [] { return 3.7; }));", "conver"),
+    (
+        "parallel writes of pairs",
+        "co_await weft::par_write(std::pair(i, x), std::pair(i, 1));",
+        "conver",
+    ),
+    (
+        "an output's function",
+        "co_await weft::select(weft::out_with(i, [] { return 3.7; }), r);",
+        "conver",
+    ),
+    (
+        "an output's function in a component",
+        "(void)weft::native::select(weft::native::output(native, [] { return 3.7; }));",
+        "conver",
+    ),
     (
         "values that fit",
         "co_await i.write(1); co_await u.write(1); co_await c.write('x'); i(2); co_await far.write(1); native.write(1); "
@@ -327,7 +339,7 @@ NARROWED = [
     (
         "values in braces",
         'co_await texts.write({}); co_await texts.write({"x", 1}); co_await i.write({1}); texts({"x", 1}); '
-        "(void)weft::out(texts, {\"x\", 1}); (void)[]() -> weft::ProcessOf<std::string> { co_return {\"x\", 1}; };",
+        '(void)weft::out(texts, {"x", 1}); (void)[]() -> weft::ProcessOf<std::string> { co_return {"x", 1}; };',
         False,
     ),
 ]
@@ -340,7 +352,14 @@ NARROWED_PARAMETERS = (
 
 WARNINGS = [
     f"-Werror={w}"
-    for w in ("unused-result", "unused-value", "conversion", "sign-conversion", "float-conversion", "overflow")
+    for w in (
+        "unused-result",
+        "unused-value",
+        "conversion",
+        "sign-conversion",
+        "float-conversion",
+        "overflow",
+    )
 ]
 HERE = re.compile(r"cases\.cpp:\d+:\d+: error: .*conver")  # at the line of the case
 
