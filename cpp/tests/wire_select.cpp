@@ -68,9 +68,9 @@ TEST_CASE(
 // end, with guard `chosen`, or otherwise (-1).
 void nothing_lost(w::FarSelect& s, int chosen, const std::function<void()>& run) {
   const std::string texts[] = {"a text that is too long to lie in the string itself", "another one",
-                               "and one more"};
+                               "and one more", "the last"};
   run();
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     CHECK_THROWS_AS(s.unsent<int>(i), BadUse);
     if (i != chosen) CHECK(s.unsent<std::string>(i) == texts[i]);
     CHECK_THROWS_WITH_AS(s.unsent<std::string>(i), doctest::Contains("is taken already"), BadUse);
@@ -82,20 +82,21 @@ TEST_CASE("wire 5.9: what a select has not sent comes back (rules 5.10, 6.2)") {
   for (int way = 0; way < 7; ++way) {
     CAPTURE(way);
     Pair p;
-    Channel<std::string> a, b, local;
+    Channel<std::string> a, b, local, other;
     p.h->give(a.writer(), "a");
     p.h->give(b.writer(), "b");
-    auto ra = a.reader(), rb = b.reader(), rl = local.reader();
+    auto ra = a.reader(), rb = b.reader(), rl = local.reader(), ro = other.reader();
     const auto wa = p.f->writer<std::string>("a"), wb = p.f->writer<std::string>("b");
-    const auto here = local.writer();
+    const auto here = local.writer(), too = other.writer();
     w::FarSelect s;
     s.out(wa, "a text that is too long to lie in the string itself");
     s.out(wb, "another one");
     s.out(here, "and one more");
+    s.out(too, "the last");
     switch (way) {
       case 0:
         s.on(weft::after(1ms));
-        nothing_lost(s, -1, [&] { CHECK(s() == 3); });
+        nothing_lost(s, -1, [&] { CHECK(s() == 4); });
         break;
       case 1: {
         std::thread reads([&] { CHECK(rb() == "another one"); });
