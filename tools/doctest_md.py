@@ -12,8 +12,11 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
     ```text                       right after a block that ran: its output must be this; a line `...`
                                   stands for any number of lines
 
-Before the files, for all blocks in C++, whose compilers' time they take away (DECISIONS.md, The
-tests):
+Before the files:
+
+    --language cpp                only blocks in this language are run
+
+and, for all blocks in C++, whose compilers' time they take away (DECISIONS.md, The tests):
 
     --compiled cpp/src/weft.cpp   Weft's compiled form is used, made once from this source
     --first weft/weft.hpp         this header is parsed once; a block must include something of
@@ -232,8 +235,9 @@ def check(block: Block, scratch: Path, made: Made) -> str | None:
     return None
 
 
-def test_file(path: Path, made: Made) -> tuple[int, int]:
-    """Runs the blocks of one file in order; returns how many passed and failed."""
+def test_file(path: Path, made: Made, language: str | None = None) -> tuple[int, int]:
+    """Runs the blocks of one file in order, those in one language alone if that is given; returns
+    how many passed and failed."""
     try:
         blocks = blocks_of(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
@@ -242,6 +246,8 @@ def test_file(path: Path, made: Made) -> tuple[int, int]:
     except BadBlock as error:
         print(f"FAIL {path}: {error}")
         return 0, 1
+    for block in blocks:
+        block.run = block.run and language in (None, block.language)
     if not any(block.run for block in blocks):
         print(f"FAIL {path}: no block is marked `run`")
         return 0, 1
@@ -270,7 +276,7 @@ def test_file(path: Path, made: Made) -> tuple[int, int]:
 def main(arguments: list[str]) -> int:
     given: dict[str, str] = {}
     files = arguments
-    while len(files) > 1 and files[0] in ("--first", "--compiled"):
+    while len(files) > 1 and files[0] in ("--first", "--compiled", "--language"):
         given[files[0]], files = files[1], files[2:]
     if not files or files[0].startswith("-"):
         print(
@@ -283,7 +289,7 @@ def main(arguments: list[str]) -> int:
         if made.wrong:
             print(f"FAIL {made.wrong}\n0 passed, 1 failed")
             return 1
-        counts = [test_file(Path(file), made) for file in files]
+        counts = [test_file(Path(file), made, given.get("--language")) for file in files]
     passed = sum(count[0] for count in counts)
     failed = sum(count[1] for count in counts)
     print(f"{passed} passed, {failed} failed")

@@ -1,5 +1,5 @@
-"""Mutants of what stands on the hosted layer (skeletons, blocks), and of rounds between real
-programs: each breaks one line; its tests must notice.
+"""Mutants of what stands on the hosted layer (skeletons, blocks), of outputs that are not chosen,
+and of rounds between real programs: each breaks one line; its tests must notice.
 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
@@ -25,6 +25,10 @@ def skeletons(name: str, what: str, old: str, new: str) -> Text:
 
 def blocks(name: str, what: str, old: str, new: str) -> Text:
     return Text(name, what, "blocks.hpp", old, new, "library_blocks.cpp")
+
+
+def outputs(name: str, what: str, old: str, new: str) -> Text:
+    return Text(name, what, "guards.hpp", old, new, "hosted_offers.cpp")
 
 
 # Those of conformance/models/MUTANTS.md that no exploration meets, by their numbers.
@@ -204,6 +208,40 @@ MUTANTS = [
         "thread(process) runs nothing",
         "auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };",
         "auto f = [p = std::move(p)]() mutable {\n    if constexpr (!std::is_void_v<R>) return run(std::move(p));\n  };",
+    ),
+    outputs(
+        "o1",
+        "an offered value is moved as the select begins",
+        "    fill_of_channel<T, P, core::Side::out>(g, *this, from);",
+        "    fill_of_channel<T, P, core::Side::out>(g, *this, from = new T(std::move(*from)));",
+    ),
+    outputs(
+        "o2",
+        "an offered value that a buffer has dropped is still there",
+        "    static_cast<void>(T(std::move(*from)));\n",
+        "",
+    ),
+    outputs(
+        "o3",
+        "a value in a list that was sent may be sent again",
+        "  void sent() noexcept { spent = !repeatable; }",
+        "  void sent() noexcept {}",
+    ),
+    outputs(
+        "o4",
+        "a list's value goes with the exception",
+        "      if constexpr (requires { g.value; } && repeatable) {\n"
+        '        throw_end_with(g.c, s, "select", g.value, static_cast<int>(i));\n',
+        "      if constexpr (requires { g.value; }) {\n"
+        '        throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));\n',
+    ),
+    Text(
+        "o5",
+        "a choice over several programs keeps what it has not sent here",
+        "wire/impl/span.ipp",
+        "    take_back(*keep);\n",
+        "",
+        "wire_select.cpp",
     ),
 ]
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -61,6 +62,92 @@ TEST_CASE(
   w::FarSelect off;
   off.on(weft::skip().when(false)).in(p.r).on(weft::at(0));
   CHECK(off() == 2);
+}
+
+// What was not sent is the writer's still (rule 5.10), whatever became of the select: `run` has it
+// end, with guard `chosen`, or otherwise (-1).
+void nothing_lost(w::FarSelect& s, int chosen, const std::function<void()>& run) {
+  const std::string texts[] = {"a text that is too long to lie in the string itself", "another one",
+                               "and one more", "the last"};
+  run();
+  for (int i = 0; i < 4; ++i) {
+    CHECK_THROWS_AS(s.unsent<int>(i), BadUse);
+    if (i != chosen) CHECK(s.unsent<std::string>(i) == texts[i]);
+    CHECK_THROWS_WITH_AS(s.unsent<std::string>(i), doctest::Contains("is taken already"), BadUse);
+  }
+}
+
+TEST_CASE("wire 5.9: what a select has not sent comes back (rules 5.10, 6.2)") {
+  const Outside outside;
+  for (int way = 0; way < 7; ++way) {
+    CAPTURE(way);
+    Pair p;
+    Channel<std::string> a, b, local, other;
+    p.h->give(a.writer(), "a");
+    p.h->give(b.writer(), "b");
+    auto ra = a.reader(), rb = b.reader(), rl = local.reader(), ro = other.reader();
+    const auto wa = p.f->writer<std::string>("a"), wb = p.f->writer<std::string>("b");
+    const auto here = local.writer(), too = other.writer();
+    w::FarSelect s;
+    s.out(wa, "a text that is too long to lie in the string itself");
+    s.out(wb, "another one");
+    s.out(here, "and one more");
+    s.out(too, "the last");
+    switch (way) {
+      case 0:
+        s.on(weft::after(1ms));
+        nothing_lost(s, -1, [&] { CHECK(s() == 4); });
+        break;
+      case 1: {
+        std::thread reads([&] { CHECK(rb() == "another one"); });
+        nothing_lost(s, 1, [&] { CHECK(s() == 1); });
+        reads.join();
+        break;
+      }
+      case 2: {
+        std::thread reads([&] { CHECK(rl() == "and one more"); });
+        nothing_lost(s, 2, [&] { CHECK(s() == 2); });
+        reads.join();
+        break;
+      }
+      case 3:
+        nothing_lost(s, -1, [&] {
+          weft::run(weft::thread([&] {
+            Timeout limit(1ms);
+            CHECK_THROWS_AS(s(), TimedOut);
+          }));
+        });
+        break;
+      case 4:
+        nothing_lost(s, -1, [&] {
+          auto waits = [](w::FarSelect& x) -> Process { co_await x.go(); };
+          CHECK_FALSE(weft::run(weft::timeout(1ms, waits(s))));
+        });
+        break;
+      case 5:
+        b.poison();
+        nothing_lost(s, -1, [&] { CHECK_THROWS_AS(s(), Poisoned); });
+        break;
+      default: p.h.reset(); nothing_lost(s, -1, [&] { CHECK_THROWS_AS(s(), PeerDied); });
+    }
+  }
+}
+
+TEST_CASE("wire 5.9: so does an end that was not sent, and it is open (rule 2.4)") {
+  const Outside outside;
+  Pair p;
+  Channel<w::WriterEnd<int>> a;
+  Channel<int> inner;
+  p.h->give(a.writer(), "a");
+  const auto ra = a.reader();
+  const auto wa = p.f->writer<w::WriterEnd<int>>("a");
+  w::FarSelect s;
+  s.out(wa, w::WriterEnd<int>(inner.writer())).on(weft::after(1ms));
+  CHECK(s() == 1);
+  const auto end = s.unsent<w::WriterEnd<int>>(0);
+  std::thread reads([r = inner.reader()] { CHECK(r() == 5); });
+  end(5);
+  reads.join();
 }
 
 TEST_CASE("wire: few values lie in their list, more elsewhere; all are there, moved or not") {

@@ -91,6 +91,23 @@ void keeps(Reader<std::int64_t> go, Writer<Pair> out, Writer<std::string> log) {
     log.write(std::to_string(std::get<0>(p)) + " with " + std::to_string(std::get<1>(p).size()));
   }
 }
+// So does a choice, whatever the value is made of.
+void keeps_text(Reader<std::int64_t> go, Writer<std::string> out, Writer<std::string> log) {
+  std::string text = "a text that is too long to lie in the string itself";
+  select(output(out, std::move(text)), after(std::chrono::milliseconds(1)));
+  log.write(text);
+  go.read();
+  try {
+    select(loud(output(out, std::move(text))), go);
+  } catch (const Retired&) {
+    log.write(text);
+  }
+  try {
+    out.write(std::move(text));
+  } catch (const Retired&) {
+    log.write(text);
+  }
+}
 void asks(Reader<Value> in, Writer<std::string> out) {
   for (const Value& v : in) {
     try {
@@ -132,6 +149,7 @@ WEFT_COMPONENT(messages, "What crosses, for tests.") {
   component.process<&either>("either").argument("source").argument("a").argument("b").argument(
       "log");
   component.process<&keeps>("keeps").argument("go").argument("out").argument("log");
+  component.process<&keeps_text>("keeps_text").argument("go").argument("out").argument("log");
   component.process<&asks>("asks").argument("source").argument("out");
   component.process<&deep>("deep").argument("out").argument("depth");
 }

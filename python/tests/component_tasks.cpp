@@ -148,6 +148,25 @@ Task<> keeps(Ints go, Writer<Array<double>> out, Log log) {
   }
   co_await log.write(said);
 }
+Task<> keeps_text(Ints go, Log out, Log log) {
+  std::string text = "a text that is too long to lie in the string itself";
+  co_await select(output(out, std::move(text)), after(1ms));
+  co_await log.write(text);
+  co_await go.read();
+  bool gone = false;
+  try {
+    co_await select(loud(output(out, std::move(text))), go);
+  } catch (const Retired&) {
+    gone = true;
+  }
+  if (gone) co_await log.write(text);
+  try {
+    co_await out.write(std::move(text));
+  } catch (const Retired&) {
+    gone = false;
+  }
+  if (!gone) co_await log.write(text);
+}
 // How many threads the program has, when all is set up.
 Task<> threads(Ints go, Out out) {
   co_await go.read();
@@ -186,6 +205,7 @@ WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
   component.process<&texts>("texts").argument("source").argument("log").argument("before");
   component.process<&halves>("halves").argument("whole").argument("halves");
   component.process<&keeps>("keeps").argument("go").argument("out").argument("log");
+  component.process<&keeps_text>("keeps_text").argument("go").argument("out").argument("log");
   component.process<&threads>("threads").argument("go").argument("out");
   component.process<&spins>("spins").argument("out").argument("path");
   component.process<&pid>("pid").argument("out");

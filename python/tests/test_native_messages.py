@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Optional
 
 import pytest
-from components import basics, messages, needs_compiler
+from components import basics, messages, needs_compiler, tasks
 
 import weft.native
 from weft import coroutines, threads
@@ -470,6 +470,22 @@ def test_a_write_that_fails_leaves_the_array_where_it_was(b):  # rules 3.4, 16.6
         b.process(all_of)(+log),
     )[2]
     assert got == ["7 with 3"]
+
+
+@pytest.mark.parametrize("component", [messages, tasks])
+def test_a_text_that_was_not_written_is_still_there(b, component):  # rules 5.10, 6.2
+    """Offered in a choice that another guard won, or that threw, and in a write that failed."""
+    go, out, log = b.weft.Channel("go"), b.weft.Channel("out"), b.weft.Channel("log")
+    text = "a text that is too long to lie in the string itself"
+
+    async def leaves(b, go, reader, log):
+        got = [await b.op(log.read())]
+        reader.retire()
+        await b.op(go.write(1))
+        return got + [v async for v in b.each(log)]
+
+    got = b.run(b.process(leaves)(-go, +out, +log), component().keeps_text(+go, -out, -log))
+    assert got[0] == [text] * 3
 
 
 # --- channels with a type -------------------------------------------------------------------------

@@ -144,6 +144,13 @@ def test_a_header_that_is_parsed_once_for_all(page: Path) -> None:
     assert "weft/nothing.hpp" in lines[0]
 
 
+def test_blocks_in_one_language_alone(page: Path) -> None:
+    page.write_text("```python run\nraise SystemExit(1)\n```\n\n```sh run\ntrue\n```\n")
+    assert run(page)[:2] == (1, "1 passed, 1 failed")
+    assert run("--language", "sh", page)[:2] == (0, "1 passed, 0 failed")
+    assert run("--language", "cpp", page)[:2] == (1, "0 passed, 1 failed")
+
+
 def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) -> None:
     """It is compiled once, and blocks know that it is there."""
     source = tmp_path / "answer.cpp"

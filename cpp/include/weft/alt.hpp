@@ -5,8 +5,8 @@
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
 //   weft::StandingAlternative many{readers};  // enrolled for good: costs the same for any number
 //
-// Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a
-// Barrier. Each except a bare reader has when(bool). Those of channels also have ends(): then the
+// Guards: a Reader; out(writer, value), out(writer, std::move(value)), which moves it if it is
+// chosen and not before; out_with(writer, f); after(span); at(time); skip(); a Barrier. Each except a bare reader has when(bool). Those of channels also have ends(): then the
 // select ends when the channel has retired. Without ends() such a guard falls silent, and the
 // select throws Retired once all guards that decide have (rule 5.6). select(…).ends() and
 // alternative.ends() do this for all guards. A guard refers to its end: keep the end while the
@@ -51,7 +51,7 @@ class SelectOp {
       // also if the end of a channel was chosen, which throws: the other guards get their turn
       detail::Rotations::next(key, engine.next_start());
       op.use_.end();
-      return op.result([this] { return inner->await_resume(); });
+      return inner->await_resume();
     }
   };
   // Every guard's end is an outcome (rule 5.6).
@@ -60,11 +60,18 @@ class SelectOp {
     all.loud_ = true;
     return all;
   }
-  Awaiter bind(runtime::ProcessBase* p) & { return {*this, p, {}, 0, {}}; }
+  Awaiter bind(runtime::ProcessBase* p) & {
+    here_only();
+    return {*this, p, {}, 0, {}};
+  }
   Awaiter bind(runtime::ProcessBase* p) && { return {*this, p, {}, 0, {}}; }
 
   // In a thread.
-  auto operator()() {
+  auto operator()() & {
+    here_only();
+    return std::move(*this)();
+  }
+  auto operator()() && {
     runtime::ThreadProcess& self = detail::blocking_caller("select(…)()");
     const InUse::Taken in(use_);
     core::Select engine;
@@ -75,14 +82,17 @@ class SelectOp {
       std::uint64_t k;
       ~Remember() { detail::Rotations::next(k, e.next_start()); }
     } remember{engine, key};
-    return result([&] { return detail::select_in_thread(set_, engine); });
+    return detail::select_in_thread(set_, engine);
   }
 
  private:
   using InUse = detail::InUse;
+  static constexpr void here_only() {
+    static_assert(!Set::refers,
+                  "weft: a select with out(writer, std::move(value)) refers to that value and is "
+                  "not kept: await it where it is made, co_await weft::select(...)");
+  }
   void prepare(runtime::ProcessBase& p, core::Select& engine, std::uint64_t& key) {
-    if constexpr (!Set::repeatable)
-      if (spent_) detail::awaited_twice("select");
     set_.fill(p);
     if (loud_) detail::all_end(set_);
     detail::check_guards(set_);
@@ -90,21 +100,9 @@ class SelectOp {
     engine.bind(set_.data(), set_.size(), mode_, &p, detail::Rotations::first(key, set_.size()));
     engine.seed = detail::Rotations::mine().random() | 1;
   }
-  // What was chosen. A value that was sent, or that an exception has, is there no more.
-  template <class F>
-  auto result(F&& get) {
-    if constexpr (Set::repeatable) {
-      return get();
-    } else {
-      spent_ = true;
-      auto chosen = get();
-      spent_ = set_.data()[chosen.index].kind == core::Kind::output;
-      return chosen;
-    }
-  }
   Set set_;
   Mode mode_;
-  bool loud_ = false, spent_ = false;
+  bool loud_ = false;
   InUse use_;
 };
 
@@ -140,10 +138,22 @@ template <class T, class P>
 
 // A guard in a list that a program makes while it runs: std::vector<weft::AnyGuard<int>>.
 template <class T, class P = Shared>
-using AnyGuard = typename detail::ManyGuards<T, P>::Any;
+using AnyGuard = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
+                              Skip, Meet, EndOf>;
+// Over a list, which must be there until the select is over. The values of its outputs are the
+// list's: the one that is sent is gone afterwards (a further select is bad use, until that guard
+// has been made anew), all others are still there, whatever the select throws.
 template <class T, class P = Shared>
-[[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>> gs, Mode mode = Mode::fair) {
-  using Set = detail::ManyGuards<T, P>;
+[[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>& gs, Mode mode = Mode::fair) {
+  using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>&>;
+  return SelectOp<Set>(mode, Set(gs));
+}
+template <class T, class P = Shared>
+[[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>&& gs, Mode mode = Mode::fair) {
+  using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>>;
+  static_assert(Set::repeatable,
+                "weft: a value that is not sent stays in the list of guards: keep the list, "
+                "co_await select_among<T>(guards)");
   return SelectOp<Set>(mode, Set(std::move(gs)));
 }
 

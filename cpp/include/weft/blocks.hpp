@@ -3,7 +3,8 @@
 //   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c),
 //              weft::seq{ first(x), second(y) } }();
 //
-// What may stand in a block
+// What may stand in a block, and wherever a process is wanted: run, spawn, Group::start, timeout,
+// Watch::of
 //   a process                                    Process, thread(…), another par or seq
 //   a std::vector of them
 //   a function object that returns a process     its captures live as long as that process does
@@ -33,13 +34,6 @@ template <class X>
 struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
-template <class X>
-struct IsProcess : std::false_type {};
-template <class R>
-struct IsProcess<BasicProcess<R>> : std::true_type {};
-template <class R>
-struct IsProcess<seq<R>> : std::true_type {};
-
 // Runs the process that a closure makes by returning a coroutine, and keeps the closure alive until
 // that process has ended.
 template <class F, class R = typename std::invoke_result_t<F&>::result_type>
@@ -78,11 +72,11 @@ auto to_process(X&& x) {
   } else {
     static_assert(std::is_invocable_v<std::decay_t<X>&>,
                   "weft: only processes, vectors of processes, blocks and functions without "
-                  "parameters can stand in par and seq; "
+                  "parameters can stand for a process, in par and seq and elsewhere; "
                   "bind arguments with weft::proc(f, args...)");
     using F = std::decay_t<X>;
     using R = std::remove_cvref_t<std::invoke_result_t<F&>>;
-    if constexpr (IsProcess<R>::value) {
+    if constexpr (Startable<R>) {
       if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>)
         return x();
       else
@@ -92,8 +86,6 @@ auto to_process(X&& x) {
     }
   }
 }
-template <class X>
-using AsProcess = decltype(to_process(std::declval<X>()));
 template <class X>
 std::vector<AsProcess<X>> to_processes(std::vector<X> xs) {
   std::vector<AsProcess<X>> r;
@@ -238,7 +230,7 @@ template <class F, class... A>
 auto proc(F f, A&&... args) {
   static_assert(std::is_invocable_v<F&, A&&...>,
                 "weft: proc(f, args...): f cannot be called with these arguments");
-  if constexpr (detail::IsProcess<std::remove_cvref_t<std::invoke_result_t<F&, A&&...>>>::value) {
+  if constexpr (Startable<std::remove_cvref_t<std::invoke_result_t<F&, A&&...>>>) {
     if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>) {
       return f(std::forward<A>(args)...);
     } else {

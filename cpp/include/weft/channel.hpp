@@ -56,10 +56,20 @@ inline constinit core::SyncObject closed_place{}, spent_place{};
 inline bool is_no_place(const core::SyncObject* p) noexcept {
   return p == &closed_place || p == &spent_place;
 }
-template <class U>
-inline constexpr bool kNumber = std::is_arithmetic_v<U> || std::is_enum_v<U>;
 template <class>
 inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
+// How a value is given to a channel of T's: a number by value, anything else by reference, to be
+// moved or, if it can be, copied.
+template <class T>
+inline constexpr bool kNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <class T>
+inline constexpr bool kCopied = std::is_copy_constructible_v<T>;
+template <class U>
+void cannot_write() {
+  static_assert(never<U>,
+                "weft: this value cannot be written to this channel: it does not convert to the "
+                "channel's type, or it can only be moved (then say std::move(value))");
+}
 
 // What an end does when it is destroyed: it poisons if an uncaught poison is passing through the
 // process (rule 4.3; this gives the strength), else it retires (0).
@@ -454,7 +464,8 @@ struct ReadOp;
 template <class T, class P>
 struct NextOp;
 template <class T, class P>
-struct WriteOp {
+struct [[nodiscard(
+    "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp {
   core::SyncObject* place;
   T value;
 };
@@ -546,37 +557,23 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes over one count
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the
-  // value back: e.value<T>().
-  template <class U = T>
-  [[nodiscard(
-      "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
-                                                                                                 P>
-  write(U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
-    static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to "
-                  "the channel's type, or it can only be moved (then say write(std::move(value)))");
-    return {place_, T(std::forward<U>(value))};
+  // value back: e.value<T>(). The parameter has the channel's type: what does not fit is converted
+  // where it is given, and the compiler warns there (-Wconversion).
+  WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {
+    return {place_, v};
   }
-  // The same by value: a reference to a number would force it into memory.
-  template <class U = T>
-  [[nodiscard(
-      "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
-                                                                                                 P>
-  write(U value) const requires detail::kNumber<U> {
-    static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to "
-                  "the channel's type, or it can only be moved (then say write(std::move(value)))");
-    return {place_, T(std::move(value))};
+  WriteOp<T, P> write(T&& v) const requires(!detail::kNumber<T>) { return {place_, std::move(v)}; }
+  // A reference to a number would force it into memory.
+  WriteOp<T, P> write(T v) const requires detail::kNumber<T> { return {place_, v}; }
+  template <class U>
+  void write(U&&) const requires(!std::is_convertible_v<U&&, T>) {
+    detail::cannot_write<U>();
   }
 
   // In a thread: writes, and blocks the thread meanwhile.
-  template <class U = T>
-  void operator()(U&& v) const {
-    static_assert(writable<U>,
-                  "weft: this value cannot be written to this channel: it does not convert to "
-                  "the channel's type, or it can only be moved (then say w(std::move(value)))");
+  void operator()(const T& v) const requires detail::kCopied<T> { (*this)(T(v)); }
+  void operator()(T&& value) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
-    T value(std::forward<U>(v));
     Engine* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -589,6 +586,10 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     if (s != Status::ok) detail::throw_end_with(c, s, "write", std::move(value));
     c->last_writer = self.id;
   }
+  template <class U>
+  void operator()(U&&) const requires(!std::is_convertible_v<U&&, T>) {
+    detail::cannot_write<U>();
+  }
 
   template <class X = T>
   void read() const {
@@ -596,10 +597,6 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
         detail::never<X>,
         "weft: this is a writer end, it cannot read: take a reader end of the channel, c.reader()");
   }
-
- private:
-  template <class U>
-  static constexpr bool writable = std::is_convertible_v<U&&, T>;
 };
 
 // A handle to a channel: it makes ends, but has none itself. Copies refer to the same channel.

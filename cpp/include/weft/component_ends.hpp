@@ -230,8 +230,8 @@ class Writer {
 
 // --- choice --------------------------------------------------------------------------------------
 
-// If the value has arrays in it `value` refers to the caller's: that keeps them if nothing was
-// written.
+// The value stays with the caller if nothing was written: this has a copy of it, or, if it has
+// arrays in it, refers to it.
 template <class T>
 struct Output {
   std::uint32_t end;
@@ -255,9 +255,7 @@ struct Output {
 };
 template <class T>
   requires(!detail::kParts<T>)
-Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) {
-  return {w.number(), std::move(v)};
-}
+Output<T> output(const Writer<T>& w, const std::type_identity_t<T>& v) { return {w.number(), v}; }
 template <class T>
   requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) {
     return {w.number(), v};

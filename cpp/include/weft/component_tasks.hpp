@@ -89,27 +89,49 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// `V` is T; or T& if T has arrays in it: these are moved out if it was written, and stay if not.
-template <class T, class V>
+// The value is copied at once: whatever becomes of the write, the one that was given is whole.
+template <class T>
 class TaskWrite : public TaskOperation {
  public:
-  TaskWrite(std::uint32_t end, V value, weft_place at)
-      : end_(end), value_(static_cast<V&&>(value)), at_(at) {}
+  TaskWrite(std::uint32_t end, const T& value, weft_place at) : end_(end), at_(at) {
+    encode<T>(value, block_, running.api->allocate);
+  }
+  bool await_ready() {
+    return begun(running.api->start_write(running.process, end_, &block_.value, at_));
+  }
+  void await_resume() {
+    const weft_status s = ended();
+    if (s == WEFT_OK) block_.value.block = nullptr;
+    check(s, end_);
+  }
+
+ private:
+  const std::uint32_t end_;
+  const weft_place at_;
+  Block block_;
+};
+// If T has arrays in it these are moved out when the write begins, and back if it fails.
+template <class T>
+  requires kParts<T>
+class TaskWrite<T> : public TaskOperation {
+ public:
+  TaskWrite(std::uint32_t end, T& value, weft_place at) : end_(end), value_(value), at_(at) {}
   bool await_ready() {
     encode<T>(value_, block_, running.api->allocate);
     return begun(running.api->start_write(running.process, end_, &block_.value, at_));
   }
   void await_resume() {
     const weft_status s = ended();
-    if (s == WEFT_OK) block_.value.block = nullptr;
-    if constexpr (kParts<T>)
-      if (s != WEFT_OK) value_ = decode<T>(block_);
+    if (s == WEFT_OK)
+      block_.value.block = nullptr;
+    else
+      value_ = decode<T>(block_);
     check(s, end_);
   }
 
  private:
   const std::uint32_t end_;
-  V value_;
+  T& value_;
   const weft_place at_;
   Block block_;
 };
@@ -216,10 +238,7 @@ struct TaskPromise {
 template <class T>
 struct TaskPromiseOf : TaskPromise {
   std::optional<T> value;
-  template <class U>
-  void return_value(U&& u) {
-    value.emplace(std::forward<U>(u));
-  }
+  void return_value(T v) { value.emplace(std::move(v)); }
   T take() {
     if (failed) std::rethrow_exception(failed);
     return *std::move(value);
@@ -306,14 +325,14 @@ class Writer {
   explicit Writer(detail::End e) noexcept : end_(e) {}
 
   // co_await: done when a reader (or the buffer) has the value. Throws as Reader::read() does.
-  auto write(T v, const char* file = __builtin_FILE(),
+  auto write(const T& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
-    return detail::TaskWrite<T, T>(end_.number(), std::move(v), detail::place(file, line));
+    return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
   }
   // The arrays in the value go to the reader; if the write fails they are still here.
   auto write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
-    return detail::TaskWrite<T, T&>(end_.number(), v, detail::place(file, line));
+    return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
   }
   void retire() { end_.retire(); }
   void poison(int strength = 1) { end_.poison(strength); }
@@ -344,9 +363,7 @@ class Barrier {
 
 template <class T>
   requires(!detail::kParts<T>)
-Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) {
-  return {w.number(), std::move(v)};
-}
+Output<T> output(const Writer<T>& w, const std::type_identity_t<T>& v) { return {w.number(), v}; }
 template <class T>
   requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) {
     return {w.number(), v};

@@ -189,6 +189,14 @@ concept Startable = requires(const P& p) {
 };
 
 namespace detail {
+// What may stand where a process is wanted, as a process: blocks.hpp lists it.
+template <class X>
+auto to_process(X&& x);
+template <class X>
+using AsProcess = decltype(to_process(std::declval<X>()));
+}  // namespace detail
+
+namespace detail {
 
 // Wait in a coroutine until the group is done.
 struct GroupAwaiter {
@@ -391,10 +399,12 @@ class Group {
     delete group_;
   }
 
-  template <Startable P>
-  void start(P p) {
-    using R = typename P::result_type;
-    p.start(*group_, static_cast<detail::Room<R>*>(nullptr));
+  // A process, or what may stand for one in a block: the captures of a closure that returns a
+  // process live as long as that process does.
+  template <class X>
+  void start(X&& x) {
+    auto p = detail::to_process(std::forward<X>(x));
+    p.start(*group_, static_cast<detail::Room<typename decltype(p)::result_type>*>(nullptr));
   }
   void cancel() noexcept { group_->cancel(); }
   struct Waiting : detail::GroupAwaiter {  // the block ends here; another may follow
@@ -563,22 +573,24 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-template <Startable... Ps>
-  requires(sizeof...(Ps) > 1)
-auto run(Ps... ps) { return run(RunOptions{}, detail::Par<Ps...>(std::move(ps)...)); }
-template <Startable... Ps>
-  requires(sizeof...(Ps) > 1)
-auto run(RunOptions o, Ps... ps) { return run(o, detail::Par<Ps...>(std::move(ps)...)); }
-// Runs exactly one process. Gives its value, or throws what left it, a quiet end too (rule 7.1).
-template <Startable P>
-typename P::result_type run(RunOptions o, P p) {
-  detail::Alone<P> one(std::move(p));
-  detail::execute(o, one);
-  return one.result();
+// The same of processes, or of what may stand for them in a block. Of exactly one: gives its value,
+// or throws what left it, a quiet end too (rule 7.1).
+template <class X, class... Xs>
+auto run(RunOptions o, X&& x, Xs&&... xs) {
+  if constexpr (sizeof...(Xs) == 0) {
+    detail::Alone<detail::AsProcess<X>> one(detail::to_process(std::forward<X>(x)));
+    detail::execute(o, one);
+    return one.result();
+  } else {
+    return run(o, detail::Par<detail::AsProcess<X>, detail::AsProcess<Xs>...>(
+                      detail::to_process(std::forward<X>(x)),
+                      detail::to_process(std::forward<Xs>(xs))...));
+  }
 }
-template <Startable P>
-auto run(P p) {
-  return run(RunOptions{}, std::move(p));
+template <class X, class... Xs>
+  requires(!std::is_same_v<std::remove_cvref_t<X>, RunOptions>)
+auto run(X&& x, Xs&&... xs) {
+  return run(RunOptions{}, std::forward<X>(x), std::forward<Xs>(xs)...);
 }
 
 namespace detail {
@@ -587,13 +599,15 @@ WEFT_IF_USED void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 
-// Starts a process that may outlive the group of its starter; it belongs to the run (rule 7.4).
-template <Startable P>
-void spawn(P p) {
+// Starts a process, or what may stand for one in a block, that may outlive the group of its
+// starter; it belongs to the run (rule 7.4).
+template <class X>
+void spawn(X&& x) {
   runtime::Run* r = detail::current_run();
   if (!r || !r->spawned)
     detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
-  auto* const nowhere = static_cast<detail::Room<typename P::result_type>*>(nullptr);
+  auto p = detail::to_process(std::forward<X>(x));
+  auto* const nowhere = static_cast<detail::Room<typename decltype(p)::result_type>*>(nullptr);
   if constexpr (requires(runtime::Executor & e) {
                   p.start(*r->spawned, nowhere, runtime::RunsAt::group, e);
                 }) {

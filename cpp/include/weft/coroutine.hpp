@@ -445,9 +445,10 @@ class Promise : public PromiseBase {
   BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(),
                                     const char* in = __builtin_FILE(),
                                     std::uint32_t at = __builtin_LINE()) noexcept;
-  template <class V>
-  void return_value(V&& v) {
-    if (result) result->emplace(std::forward<V>(v));
+  // Of the result's type: what does not fit is converted, and warned of, at the co_return.
+  void return_value(const R& v) requires kCopied<R> { return_value(R(v)); }
+  void return_value(R&& v) {
+    if (result) result->emplace(std::move(v));
     this->ended_well();
   }
   void unhandled_exception() noexcept {

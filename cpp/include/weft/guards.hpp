@@ -30,6 +30,7 @@ void at_home([[maybe_unused]] EngineOf<T, P>* c) {
 struct GuardBase {
   static constexpr bool shared = true;      // can it be used in a thread?
   static constexpr bool repeatable = true;  // can it be chosen more than once?
+  static constexpr bool refers = false;     // has it its value elsewhere?
   bool enabled = true;
   bool loud = false;
 };
@@ -52,6 +53,19 @@ struct OfChannel : Conditional<D> {
   }
 };
 
+namespace detail {
+// What all guards of a channel have alike.
+template <class T, class P, core::Side S, class G>
+void fill_of_channel(core::Guard& g, G& mine, void* slot) {
+  if (mine.enabled) at_home<T, P>(mine.c);
+  g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;
+  g.ops = &core::channel_ops<EngineOf<T, P>, S>;
+  g.ends = mine.loud;
+  g.where = mine.c;
+  g.node.slot = slot;
+}
+}  // namespace detail
+
 template <class T, class P>
 struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
@@ -61,16 +75,17 @@ struct In : OfChannel<In<T, P>> {
   detail::Slot<T> slot;
   explicit In(Engine* core) : c(core) {}
   In(In&& o) noexcept : OfChannel<In>(o), c(o.c) {}
+  In& operator=(In&& o) noexcept {
+    OfChannel<In>::operator=(o);
+    c = o.c;
+    return *this;
+  }
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) detail::at_home<T, P>(c);
-    g.kind = core::Kind::input;
-    g.ops = &core::channel_ops<Engine, core::Side::in>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = &slot;
+    detail::fill_of_channel<T, P, core::Side::in>(g, *this, &slot);
   }
 };
 
+// An output with a value of its own: a copy, or what was converted.
 template <class T, class P>
 struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
@@ -81,14 +96,66 @@ struct Out : OfChannel<Out<T, P>> {
   // null: its end is closed, which is bad use if it is on
   Engine* c;
   T value;
+  bool spent = false;
   Out(Engine* core, T v) : c(core), value(std::move(v)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) detail::at_home<T, P>(c);
-    g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Engine, core::Side::out>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = &value;
+    if (this->enabled && spent) detail::awaited_twice("select");
+    detail::fill_of_channel<T, P, core::Side::out>(g, *this, &value);
+  }
+  void sent() noexcept { spent = !repeatable; }
+};
+
+namespace detail {
+// An output whose value stays where it is until the guard is chosen (rule 5.10): the reader takes it
+// from there.
+template <class T, class P>
+struct OutOf : OfChannel<OutOf<T, P>> {
+  using Engine = EngineOf<T, P>;
+  using Value = void;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = false;
+  static constexpr bool refers = true;
+  Engine* c;  // null: its end is closed, which is bad use if it is on
+  T* from;
+  bool spent = false;
+  OutOf(Engine* core, T* v) : c(core), from(v) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) {
+    if (this->enabled && spent) awaited_twice("select");
+    fill_of_channel<T, P, core::Side::out>(g, *this, from);
+  }
+  // A buffer that drops the new value (rule 1.4) has left it where it is.
+  void sent() noexcept {
+    static_cast<void>(T(std::move(*from)));
+    spent = true;
+  }
+};
+}  // namespace detail
+
+// What out(writer, std::move(value)) gives: a guard that refers to `value`, which is moved once the
+// guard is chosen and not before. If it is not, and whatever the select throws, the value is still
+// there. So it is used in the expression that makes it, select(out(w, std::move(v)), …), and cannot
+// be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
+template <class T, class P>
+struct Offer : detail::OutOf<T, P> {
+  using Guard = detail::OutOf<T, P>;
+  Offer() noexcept : Guard(nullptr, nullptr) {}
+  Offer(const Offer&) = delete;  // it is used where it is made
+  Offer& operator=(const Offer&) = delete;
+  ~Offer() = default;
+  // As of any guard of a channel.
+  Offer&& when(bool on) && {
+    this->enabled = on;
+    return std::move(*this);
+  }
+  Offer&& ends() && {
+    this->loud = true;
+    return std::move(*this);
+  }
+  operator Out<T, P>() && {
+    Out<T, P> o(this->c, std::move(*this->from));
+    o.enabled = this->enabled;
+    o.loud = this->loud;
+    return o;
   }
 };
 
@@ -102,13 +169,14 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
   detail::Slot<T> slot;
   OutWith(Engine* core, F fn) : c(core), f(std::move(fn)) {}
   OutWith(OutWith&& o) noexcept : OfChannel<OutWith>(o), c(o.c), f(std::move(o.f)) {}
+  OutWith& operator=(OutWith&& o) noexcept {
+    OfChannel<OutWith>::operator=(o);
+    c = o.c;
+    f = std::move(o.f);
+    return *this;
+  }
   void fill(core::Guard& g, runtime::ProcessBase&) {
-    if (this->enabled) detail::at_home<T, P>(c);
-    g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Engine, core::Side::out>;
-    g.ends = this->loud;
-    g.where = c;
-    g.node.slot = &slot;
+    detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
   // It has committed: makes the value and hands it over (rule 5.8). `pending`: an extended reader
@@ -155,10 +223,29 @@ template <class T, class P>
 In<T, P> in(const Reader<T, P>& r) {
   return In<T, P>(r.core());
 }
-template <class T, class P, class V>
-Out<T, P> out(const Writer<T, P>& w, V&& v) {
-  return Out<T, P>(w.core(), T(std::forward<V>(v)));
+// An output: a copy of `v`, or what it is converted to.
+template <class T, class P>
+Out<T, P> out(const Writer<T, P>& w, std::type_identity_t<T> v) requires Out<T, P>::repeatable {
+  return Out<T, P>(w.core(), std::move(v));
 }
+template <class T, class P>
+  requires(!Out<T, P>::repeatable && detail::kCopied<T>)
+Out<T, P> out(const Writer<T, P>& w, const std::type_identity_t<T>& v) {
+  return Out<T, P>(w.core(), v);
+}
+// An output of `v` itself, which is moved if the guard is chosen: see Offer. (The guard is a
+// temporary of the caller's, so that what is made of it by `auto` would be a copy.)
+template <class T, class P>
+  requires(!Out<T, P>::repeatable)
+Offer<T, P> && out(const Writer<T, P>& w, std::type_identity_t<T>&& v, Offer<T, P>&& guard = {}) {
+  guard.c = w.core();
+  guard.from = &v;
+  return std::move(guard);
+}
+// Only for its error message.
+template <class T, class P, class U>
+  requires(!std::is_convertible_v<U&&, T>)
+void out(const Writer<T, P>&, U&&) { detail::cannot_write<U>(); }
 template <class T, class P, class F>
 OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
   static_assert(
@@ -183,6 +270,10 @@ struct EndOf;  // ended.hpp
 namespace detail {
 
 template <class G>
+struct IsOffer : std::false_type {};
+template <class T, class P>
+struct IsOffer<Offer<T, P>> : std::true_type {};
+template <class G>
 concept GuardLike =
     IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
     std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
@@ -194,6 +285,8 @@ auto to_guard(G&& g) {
     return in(g);
   else if constexpr (std::is_same_v<D, Barrier>)
     return meet(g);
+  else if constexpr (IsOffer<D>::value)
+    return typename D::Guard(g);
   else
     return D(std::forward<G>(g));
 }
@@ -250,6 +343,7 @@ struct FixedGuards {
   static constexpr bool computes = (Computes<Gs> || ...);
   static constexpr bool shared = (Gs::shared && ...);
   static constexpr bool repeatable = (Gs::repeatable && ...);
+  static constexpr bool refers = (Gs::refers || ...);
   std::tuple<Gs...> gs;
   std::array<core::Guard, sizeof...(Gs)> guards;
 
@@ -300,6 +394,13 @@ struct FixedGuards {
     });
     return v;
   }
+  // Output `at` was chosen.
+  void sent(std::size_t at) noexcept requires(!repeatable) {
+    each([&](auto& g, std::size_t i) {
+      if constexpr (requires { g.sent(); })
+        if (i == at) g.sent();
+    });
+  }
   Status compute(std::size_t at) {
     Status s = Status::ok;
     each([&](auto& g, std::size_t i) {
@@ -311,7 +412,10 @@ struct FixedGuards {
   [[noreturn]] void raise(std::size_t at, Status s) {
     each([&](auto& g, std::size_t i) {
       if constexpr (requires { g.value; }) {
-        if (i == at) throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+        if (i == at) {
+          g.sent();
+          throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+        }
       } else if constexpr (requires { g.c; }) {
         if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
       } else if constexpr (requires { g.b; }) {  // rule 8.7
@@ -337,6 +441,7 @@ struct ManyReaders {
   static constexpr bool computes = false;
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = true;
+  static constexpr bool refers = false;
   std::vector<detail::EngineOf<T, P>*> cores;
   runtime::FixedArray<core::Guard> guards;
   Slot<T> slot;
@@ -374,19 +479,18 @@ struct ManyReaders {
 };
 
 // Any number of guards of any kinds, over channels of one type: a list that a program makes while
-// it runs.
-template <class T, class P>
+// it runs. List: the vector, or a reference to it.
+template <class T, class P, class List>
 struct ManyGuards {
-  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
-                           Skip, Meet, weft::EndOf>;
   using Value = std::optional<T>;
   static constexpr bool computes = true;
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
-  std::vector<Any> gs;
+  static constexpr bool refers = false;
+  List gs;
   runtime::FixedArray<core::Guard> guards;
 
-  explicit ManyGuards(std::vector<Any>&& g) : gs(std::move(g)), guards(gs.size()) {}
+  explicit ManyGuards(List&& g) : gs(std::forward<List>(g)), guards(gs.size()) {}
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(gs.size()); }
   core::Guard* data() noexcept { return guards.get(); }
@@ -410,10 +514,13 @@ struct ManyGuards {
   Status compute(std::size_t i) {
     return std::get<OutWith<std::function<T()>, T, P>>(gs[i]).compute(guards[i]);
   }
+  void sent(std::size_t i) noexcept requires(!repeatable) {
+    if (auto* o = std::get_if<Out<T, P>>(&gs[i])) o->sent();
+  }
   [[noreturn]] void raise(std::size_t i, Status s) {
     on(i, [&](auto& g) {
-      if constexpr (requires { g.value; }) {
-        throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+      if constexpr (requires { g.value; } && repeatable) {
+        throw_end_with(g.c, s, "select", g.value, static_cast<int>(i));
       } else if constexpr (requires { g.c; }) {
         throw_end_of(g.c, s, "select", static_cast<int>(i));
       } else if constexpr (requires { g.b; }) {  // rule 8.7

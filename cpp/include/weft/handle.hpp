@@ -37,20 +37,13 @@ class ChannelHandle {
 
   // In a thread: read, write.
   T operator()() const { return reading()(); }
-  template <class U = T>
-  void operator()(U&& value) const {
-    writing()(std::forward<U>(value));
-  }
+  void operator()(const T& v) const requires detail::kCopied<T> { writing()(v); }
+  void operator()(T&& v) const { writing()(std::move(v)); }
   // In a coroutine.
   [[nodiscard]] auto read() const { return reading().read(); }
   [[nodiscard]] auto next() const { return reading().next(); }
-  template <class U = T>
-  [[nodiscard(
-      "nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T,
-                                                                                                 P>
-  write(U&& value) const {
-    return writing().write(std::forward<U>(value));
-  }
+  WriteOp<T, P> write(const T& v) const requires detail::kCopied<T> { return writing().write(v); }
+  WriteOp<T, P> write(T&& v) const { return writing().write(std::move(v)); }
   // The end that this process has from now on, for use as a guard or in a range-for.
   const Reader<T, P>& reader() const { return reading(); }
   const Writer<T, P>& writer() const { return writing(); }

@@ -152,6 +152,14 @@ struct WritingAll {
   }
 };
 
+// Without a cast: the compiler warns of a value that does not fit. (`auto`: so that clang says for
+// which line of the program.)
+template <class T, class V>
+auto converted(const V& v) {
+  T as = v;
+  return as;
+}
+
 template <class T, class P>
 std::vector<EngineOf<T, P>*> cores_of(std::span<const Writer<T, P>> ws) {
   std::vector<EngineOf<T, P>*> r;
@@ -201,7 +209,7 @@ template <class T, class P, class V, class... More>
   using Work = detail::WritingAll<T, P, 1 + sizeof...(More)>;
   return detail::TogetherOp<Work>{
       Work{{first.first.checked("par_write"), more.first.checked("par_write")...},
-           {T(first.second), T(more.second)...}}};
+           {detail::converted<T>(first.second), detail::converted<T>(more.second)...}}};
 }
 // Writes to two, without copying their ends: x to a, y to b.
 template <class T, class P>

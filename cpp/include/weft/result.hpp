@@ -73,14 +73,9 @@ class Result {
   R&& operator*() && { return std::move(*this).value(); }
   R* operator->() { return &value(); }
   const R* operator->() const { return &value(); }
-  template <class U>
-  R value_or(U&& other) const& {
-    return has_value() ? *std::get_if<1>(&held_) : static_cast<R>(std::forward<U>(other));
-  }
-  template <class U>
-  R value_or(U&& other) && {
-    return has_value() ? std::move(*std::get_if<1>(&held_))
-                       : static_cast<R>(std::forward<U>(other));
+  R value_or(R other) const& { return has_value() ? *std::get_if<1>(&held_) : std::move(other); }
+  R value_or(R other) && {
+    return has_value() ? std::move(*std::get_if<1>(&held_)) : std::move(other);
   }
 
   // Why there is none; null if there is one, or if the process was never run.

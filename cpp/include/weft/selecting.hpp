@@ -215,8 +215,10 @@ class Selecting : public SelectingWith<Engine> {
     core::Guard& g = engine.guard(chosen);
     if (g.kind <= core::Kind::output)
       (g.kind == core::Kind::input ? g.where->last_reader : g.where->last_writer) = p->id;
-    if (g.kind != core::Kind::input) return {chosen, {}};
-    return {chosen, set.take(i)};
+    if (g.kind == core::Kind::input) return {chosen, set.take(i)};
+    if constexpr (requires { set.sent(i); })
+      if (g.kind == core::Kind::output) set.sent(i);
+    return {chosen, {}};
   }
 
   static void passed(runtime::ProcessBase& p, runtime::Passed& v) {

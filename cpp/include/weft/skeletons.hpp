@@ -167,7 +167,7 @@ Process dealing(Reader<T> in, std::vector<Writer<T>> to, Writer<std::size_t> ord
     std::vector<AnyGuard<T>> gs;
     for (auto& w : to)
       gs.emplace_back(out_with(w, std::function<T()>([&v] { return std::move(*v); })));
-    auto c = co_await select_among<T>(std::move(gs));
+    auto c = co_await select_among<T>(gs);
     co_await order.write(static_cast<std::size_t>(c.index));
   }
 }

@@ -95,6 +95,11 @@ BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   }
   co_return detail::InTime<P>{};
 }
+template <class X>
+  requires(!Startable<std::remove_cvref_t<X>>)
+auto timeout(detail::Lasting s, X&& x) {
+  return timeout(s, detail::to_process(std::forward<X>(x)));
+}
 
 // Signals as values of a channel. Each is read once, in the order in which they came; of more than
 // 16 that nobody reads the last 16 are kept. They are kept from the beginning, before anybody

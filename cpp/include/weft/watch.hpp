@@ -66,17 +66,17 @@ class Watch {
 
   // A process that runs p, and fails if p does. Reports name p and this line. To be called once.
   // BadUse: the Watch was given a process already.
-  template <Startable P>
-  Process of(P p, const char* file = __builtin_FILE(),
+  template <class X>
+  Process of(X&& x, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
-    return give(state(), std::move(p), false, file, line);
+    return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
   // The same, but as long as another copy of this handle lives p's failure goes to the watcher
   // only; otherwise the process fails.
-  template <Startable P>
-  Process watched(P p, const char* file = __builtin_FILE(),
+  template <class X>
+  Process watched(X&& x, const char* file = __builtin_FILE(),
                   std::uint32_t line = __builtin_LINE()) const {
-    return give(state(), std::move(p), true, file, line);
+    return give(state(), detail::to_process(std::forward<X>(x)), true, file, line);
   }
 
   // Ready once the process has ended, and from then on; never if it is not started. BadUse: inside

@@ -422,7 +422,7 @@ class Play {
             const auto mode = s->mode == "priority" ? weft::Mode::priority
                               : s->mode == "random" ? weft::Mode::random
                                                     : weft::Mode::fair;
-            auto c = co_await weft::select_among<V, P>(std::move(guards), mode);
+            auto c = co_await weft::select_among<V, P>(guards, mode);
             index = c.index;
             value = std::move(c.value);
           }
@@ -611,7 +611,7 @@ class Play {
       } else if (g.kind == "out") {
         const std::string text = values[made++];
         if (g.fn.empty())
-          push(weft::out(K::here(writer(slots, g.at)), V(text)));
+          push(weft::Out<V, P>(weft::out(K::here(writer(slots, g.at)), V(text))));
         else
           push(weft::out_with(K::here(writer(slots, g.at)), maker(g, text)));
       } else if (g.kind == "timeout") {

@@ -51,7 +51,7 @@ class Standing : public Choosing<Standing> {
     if (g_[i].enabled != on) {
       const std::uint32_t more = on ? 1u : -1u;
       on_[static_cast<int>(g_[i].kind)] += more;
-      if (g_[i].silent) gone_[static_cast<int>(g_[i].kind)] += more;
+      if (g_[i].silent) gone_[static_cast<std::size_t>(g_[i].kind)] += more;
     }
     g_[i].enabled = on;
     if (g_[i].flat) g_[i].ops->enable(g_[i], on);
@@ -118,7 +118,7 @@ class Standing : public Choosing<Standing> {
   // else `none`.
   [[gnu::noinline, gnu::cold]] int fell_silent(int i) noexcept {
     Guard& x = g_[i];
-    if (!x.silent) ++gone_[static_cast<int>(x.kind)];
+    if (!x.silent) ++gone_[static_cast<std::size_t>(x.kind)];
     x.silent = true;
     if (!all_gone()) return none;
     const int at = over(g_, n_);
@@ -132,12 +132,14 @@ class Standing : public Choosing<Standing> {
   }
   // Is over() worth asking? As far as we know all guards that may decide have retired.
   bool all_gone() const noexcept {
-    const int in = static_cast<int>(Kind::input), out = static_cast<int>(Kind::output);
+    const auto in = static_cast<std::size_t>(Kind::input);
+    const auto out = static_cast<std::size_t>(Kind::output);
     if (std::bit_cast<std::uint64_t>(gone_) == 0) [[likely]]
       return false;
-    const int side = on_[out] > 0 ? out : in;
+    const std::size_t side = on_[out] > 0 ? out : in;
     if (side == in)
-      for (int k = static_cast<int>(Kind::barrier); k < static_cast<int>(Kind::timer); ++k)
+      for (auto k = static_cast<std::size_t>(Kind::barrier);
+           k < static_cast<std::size_t>(Kind::timer); ++k)
         if (on_[k] > 0) return false;
     return gone_[side] > 0 && gone_[side] == on_[side];
   }
@@ -149,7 +151,7 @@ class Standing : public Choosing<Standing> {
       case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
       case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
-        if (x.silent) --gone_[static_cast<int>(x.kind)];  // and was poisoned
+        if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];  // and was poisoned
         x.silent = false;
         status_ = x.node.status;
         if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)

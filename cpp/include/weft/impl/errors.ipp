@@ -113,10 +113,12 @@ namespace detail {
 
 [[noreturn, gnu::cold]] WEFT_IMPL void out_of_range(const char* what, std::int64_t given,
                                                     std::int64_t least, std::int64_t most) {
-  const std::uint64_t size = given < 0 ? 0 - static_cast<std::uint64_t>(given) : given;
-  bad_use(runtime::joined({what, " must be from ", runtime::digits(least), " to ",
-                           runtime::digits(most), ", not ", given < 0 ? "-" : "",
-                           runtime::digits(size)}));
+  const auto size = [](std::int64_t n) {
+    return n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+  };
+  bad_use(runtime::joined({what, " must be from ", runtime::digits(size(least)), " to ",
+                           runtime::digits(size(most)), ", not ", given < 0 ? "-" : "",
+                           runtime::digits(size(given))}));
 }
 [[noreturn, gnu::cold]] WEFT_IMPL void not_a_time() {
   bad_use("a time that is no number: it would never come, and would never have been");

@@ -71,6 +71,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   bool making() const noexcept { return attempt_ && attempt_->stage == Guest::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
+  // Its room, of a guard that is on; once it is closed.
+  std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
   // The attempt was decided while it was in line.
   void decided();
   // Somebody has gone: is there still a reason to stay in line?

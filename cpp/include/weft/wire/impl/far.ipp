@@ -357,8 +357,8 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
   if (how >= 4 && how <= 6 && strength == 0) {
     static constexpr const char* kWhy[] = {
         "the value that was there has more than a gibibyte, and is lost: send it in pieces",
-        "two guards are both ends of one channel, or one barrier: a process cannot talk to itself, "
-        "and is one party; give one end to another process, each barrier once",
+        ("two guards are both ends of one channel, or one barrier: a process cannot talk to "
+         "itself, and is one party; give one end to another process, each barrier once"),
         "nobody is enrolled at the barrier: make it with parties, or enrol() first"};
     o->refused = kWhy[how - 4];
     finish(*o, {Status::pending, 0, 0, false, false});

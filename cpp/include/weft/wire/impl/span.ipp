@@ -115,7 +115,7 @@ struct Span::Here final : Part, Spanned::Seat {
   void stop_trying() override { part->withdraw(); }
   void gone() override {
     if (part) part->close();
-    part.reset();
+    if (part) take_back(*std::exchange(part, nullptr));
   }
   bool made() override {
     const auto keep = part;
@@ -127,10 +127,15 @@ struct Span::Here final : Part, Spanned::Seat {
   void ready() override { was_ready(); }
   void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
   void not_ready() override { was_not_ready(); }
+  // The rooms: of what came, and of what was not sent.
+  void take_back(Spanned& from) {
+    for (std::uint32_t i = 0; i < size; ++i)
+      if (auto& room = from.room(i)) *span.guards_[span.guard_of(*this, i)].room = std::move(room);
+  }
   void over(std::uint32_t guard, Status s, Guest::Seat& a) override {
     const std::uint8_t strength = s == Status::poisoned ? a.port->strength() : 0;
-    if (s == Status::ok) *span.guards_[span.guard_of(*this, guard)].room = std::move(a.room);
     const auto keep = std::move(part);
+    take_back(*keep);
     span.part_over(*this, {s, guard, strength, false, false});
   }
 };
