@@ -170,18 +170,46 @@ def _told_what_to_do() -> Iterator[None]:
             ) from error
         if error.errno != errno.EMFILE:
             raise
-        try:
-            import resource
-
-            may = f"this program may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]:,}"
-        except ImportError:  # nor one to read that module
-            may = "this program has as many as it may have"
+        most = _most_descriptors()
+        may = f"may have {most:,}" if most is not None else "has as many as it may have"
         raise OSError(
             errno.EMFILE,
-            f"no descriptor is left: {may}, and each OS process that it starts takes "
-            "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
-            "(`.on(Hosts(n))`)",
+            f"no descriptor is left: this program {may}, and each OS process that it starts takes {_LIMIT}",
         ) from error
+
+
+_LIMIT = (
+    "up to ten. Raise the limit (`ulimit -n`, resource.setrlimit), or put many processes on a few hosts "
+    "(`.on(Hosts(n))`)"
+)
+
+
+def _most_descriptors() -> int | None:
+    """How many descriptors this program may have. None: there is no limit, or it is not known."""
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    except ImportError:  # no such system; or no descriptor to read that module by
+        return None
+    return None if most == resource.RLIM_INFINITY else most
+
+
+_LEAST = 4  # descriptors that this program has for each OS process, whatever the way it starts
+
+
+def check_room(hosts: int) -> None:
+    """Looks whether so many OS processes could be there at one time, before the first is started.
+
+    Raises:
+        OSError: this program may not have the descriptors for them.
+    """
+    most = _most_descriptors()
+    if most is not None and hosts > most // _LEAST:
+        raise OSError(
+            errno.EMFILE,
+            f"{hosts:,} OS processes at one time: this program may have {most:,} descriptors, and each takes {_LIMIT}",
+        )
 
 
 def _refuse_imports() -> None:

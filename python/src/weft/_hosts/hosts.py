@@ -159,6 +159,7 @@ class Hosts(Elsewhere):
         setting = _host.Setting(
             tuple(preload), initializer, initargs, None, memory_limit, nice, threads, start, True
         )
+        _host.check_room(n)
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._way = start
         self._lock = threading.Condition(threading.Lock())
