@@ -33,15 +33,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor as _Executor
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from weft import _own_threads
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import host as _host
 from weft._hosts import hosts as _hosts
 from weft._hosts import pickling as _pickling
+from weft._hosts import safely as _safely
 from weft._rounds import rounds as _rounds
 from weft.errors import BadUse, ChannelEnd
 
@@ -50,6 +52,7 @@ __all__ = ["Executor"]
 BATCH = 0.008  # the seconds that a batch should take
 LONG = 0.002  # the seconds for which results are kept back
 MOST = 256  # the most calls in a batch
+ARGUMENTS, RESULT = "a call's arguments", "the result"  # in the text of an error
 
 
 class _Call:
@@ -152,8 +155,9 @@ class _State:
                     if same and self.waiting[0].function is not function:
                         break
                     call = self.waiting.popleft()
-                    if call.future.set_running_or_notify_cancel():
-                        batch.append(call)
+                    with contextlib.suppress(Exception):  # the program has told it something itself
+                        if call.future.set_running_or_notify_cancel():
+                            batch.append(call)
             self.working.add(me)
         return batch
 
@@ -243,10 +247,33 @@ class _State:
                 host.kill()
             for call in calls:
                 if not call.future.done():
-                    with contextlib.suppress(Exception):  # it was cancelled meanwhile
-                        error = BrokenProcessPool(self.broken)
-                        error.__cause__ = cause
-                        call.future.set_exception(error)
+                    error = BrokenProcessPool(self.broken)
+                    error.__cause__ = cause
+                    tell(call.future, error=error)
+
+
+def tell(future: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
+    """Tells who waits for a call what it has come to. Who has heard of it already, hears of nothing
+    more. What a callback raises is reported, and reaches no other call.
+    """
+    try:
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+    except InvalidStateError:
+        pass
+    except BaseException as wrong:
+        _safely.report(wrong)
+
+
+def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
+    """Tells who waits what has come from a host: see apart.py."""
+    try:
+        value = _apart.opened(value)
+    except BaseException as wrong:
+        value, error = None, wrong
+    tell(future, value, error)
 
 
 # --- in the host ----------------------------------------------------------------------------------
@@ -287,30 +314,37 @@ def _compute(tasks: Any, results: Any) -> None:
     me = _native.current_process()
     assert me is not None
 
-    def call(packed: bytes, args: Any, keywords: Any) -> Any:
+    def call(packed: bytes, given: Any) -> Any:
+        args, keywords = _apart.opened(given)
         function = functions.get(packed)
         if function is None:
             function = functions[packed] = _pickling.load_function(packed)
-        return function(*args, **keywords)
+        return _apart.apart(RESULT, function(*args, **keywords))
 
     results.write([])  # it is here: from now on a call that cannot be sent is told at its own write
     _rounds.serves(me.id)
     for batch in tasks:
         _rounds.serves(None)
-        in_order(batch, call, lambda done: _send(results, done))
+        in_order(batch, call, lambda done: send_each(results.write, done))
         del batch
         _rounds.serves(me.id)
 
 
-def _send(results: Any, done: list[tuple[int, Any, _pickling.Failure | None]]) -> None:
+def send_each(
+    write: Callable[[list[tuple[int, Any, _pickling.Failure | None]]], None],
+    done: list[tuple[int, Any, _pickling.Failure | None]],
+) -> None:
+    """Writes results together; where that cannot be, each by itself, and of one that cannot go even
+    so why not.
+    """
     try:
-        results.write(done)
-    except BadUse:  # one of them cannot be sent: try each by itself
-        for number, value, failure in done:
-            wrong = _pickling.why_not("the result", value)
-            if wrong is not None:
-                value, failure = None, _pickling.Failure(wrong)
-            results.write([(number, value, failure)])
+        write(done)
+    except (BadUse, MemoryError):
+        for one in done:
+            try:
+                write([one])
+            except (BadUse, MemoryError) as error:
+                write([(one[0], None, _pickling.Failure(error))])
 
 
 # --- feeders --------------------------------------------------------------------------------------
@@ -326,7 +360,6 @@ class _Feeder:
         self.names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
         self.why: BaseException | None = None
         self.fed = 0
-        self.doing = ""  # in the text of a failure
 
     def _call(self, tasks: Any, results: Any) -> None:
         """On a thread of its own."""
@@ -335,7 +368,7 @@ class _Feeder:
             self.host.call(_compute, (tasks, results), {})
         except BaseException as error:
             self.why = error
-            text = f"a process of the pool failed: {type(error).__name__}: {error}"
+            text = f"a process of the pool failed: {_safely.text_of(error)}"
             self.state.break_it(text, self.batch)
         finally:  # the traceback keeps this frame, but not its ends
             _let_go(tasks, results)
@@ -349,36 +382,41 @@ class _Feeder:
             packed = self.names[function] = _pickling.dump_function(function)
         return packed
 
-    def _good(self) -> list[tuple[bytes, Any, Any]]:
-        """The batch in the form in which it is sent. A call that cannot be sent has failed, and is
-        taken out."""
-        good, sent = [], []
+    def _sends(self, tasks: Any, calls: list[_Call]) -> list[_Call]:
+        """Sends the calls: those of them whose results come, in this order. Others have failed.
+
+        Raises:
+            MemoryError: there is not enough for all of them at once.
+        """
+        good: list[_Call] = []
+        sent: list[tuple[bytes, Any]] = []
         last: Any = self  # most calls of a batch are of one function
         packed = b""
-        for call in self.batch:
+        for call in calls:
             try:
                 if call.function is not last:
                     packed, last = self._packed(call.function), call.function
-                sent.append((packed, call.args, call.keywords))
-                good.append(call)
-            except Exception as error:
-                call.future.set_exception(error)
-        self.batch = good
-        return sent
+            except BaseException as error:
+                tell(call.future, error=error)
+                continue
+            sent.append((packed, _apart.apart(ARGUMENTS, (call.args, call.keywords))))
+            good.append(call)
+        tasks.write(sent)
+        for call, (_, given) in zip(good, sent, strict=True):
+            if type(given) is _apart.Apart and given.error is not None:
+                tell(call.future, error=given.error)  # it goes on in its place there, and fails
+        return good
 
-    def _write(self, tasks: Any) -> None:
-        try:
-            tasks.write(self._good())
-        except BadUse:  # the arguments of one call cannot be sent
-            good = []
-            for call in self.batch:
-                wrong = _pickling.why_not("a call's arguments", (call.args, call.keywords))
-                if wrong is None:
-                    good.append(call)
-                else:
-                    call.future.set_exception(wrong)
-            self.batch = good
-            tasks.write(self._good())
+    @staticmethod
+    def _hear(results: Any, sent: list[_Call]) -> None:
+        """Tells who waits for these calls of each result as it comes."""
+        left = len(sent)
+        while left:
+            got = results.read()
+            left -= len(got)
+            for number, value, failure in got:
+                error = None if failure is None else failure.exception()
+                tell_result(sent[number].future, value, error)
 
     def _pump(self, tasks: Any, results: Any) -> None:
         limit = self.state.max_tasks
@@ -390,24 +428,25 @@ class _Feeder:
                 if not self.batch:
                     return
                 began = time.monotonic()
-                self._write(tasks)
-                left = len(self.batch)
-                self.fed += left
-                while left:
-                    self.doing = "a result cannot be rebuilt here: "
-                    got = results.read()
-                    self.doing = ""
-                    left -= len(got)
-                    for number, value, failure in got:
-                        future = self.batch[number].future
-                        if failure is None:
-                            future.set_result(value)
-                        else:
-                            future.set_exception(failure.exception())
-                if self.batch:
-                    took = time.monotonic() - began
-                    self.size = next_size(self.size, len(self.batch), took)
+                self.fed += len(self.batch)
+                try:
+                    sent = self._sends(tasks, self.batch)
+                except MemoryError:
+                    for call in self.batch:
+                        self._alone(tasks, results, call)
+                else:
+                    self._hear(results, sent)
+                took = time.monotonic() - began
+                self.size = next_size(self.size, len(self.batch), took)
                 self.batch = []
+
+    def _alone(self, tasks: Any, results: Any, call: _Call) -> None:
+        try:
+            sent = self._sends(tasks, [call])
+        except MemoryError as error:
+            tell(call.future, error=error)
+        else:
+            self._hear(results, sent)
 
     def run(self) -> bool:
         """Feeds the host until there is nothing left for it. False: it died."""
@@ -421,15 +460,15 @@ class _Feeder:
         try:
             self._pump(told, answers)
         except BaseException as error:
-            why = f"{self.doing}{type(error).__name__}: {error}"
-            self.state.break_it(why, self.batch, error)
-            if not self.doing:
-                raise
-            self.why = error  # the user's: who waits for the results hears of it
+            self.state.break_it(_safely.text_of(error), self.batch, error)
+            raise
         finally:
             del self.state.reads[threading.get_ident()]
             _let_go(told, answers)
             call.join()
+        if self.why is None and self.batch:  # else who waits for them would wait for ever
+            self.why = BadUse("a process of the pool ended before its calls")
+            self.state.break_it(str(self.why), self.batch)
         return self.why is None
 
 
@@ -470,7 +509,7 @@ def _feed_hosts(state: _State, host: _host.Host) -> None:
                 host.close()
                 return
     except BaseException as error:
-        state.break_it(f"{type(error).__name__}: {error}", feeder.batch if feeder else [])
+        state.break_it(_safely.text_of(error), feeder.batch if feeder else [])
         raise
 
 

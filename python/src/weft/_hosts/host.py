@@ -29,8 +29,10 @@ from typing import Any, NamedTuple
 
 from weft._backends import shared as _shared
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import pickling as _pickling
 from weft._hosts import records as _records
+from weft._hosts import safely as _safely
 from weft._hosts import said as _said
 from weft._hosts import seen as _seen
 from weft._rounds import members as _members
@@ -386,9 +388,7 @@ class Host:
             )
         called = getattr(function, "_weft_called", None)  # in the report of its death
         name_of_call = (
-            getattr(function, "__qualname__", str(function))
-            if called is None
-            else called(*args, **keywords)
+            _safely.name_of(function) if called is None else called(*args, **keywords)
         )
         given: dict[str, Any] = {}  # ends, by their names there
         barriers: list[Any] = []
@@ -432,7 +432,9 @@ class Host:
                     del end
                     there.append(name)
                 self._jobs.write((ours, packed))
-            except (Cancelled, BadUse):  # the child was not told of it; or an end cannot go
+            except (PeerDied, Retired):
+                raise
+            except BaseException:  # the child was not told of it; or an end cannot go
                 self._let_go(there)
                 raise
             while True:
@@ -469,8 +471,9 @@ class Host:
         # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
         if failure is not None:
             came_to = failure.exception()
-            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
-        return value
+            both = cancelled is not None and issubclass(type(came_to), Cancelled)
+            raise cancelled if both else came_to
+        return _apart.opened(value)
 
     def _died(self, name: str) -> ProcessDied:
         self._link.close("it has died")

@@ -24,7 +24,9 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from weft import _own_threads
+from weft._hosts import apart as _apart
 from weft._hosts import executor as _executor
+from weft._hosts import safely as _safely
 from weft._net import calls as _net_calls
 from weft._net import loop as _net_loop
 from weft._net.hosts import FarHost, FarHosts, _channels_of
@@ -42,7 +44,7 @@ class _Future(Future[Any]):
 
     def __init__(self, function: Any, state: State) -> None:
         super().__init__()
-        self._name = getattr(function, "__qualname__", str(function))
+        self._name = _safely.name_of(function)
         self._workers, self._over = state.workers, state.over
         self._where = ""  # once it has begun
         self._call: _away.FarCall | None = None
@@ -136,26 +138,30 @@ class _Line:
                     if wrong is None:
                         self._results([call])
                     else:
-                        call.future.set_exception(wrong)
+                        _executor.tell(call.future, error=wrong)
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
-        except BadUse as error:
+        except BaseException as error:  # of a class that this program accepts
+            wrong = _apart.not_rebuilt(_executor.RESULT, error)
             for call in batch:
-                if not call.future.done():
-                    call.future.set_exception(error)
+                _executor.tell(call.future, error=wrong)
             return False
         self.size = _executor.next_size(self.size, len(batch), time.monotonic() - began)
         with contextlib.suppress(BadUse):  # it was closed meanwhile
             self.session._link.of_calls()
         return True
 
-    def _write(self, batch: list[_executor._Call]) -> BadUse | None:
+    def _write(self, batch: list[_executor._Call]) -> BaseException | None:
         """Why it cannot go; None: it has gone."""
+        calls = [_net_calls.as_sent(c.args, c.keywords, self.session.trusted) for c in batch]
         try:
-            self.told.write([[list(c.args), c.keywords] for c in batch])
-        except BadUse as error:
+            self.told.write(calls)
+        except (BadUse, MemoryError) as error:
             return error
+        for call, (given, *_) in zip(batch, calls, strict=True):
+            if type(given) is _apart.Apart and given.error is not None:
+                _executor.tell(call.future, error=given.error)
         return None
 
     def _results(self, batch: list[_executor._Call]) -> None:
@@ -167,14 +173,12 @@ class _Line:
         left = set(range(len(batch)))
         while left:
             for number, value, failure in self.answer.read():
-                if failure is None:
-                    left.remove(number)
-                    batch[number].future.set_result(value)
-                    continue
-                error = _net_calls.exception_of(failure, self.asked)
-                for n in left.copy() if number == _net_calls.ALL else (number,):
+                those = left.copy() if number == _net_calls.ALL else (number,)
+                if failure is not None:
+                    failure = _net_calls.exception_of(failure, self.asked)
+                for n in those:
                     left.remove(n)
-                    batch[n].future.set_exception(error)
+                    _executor.tell_result(batch[n].future, value, failure)
 
     def kill(self) -> None:
         with contextlib.suppress(BadUse):
@@ -272,7 +276,8 @@ class State(_executor._State):
             with self.lock:
                 broken = self.broken
             for call in batch:
-                call.future.set_exception(error if broken is None else BrokenProcessPool(broken))
+                wrong = error if broken is None else BrokenProcessPool(broken)
+                _executor.tell(call.future, error=wrong)
             return None
         finally:
             with self.lock:
@@ -287,4 +292,4 @@ class State(_executor._State):
 
 
 def _text(error: BaseException) -> str:
-    return f"a host of the pool failed: {type(error).__name__}: {error}"
+    return f"a host of the pool failed: {_safely.text_of(error)}"
