@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "native.hpp"
+#include "wire/wire.hpp"
 
 namespace weft::py {
 namespace {
@@ -18,6 +18,7 @@ struct FunctionObject {
   PyObject* name;
   vectorcallfunc call;
   Kind kind;
+  bool away;  // its processes run in another OS process
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
@@ -152,6 +153,10 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
       return nullptr;
     }
   }
+  if (f->away && wire_away(ends) < 0) {
+    drop_ends(ends);
+    return nullptr;
+  }
   ProcessObject* p = new_process(f->kind, ends);
   spare_ends = std::move(ends);
   if (!p) return nullptr;
@@ -212,6 +217,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   Py_XSETREF(func(o)->function, Py_NewRef(f));
   Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
   func(o)->kind = static_cast<Kind>(kind);
+  func(o)->away = runs_away(f);
   func(o)->call = gated<function_call>;
   return 0;
 }

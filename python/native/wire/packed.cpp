@@ -35,7 +35,8 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  PyObject_HEAD PyObject* bytes;  // null: in the slot. Of a large typed value a bytearray
+  // null: in the slot. Of a large typed value a bytearray. Of a refusal the exception
+  PyObject_HEAD PyObject* bytes;
   PyObject* original;             // of a value that was written here; else null
   std::shared_ptr<Slot>* slot;    // null: in the bytes
   bool table;                     // of the bytes
@@ -260,7 +261,9 @@ PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
       Py_DECREF(callback);
     }
   }
-  if (bytes || !PyErr_ExceptionMatches(PyExc_Exception)) return bytes;
+  if (bytes || !(PyErr_ExceptionMatches(PyExc_Exception) ||
+                 PyErr_ExceptionMatches(PyExc_GeneratorExit)))
+    return bytes;
   PyErr_Clear();
   Py_CLEAR(list);
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
@@ -652,6 +655,15 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
   }
   Py_DECREF(packed);
   return r;
+}
+
+PyObject* refusal(PyObject* value, PyObject* why) noexcept {
+  return new_packed(why, nullptr, false, value);
+}
+PyObject* why_refused(PyObject* o) noexcept {
+  return o && is_packed(o) && packed_of(o)->bytes && PyExceptionInstance_Check(packed_of(o)->bytes)
+             ? Py_NewRef(packed_of(o)->bytes)
+             : nullptr;
 }
 
 PyObject* unsent(PyObject* packed) noexcept {
