@@ -621,6 +621,11 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
 PyObject* unpack(const ChannelObject* c, PyObject* packed) {
   if (is_cell(packed)) return unpack_native(packed);
   if (!is_packed(packed)) return packed;
+  if (PyObject* const why = why_refused(packed)) {
+    Py_DECREF(packed);
+    restore_exception(why);
+    return nullptr;
+  }
   PyObject* r;
   {
     const OutsideGate beyond;

@@ -77,7 +77,7 @@ int in_the_buffer(ChannelObject* c) {
   PyObject* const why = PyObject_Str(cause);
   if (why) {
     bad_use(
-        "an end of channel %s cannot go to another program, for a value in its buffer cannot (%U): "
+        "an end of channel %s cannot go to another program, for a value that it holds cannot (%U): "
         "let the value be read before, or give the end before it is written",
         channel_name(c).c_str(), why);
     Py_DECREF(why);

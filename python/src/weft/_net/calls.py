@@ -32,7 +32,7 @@ from weft._backends import shared as _shared
 from weft._extension import native as _native
 from weft._hosts import apart as _apart
 from weft._hosts import child as _child
-from weft._hosts import executor as _executor
+from weft._hosts import feeding as _feeding
 from weft._hosts import pickling as _pickling
 from weft._hosts import safely as _safely
 from weft._net import steps as _net_steps
@@ -374,13 +374,13 @@ def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: 
 def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> list[Any]:
     """A call of many, as it goes."""
     if trusted:
-        return [_apart.apart(_executor.ARGUMENTS, (args, keywords))]
+        return [_apart.apart(_feeding.ARGUMENTS, (args, keywords))]
     return [list(args), keywords]
 
 
 def result_sent(value: Any, trusted: bool) -> Any:
     """As it goes: where both sides trust, apart from what is said with it."""
-    return _apart.apart(_executor.RESULT, value) if trusted else value
+    return _apart.apart(_feeding.RESULT, value) if trusted else value
 
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
@@ -429,7 +429,7 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
             while True:
                 calls, wrong = _heard(orders)
                 if wrong is None:
-                    _executor.in_order(calls, call, lambda done: _executor.send_each(write, done))
+                    _feeding.in_order(calls, call, lambda done: _feeding.send_each(write, done))
                     calls = None  # while it waits for more it keeps none of their arguments
                 else:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
