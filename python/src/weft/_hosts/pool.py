@@ -2,24 +2,26 @@
 
     put() ──waits in `waiting`──► take(): a feeder's batch ──compute──► told, Call.over()
        │                      └──cancel(), break_it(): cancelled, or BrokenProcessPool ──┘
-       ├──a feeder is idle──► it is taken out of `idle`, and its bell rings
+       ├──a feeder is idle──► it is woken
        └──else, and there are fewer than may be──► one more feeder begins
 
-    a feeder: begins ─► take() ─► batch ─► take() … idle ──bell──► take() … nothing more comes ─► over
+    a feeder: begins ─► take() ─► batch ─► take() … idle ──woken──► take() … nothing more comes ─► over
 
 Who submits or shuts down may be interrupted anywhere, by a signal's handler or by a finaliser that
 submits, shuts down or waits for a result itself (rule 12.1). What holds a lock then would keep from
-going on whoever the handler waits for. So there is none: each step is one operation of a deque or a
-dict, which is done whole or not at all; and what takes time, to start an OS process, a thread does,
-for which who submits waits with nothing in its hands.
+going on whoever the handler waits for. So there is none: each step is one operation of a deque, a
+set or a queue, which is done whole or not at all; between two steps nothing waits for who takes
+them; and what takes time, to start an OS process, a thread does.
 
 Invariants
 - A call is in `waiting`, or in the hands of who took it out: a feeder or who cancels or breaks. That
-  one tells its future, and then says over(), once.
-- A feeder sleeps only while it is in `idle`. Who takes it out rings its bell, once.
+  one says over(), once. If it is no feeder, the call's future was told before.
+- A feeder sleeps only while it is in `idle`, having looked at `waiting`, `ended` and `broken` since
+  it is there. Who changes one of these looks at `idle` afterwards. One that wakes looks again.
 - Who adds to `waiting` looks afterwards whether the pool has ended or is broken. Who ends or breaks
-  it says so first, and looks at `waiting` and `idle` afterwards. So no call is left behind.
-- Of `feeders` the first `workers` may begin. One that does not begin is taken out again.
+  it says so first, and looks at `waiting` afterwards. So no call is left behind.
+- Of `feeders` the first `workers` may begin. Whoever finds one that has no thread gives it one. One
+  that does not begin is taken out again.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import _thread
 import abc
 import contextlib
 import contextvars
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -117,6 +120,9 @@ class _Once:
             return False
         return True
 
+    def is_there(self) -> bool:
+        return bool(self._it)
+
 
 class _Gate:
     """Is closed until it is opened, once."""
@@ -147,8 +153,6 @@ class Feeder(abc.ABC):
         self.over = False
         self._begins = _Once()  # its thread, or who gives up starting it
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
-        self._bell = _thread.allocate_lock()
-        self._bell.acquire()
         self._error: BaseException | None = None
 
     @abc.abstractmethod
@@ -164,40 +168,52 @@ class Feeder(abc.ABC):
         Raises:
             what begin() raises. RuntimeError: the system has no thread for it.
         """
+        self.launch()
+        self._begun.pass_through()
+        if self._error is not None:
+            raise self._error
+
+    def launch(self) -> None:
+        """Gives it a thread. So may whoever finds that it has none yet: a second one ends at once.
+
+        The start of a Thread takes a lock of `threading`'s. On a thread of its own that is nobody's
+        whom a signal's handler interrupts.
+        """
         context = contextvars.copy_context()
         thread = threading.Thread(
             target=self._main, args=(context,), name="weft: feeds a host", daemon=False
         )
-        # The start of a Thread takes a lock of `threading`'s; on a thread of its own it is nobody's
-        # whom a signal's handler interrupts.
-        _thread.start_new_thread(self._launch, (thread,))
-        self._begun.pass_through()
-        if self._error is not None:
-            raise self._error
+        _thread.start_new_thread(self._run, (thread,))
+
+    def lacks_thread(self) -> bool:
+        return self._begins.is_there()
 
     def give_up(self) -> None:
         """It will not begin, if it has not begun."""
         if self._begins.take():
             self._leave()
 
-    def _launch(self, thread: threading.Thread) -> None:
+    def _run(self, thread: threading.Thread) -> None:
         try:
             thread.start()
         except BaseException as error:
-            self._failed(error)
+            if self._begins.take():
+                self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
         self._error = error
         self._leave()
 
     def _leave(self) -> None:
-        with contextlib.suppress(ValueError):  # it has left before
-            self.state.feeders.remove(self)
+        for those in (self.state.begun, self.state.feeders):
+            with contextlib.suppress(ValueError):
+                those.remove(self)
         self._end()
 
     def _main(self, context: contextvars.Context) -> None:
         if not self._begins.take():
             return
+        self.state.begun.append(self)
         _own_threads.helps()
         _here.feeder = self
         try:
@@ -218,14 +234,6 @@ class Feeder(abc.ABC):
         self.over = True
         for gate in (self._begun, self._rests, self._over):
             gate.open()
-
-    def ring(self) -> None:
-        """By who has taken it out of `idle`."""
-        self._bell.release()
-
-    def sleep(self) -> None:
-        """Until somebody rings."""
-        self._bell.acquire()
 
     def waits(self) -> bool:
         """Does it wait for a host that computes, and that has said nothing new? Or is it over?"""
@@ -254,6 +262,8 @@ class State(abc.ABC):
         self.waiting: deque[Call] = deque()
         self.idle: deque[Feeder] = deque()
         self.feeders: deque[Feeder] = deque()
+        self.begun: deque[Feeder] = deque()  # those of them that have a thread
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()  # an item wakes one that sleeps
         self.hosts: set[Any] = set()  # to be killed if it breaks
         self.ended = False  # no more calls come
         self.lots: set[_Lot] = set()  # with calls that are not over
@@ -310,15 +320,18 @@ class State(abc.ABC):
                 dropped = self._drop(calls)
                 if dropped:
                     self.check()
-            for _ in calls:
-                if not self._ring() and not self._grow():
+            self._wake(len(calls))
+            for _ in range(min(len(calls), len(self.waiting) - len(self.idle))):
+                if not self._grow():
                     break
         except BaseException as error:
             dropped = self._drop(calls) or dropped
             if not came:
                 _rounds.calls_are_over(self, lot)
-            elif isinstance(error, Exception) and not self.feeders:  # for which others wait as well
-                self._fail_all(lambda: error)
+            if not self.feeders:  # for which others wait as well
+                why = "who began its OS process was interrupted"
+                wrong = error if isinstance(error, Exception) else BrokenProcessPool(why)
+                self._fail_all(lambda: wrong)
             if dropped or not isinstance(error, Exception):
                 raise
 
@@ -334,18 +347,15 @@ class State(abc.ABC):
             any_was = True
         return any_was
 
-    def _ring(self) -> bool:
-        """Wakes an idle feeder, if there is one."""
-        try:
-            feeder = self.idle.pop()
-        except IndexError:
-            return False
-        feeder.ring()
-        return True
+    def _wake(self, most: int) -> None:
+        """Wakes idle feeders."""
+        for _ in range(min(most, len(self.idle))):
+            self._wakes.put(None)
 
     def _grow(self) -> bool:
         """Begins one more feeder, if there may be one."""
         if len(self.feeders) >= self.workers:
+            self._see_to_all()
             return False
         feeder = self.feeder()
         try:
@@ -356,6 +366,13 @@ class State(abc.ABC):
             return True
         finally:
             feeder.give_up()
+
+    def _see_to_all(self) -> None:
+        """Who added a feeder may have been interrupted before that had a thread, by who calls this."""
+        if len(self.begun) < len(self.feeders):
+            for feeder in self.feeders.copy():
+                if feeder.lacks_thread():
+                    feeder.launch()
 
     # --- by feeders -------------------------------------------------------------------------------
 
@@ -371,13 +388,9 @@ class State(abc.ABC):
             if ended:
                 break
             self.idle.append(by)
-            if self.waiting or self.ended or self._whys:
-                try:
-                    self.idle.remove(by)
-                except ValueError:  # somebody rings
-                    by.sleep()
-            else:
-                by.sleep()
+            if not (self.waiting or self.ended or self._whys):
+                self._wakes.get()
+            self.idle.remove(by)
         return []
 
     def _batch(self, most: Callable[[Call], int], same: bool) -> list[Call]:
@@ -416,29 +429,24 @@ class State(abc.ABC):
     def end(self) -> None:
         """No more calls come. It waits for nobody, so the collector may call it on any thread."""
         self.ended = True
-        while self._ring():
-            pass
+        self._wake(self.workers)
 
     def join(self) -> None:
         """Waits for all feeders. In a callback, which runs on the thread of one of them, it does not
         wait for that one, nor for one that waits as well.
         """
+        self._see_to_all()
         for feeder in self.feeders.copy():
             feeder.join()
 
     def cancel(self) -> None:
         """Cancels the calls that nobody has begun."""
         with self._in_hand():
-            calls = self.waiting.copy()
-            for call in calls:  # first all: callbacks may raise
+            for call in self.waiting.copy():
                 call.future.cancel()
-            with contextlib.suppress(IndexError):
-                for _ in calls:
-                    call = self.waiting.popleft()
-                    call.future.cancel()
+                if self._drop([call]):
                     with contextlib.suppress(Exception):  # the program has told it something itself
                         call.future.set_running_or_notify_cancel()
-                    call.over()
 
     def stop(self) -> None:
         """By Ctrl-C: what waits is cancelled, and what runs is ended with its OS process."""
@@ -452,17 +460,15 @@ class State(abc.ABC):
             self._whys.append(why)
             for host in list(self.hosts):
                 host.kill()
-            while self._ring():
-                pass
+            self._wake(self.workers)
             self._fail_all(lambda: self.broken_now(cause))
 
     def _fail_all(self, error: Callable[[], BaseException]) -> None:
         """Of those that nobody has begun."""
-        with contextlib.suppress(IndexError):
-            while True:
-                call = self.waiting.popleft()
+        while calls := self.waiting.copy():
+            for call in calls:
                 tell(call.future, error=error())
-                call.over()
+                self._drop([call])
 
     def broken_now(self, cause: BaseException | None = None) -> BrokenProcessPool:
         """What a call has come to that was not over."""
@@ -488,8 +494,7 @@ class State(abc.ABC):
     def stuck(self, why: str) -> Callable[[], None]:
         """The calls are part of a deadlock: no more are taken; what is returned ends these."""
         self._whys.append(f"calls wait for ever: {why}")
-        while self._ring():
-            pass
+        self._wake(self.workers)
         hosts = list(self.hosts)
 
         def end() -> None:
