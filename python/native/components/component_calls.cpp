@@ -471,9 +471,12 @@ void pin(int cpu) noexcept {
       "its thread was ended, by pthread_exit() or pthread_cancel(): return from the function, or "
       "throw, in its place");
   c.process = c.thread = nullptr;
+  PyThreadState* const state = PyThreadState_Get();
+  t->object->context = std::exchange(state->context, nullptr);  // as it was before (process.cpp)
+  ++state->context_ver;
   end_process(t->object, *t, nullptr);
   run_deferred();
-  own_thread(PyThreadState_Get(), nullptr);
+  own_thread(state, nullptr);
   t->run->gone();
   give_up_lock();
   for (;;) pause();
