@@ -229,7 +229,7 @@ class FarHosts(_Far):
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
         whole("hosts: how many", n, 1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may call on a thread that has it
         self._looked = 0.0
         self._there: list[_net_named.Host] = []
         self._lost: set[str] = set()  # homes of agents
