@@ -54,10 +54,10 @@ def helps() -> None:
 def strangers() -> bool:
     """Are there threads that are no process and not Weft's own (rule 10.3)?"""
     strange, threads = _native._strangers()
-    ours = _ours.copy()
+    noted = _ours.copy()
     if strange:
-        return not set(threads) <= ours
-    known = ours.union(threads)
+        return not set(threads) <= noted
+    known = noted.union(threads)
     # Without a GIL threads can only be counted. Those of ours that lived before and after that are
     # among them; what is noted of one that has ended is not.
     before = {thread.ident for thread in threading.enumerate()}
