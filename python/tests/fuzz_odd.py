@@ -97,7 +97,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             except queue.Empty:
                 program.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    program.wait(3)
+                    program.wait(1)  # it says where it is
                 program.kill()
                 what = "hangs"
                 break

@@ -79,6 +79,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "bytes": lambda: b"\xff",
     "true": lambda: True,
     "an object": object,
+    "another": lambda: make(Odd("exception", "@__cause__", "returns", "another")),
     "NotImplemented": lambda: NotImplemented,
     "many": lambda: iter(range(3000)),
     "deep": lambda: functools.reduce(lambda x, _: [x], range(20_000), []),

@@ -663,6 +663,11 @@ def writes_there(out: Any, odd: Any) -> None:
 
 
 @process
+def writes_what_loads(out: Any, odd: Any) -> None:
+    out.write(Loads(odd))
+
+
+@process
 def logs(odd: Any) -> None:
     logging.getLogger("odd").error("%s", make(odd), extra={"odd": make(odd)})
     warnings.warn(make(odd), stacklevel=1)
