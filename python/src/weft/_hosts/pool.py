@@ -326,13 +326,14 @@ class State(abc.ABC):
                     break
         except BaseException as error:
             dropped = self._drop(calls) or dropped
+            usual = issubclass(type(error), Exception)
             if not came:
                 _rounds.calls_are_over(self, lot)
             if not self.feeders:  # for which others wait as well
                 why = "who began its OS process was interrupted"
-                wrong = error if isinstance(error, Exception) else BrokenProcessPool(why)
+                wrong = error if usual else BrokenProcessPool(why)
                 self._fail_all(lambda: wrong)
-            if dropped or not isinstance(error, Exception):
+            if dropped or not usual:
                 raise
 
     def _drop(self, calls: list[Call]) -> bool:

@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from weft._extension import native as _native
+from weft._hosts import apart as _apart
 from weft._hosts import host as _host
 from weft._hosts.hosts import Elsewhere, whole
 from weft._net import calls as _net_calls
@@ -154,8 +155,9 @@ class _Far(Elsewhere, abc.ABC):
                     end.retire()
         if failure is not None:
             came_to = _net_calls.exception_of(failure, asked)
-            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
-        return value
+            both = cancelled is not None and issubclass(type(came_to), Cancelled)
+            raise cancelled if both else came_to
+        return _apart.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _away.FarCall:
         """What the session is for, as who asks where it is sees it."""
