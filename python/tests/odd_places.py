@@ -268,13 +268,13 @@ def value_by_tasks(_: World, odd: Odd) -> Any:
     async def main() -> Any:
         c = co.Channel("c")
         w, r = c.writer(), c.reader()
-        writer = asyncio.create_task(_task_writes(w, odd))
+        writer = asyncio.create_task(_guarded(_task_writes(w, odd)))
         try:
             return await r.read()
         finally:
             await writer
 
-    return asyncio.run(main())
+    return asyncio.run(_guarded(main()))
 
 
 async def _task_writes(w: Any, odd: Odd) -> None:
@@ -395,10 +395,19 @@ def network_by_options(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def network_in_a_loop(_: World, odd: Odd) -> Any:
-    async def main() -> Any:
-        return await co.run_async(atakes(make(odd)), afails(make(odd)))
+    return asyncio.run(_guarded(_network(odd)))
 
-    return asyncio.run(main())
+
+async def _network(odd: Odd) -> Any:
+    return await co.run_async(atakes(make(odd)), afails(make(odd)))
+
+
+async def _guarded(awaitable: Any) -> Any:
+    """A task that an odd exception leaves, asyncio waits for without end."""
+    try:
+        return await awaitable
+    except BaseException:
+        return None
 
 
 @place("__await__ __aenter__ __aexit__")
