@@ -86,7 +86,12 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
         env = {**os.environ, "ODD_FOLDER": folder}
         program = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=env, text=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            stdin=subprocess.DEVNULL,
+            env=env,
+            text=True,
         )
         said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=_hear, args=(program, said), daemon=True).start()

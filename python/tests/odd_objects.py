@@ -87,7 +87,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "an end": lambda: th.Channel().reader(),
 }
 
-METHODS = """
+WORDS = """
     __eq__ __hash__ __bool__ __len__ __length_hint__ __iter__ __next__ __getitem__ __contains__ __reversed__
     __getattr__ __getattribute__ __setattr__ __dir__ __repr__ __str__ __format__ __del__ __sizeof__
     __reduce__ __reduce_ex__ __getstate__ __setstate__ __getnewargs_ex__ __copy__ __deepcopy__
@@ -99,8 +99,9 @@ METHODS = """
     @_weft_body @_weft_name @_fields @call @channel
     meta.__call__ meta.__instancecheck__ meta.__subclasscheck__ meta.__getattribute__ meta.@__name__
     meta.@__module__ meta.@__qualname__ meta.@__mro__ meta.__hash__ meta.__eq__ meta.__repr__ meta.__del__
-""".split()
-PICKLING = "__reduce__ __reduce_ex__ __getstate__ __getnewargs_ex__ __getattribute__".split()
+"""
+METHODS = WORDS.split()
+PICKLING = {"__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs_ex__", "__getattribute__"}
 
 # Where an object of this OS process is held: what deletes, deletes here.
 holders: list[Any] = []

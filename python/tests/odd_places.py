@@ -50,10 +50,18 @@ def _added(to: dict[str, Place], *methods: str) -> Callable[[Place], Place]:
 
 VALUE = "__eq__ __hash__ __bool__ __del__ __reduce__ __reduce_ex__ __getstate__ __getattribute__ @__class__"
 FAILURE = "__str__ __repr__ __format__ __reduce__ __reduce_ex__ __getattribute__ __del__ add_note"
-FAILURE += " @__class__ @__cause__ @__context__ @__traceback__ @__notes__ @args @met @strength @exceptions"
-FUNCTION = "__call__ __getattr__ __getattribute__ __hash__ __eq__ @__name__ @__qualname__ @__module__"
-FUNCTION += " @__wrapped__ @__code__ @__self__ @__dict__ @_weft_body @_weft_name @call meta.__call__"
-NUMBER = "__index__ __float__ __int__ __bool__ __eq__ __lt__ __hash__ __repr__ __str__ __mul__ __rmul__"
+FAILURE += (
+    " @__class__ @__cause__ @__context__ @__traceback__ @__notes__ @args @met @strength @exceptions"
+)
+FUNCTION = (
+    "__call__ __getattr__ __getattribute__ __hash__ __eq__ @__name__ @__qualname__ @__module__"
+)
+FUNCTION += (
+    " @__wrapped__ @__code__ @__self__ @__dict__ @_weft_body @_weft_name @call meta.__call__"
+)
+NUMBER = (
+    "__index__ __float__ __int__ __bool__ __eq__ __lt__ __hash__ __repr__ __str__ __mul__ __rmul__"
+)
 WORD = "__str__ __eq__ __hash__ __fspath__ __repr__ __format__ __len__ __getitem__ __iter__ __contains__"
 ITEMS = "__iter__ __next__ __len__ __length_hint__ __getitem__ __contains__ keys items __buffer__"
 ITEMS += " __array__ __array_interface__ @_fields"

@@ -56,14 +56,11 @@ def test_a_process_whose_thread_it_ends_has_failed(
             passes(ended.passes, how, got, on=on)
         assert got in ([7], [])  # cancelled, it had read it perhaps
     a, b = Channel("a"), Channel("b")
-    assert (
-        th.Parallel(
-            source(a.writer(), [8]),
-            ended.passes(a.reader(), b.writer(), "returns", on=on),
-            collect(b.reader()),
-        )[2]
-        == [8]
-    )
+    assert th.Parallel(
+        source(a.writer(), [8]),
+        ended.passes(a.reader(), b.writer(), "returns", on=on),
+        collect(b.reader()),
+    )[2] == [8]
 
 
 @pytest.mark.parametrize("name", ["passes", "passes_task"])

@@ -92,8 +92,7 @@ class Search {
     {
       const Locked locked(o);
       if (PyList_Check(o) || PyTuple_Check(o)) {
-        for (; size < PySequence_Fast_GET_SIZE(o); ++size)
-          meet(PySequence_Fast_GET_ITEM(o, size));
+        for (; size < PySequence_Fast_GET_SIZE(o); ++size) meet(PySequence_Fast_GET_ITEM(o, size));
       } else if (PyDict_Check(o)) {
         PyObject *k, *v;
         for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v); ++size) {
@@ -122,7 +121,7 @@ class Search {
   }
 
   Ends& to_;
-  std::vector<PyObject*> ahead_;       // owned; the next one is the last
+  std::vector<PyObject*> ahead_;        // owned; the next one is the last
   std::unordered_set<PyObject*> seen_;  // containers that need not be looked at again
 };
 

@@ -37,12 +37,12 @@ constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 struct PackedObject {
   // null: in the slot. Of a large typed value a bytearray. Of a refusal the exception
   PyObject_HEAD PyObject* bytes;
-  PyObject* original;             // of a value that was written here; else null
-  std::shared_ptr<Slot>* slot;    // null: in the bytes
-  bool table;                     // of the bytes
-  Carries what;                   // is in the bytes
-  AllSealed* sealed;              // the arrays of Shared objects in it (shared.hpp); null: none
-  AllMoved* moved;                // the ends of channels in it (moved.hpp); null: none
+  PyObject* original;           // of a value that was written here; else null
+  std::shared_ptr<Slot>* slot;  // null: in the bytes
+  bool table;                   // of the bytes
+  Carries what;                 // is in the bytes
+  AllSealed* sealed;            // the arrays of Shared objects in it (shared.hpp); null: none
+  AllMoved* moved;              // the ends of channels in it (moved.hpp); null: none
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -261,8 +261,8 @@ PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
       Py_DECREF(callback);
     }
   }
-  if (bytes || !(PyErr_ExceptionMatches(PyExc_Exception) ||
-                 PyErr_ExceptionMatches(PyExc_GeneratorExit)))
+  if (bytes ||
+      !(PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_GeneratorExit)))
     return bytes;
   PyErr_Clear();
   Py_CLEAR(list);

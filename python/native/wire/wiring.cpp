@@ -21,7 +21,8 @@ namespace {
 
 struct Bare {
   Value* value = nullptr;  // null: there is none
-  core::Node* writer = nullptr;  // who waits with it; null: it is in the buffer, or in a choice that spans
+  core::Node* writer =
+      nullptr;  // who waits with it; null: it is in the buffer, or in a choice that spans
 };
 
 // Nobody can take what it offers: it is no operation now, or is decided. (Between two selects that

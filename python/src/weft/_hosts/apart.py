@@ -33,10 +33,7 @@ def _is_plain(value: Any) -> bool:
     if kind in _PLAIN:
         return True
     if (kind is tuple or kind is list) and len(value) <= _FEW:
-        for item in value:
-            if type(item) not in _PLAIN:
-                return False
-        return True
+        return _PLAIN.issuperset(map(type, value))
     return kind is dict and not value
 
 

@@ -7,7 +7,6 @@ concurrent.futures.ProcessPoolExecutor.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading

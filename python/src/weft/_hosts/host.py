@@ -387,9 +387,7 @@ class Host:
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
         called = getattr(function, "_weft_called", None)  # in the report of its death
-        name_of_call = (
-            _safely.name_of(function) if called is None else called(*args, **keywords)
-        )
+        name_of_call = _safely.name_of(function) if called is None else called(*args, **keywords)
         given: dict[str, Any] = {}  # ends, by their names there
         barriers: list[Any] = []
 
@@ -471,8 +469,9 @@ class Host:
         # how it ended there counts, even if it was asked to end meanwhile (rules 6.1, 7.2)
         if failure is not None:
             came_to = failure.exception()
-            both = cancelled is not None and issubclass(type(came_to), Cancelled)
-            raise cancelled if both else came_to
+            if cancelled is not None and issubclass(type(came_to), Cancelled):
+                raise cancelled
+            raise came_to
         return _apart.opened(value)
 
     def _died(self, name: str) -> ProcessDied:

@@ -186,9 +186,7 @@ for _end in _GOES:
     copyreg.pickle(_end, _native._reduce_end)
 
 
-def why_not(
-    what: str, value: Any, take: Callable[[Any], str] = _no_matter
-) -> BaseException | None:
+def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BaseException | None:
     """Why a value cannot be sent to another OS process; None: it can."""
     try:
         _pickled(what, value, take, [])

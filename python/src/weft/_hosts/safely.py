@@ -16,13 +16,41 @@ from typing import Any
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
-__all__ = ["cause_set", "is_ctrl_c", "kind_of", "message_of", "name_of", "report", "text_of", "traceback_of"]
+__all__ = [
+    "args_of",
+    "cause_set",
+    "is_ctrl_c",
+    "kind_of",
+    "message_of",
+    "name_of",
+    "report",
+    "text_of",
+    "traceback_of",
+]
 
 _MOST = 1000  # exceptions in a chain whose traceback is written whole
 
 # What a traceback reads of an exception, as Python has it; a class may have its own instead.
-_READ = ("__cause__", "__class__", "__context__", "__getattribute__", "__notes__")
-_READ += ("__suppress_context__", "__traceback__", "exceptions")
+_READ = (
+    "__cause__",
+    "__class__",
+    "__context__",
+    "__getattribute__",
+    "__notes__",
+    "__suppress_context__",
+    "__traceback__",
+    "exceptions",
+)
+
+
+def _own(error: BaseException, name: str) -> Any:
+    """What Python has there, whatever the class has in its place."""
+    return vars(BaseException)[name].__get__(error)
+
+
+def args_of(error: BaseException) -> Any:
+    """Its `args`."""
+    return _own(error, "args")
 
 
 def kind_of(value: Any) -> str:
@@ -57,7 +85,7 @@ def traceback_of(error: BaseException) -> str:
     with contextlib.suppress(BaseException):
         import traceback
 
-        where = BaseException.__traceback__.__get__(error)  # type: ignore[attr-defined]
+        where = _own(error, "__traceback__")
         if _is_ordinary(error):
             with contextlib.suppress(BaseException):
                 return "".join(traceback.format_exception(type(error), error, where)).rstrip()
@@ -68,7 +96,7 @@ def traceback_of(error: BaseException) -> str:
 
 def cause_set(error: BaseException, cause: BaseException) -> None:
     """As `raise error from cause` does it, whatever the class has in place of `__cause__`."""
-    BaseException.__cause__.__set__(error, cause)  # type: ignore[attr-defined]
+    vars(BaseException)["__cause__"].__set__(error, cause)
 
 
 def is_ctrl_c(error: BaseException) -> bool:
@@ -85,7 +113,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 def report(error: BaseException) -> None:
     """Has Python print it as what ended a thread; it ends none."""
     with contextlib.suppress(BaseException):
-        where = BaseException.__traceback__.__get__(error)  # type: ignore[attr-defined]
+        where = _own(error, "__traceback__")
         args = (type(error), error, where, threading.current_thread())
         threading.excepthook(threading.ExceptHookArgs(args))
 
@@ -102,11 +130,14 @@ def _is_ordinary(error: BaseException) -> bool:
             continue
         seen.add(id(one))
         if len(seen) > _MOST or any(
-            name in vars(c) for c in type(one).__mro__ if c.__module__ != "builtins" for name in _READ
+            name in vars(c)
+            for c in type(one).__mro__
+            if c.__module__ != "builtins"
+            for name in _READ
         ):
             return False
-        ahead.append(BaseException.__cause__.__get__(one))  # type: ignore[attr-defined]
-        ahead.append(BaseException.__context__.__get__(one))  # type: ignore[attr-defined]
+        ahead.append(_own(one, "__cause__"))
+        ahead.append(_own(one, "__context__"))
         if issubclass(type(one), BaseExceptionGroup):
-            ahead.extend(BaseExceptionGroup.exceptions.__get__(one))  # type: ignore[attr-defined]
+            ahead.extend(vars(BaseExceptionGroup)["exceptions"].__get__(one))
     return True

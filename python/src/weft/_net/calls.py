@@ -233,7 +233,7 @@ def _said(failure: _pickling.Failure) -> dict[str, Any]:
     """As plain values."""
     error = failure.exception()
     kind = type(error)
-    args: Any = BaseException.args.__get__(error)  # type: ignore[attr-defined]
+    args = _safely.args_of(error)
     return {
         "module": str(kind.__module__),
         "type": str(kind.__qualname__),
@@ -274,7 +274,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
             if isinstance(found, type) and issubclass(found, Exception):
                 with contextlib.suppress(BaseException):  # the class may do anything
                     error = found(*args)
-    if not issubclass(type(error), Exception) and kind != "Cancelled":
+    if error is None or not (kind == "Cancelled" or issubclass(type(error), Exception)):
         error = RuntimeError(brief)
     _safely.cause_set(error, _pickling.RemoteTraceback(str(failure.get("text"))))
     return error

@@ -155,8 +155,9 @@ class _Far(Elsewhere, abc.ABC):
                     end.retire()
         if failure is not None:
             came_to = _net_calls.exception_of(failure, asked)
-            both = cancelled is not None and issubclass(type(came_to), Cancelled)
-            raise cancelled if both else came_to
+            if cancelled is not None and issubclass(type(came_to), Cancelled):
+                raise cancelled
+            raise came_to
         return _apart.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _away.FarCall:

@@ -37,7 +37,7 @@ class Left(NamedTuple):
 def is_quiet(error: BaseException) -> bool:
     """Is it the end of a channel, by which a process ends quietly?"""
     kind = type(error)
-    return issubclass(kind, ChannelEnd) and not issubclass(kind, PeerDied) and error.met  # type: ignore[attr-defined, no-any-return]
+    return issubclass(kind, ChannelEnd) and not issubclass(kind, PeerDied) and error.met  # type: ignore[attr-defined]
 
 
 def place_of(error: BaseException) -> tuple[str, int]:
