@@ -133,11 +133,12 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
     kind = type(error)
     if issubclass(kind, MemoryError):
         return error
-    if issubclass(kind, WeftError):
+    if issubclass(kind, BadUse):
         wrong = BadUse(f"{what}: {_safely.message_of(error)}")
         wrong.__suppress_context__ = True
         return wrong
-    why = _safely.message_of(error) if issubclass(kind, Exception) else _safely.text_of(error)
+    tells = issubclass(kind, Exception) and not issubclass(kind, WeftError)
+    why = (_safely.message_of(error) if tells else "") or _safely.text_of(error)
     wrong = BadUse(
         f"{what}: a value of type {_safely.kind_of(value)} cannot go to another OS process, for it cannot be pickled ({why})"
     )

@@ -76,8 +76,9 @@ def message_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """`ValueError: no such line`."""
-    return f"{kind_of(error)}: {message_of(error)}"
+    """`ValueError: no such line`; its class alone if there is no message."""
+    message = message_of(error)
+    return f"{kind_of(error)}: {message}" if message else kind_of(error)
 
 
 def traceback_of(error: BaseException) -> str:
