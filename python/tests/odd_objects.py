@@ -84,8 +84,18 @@ VALUES: dict[str, Callable[[], Any]] = {
     "many": lambda: iter(range(3000)),
     "deep": lambda: functools.reduce(lambda x, _: [x], range(20_000), []),
     "a channel": th.Channel,
-    "an end": lambda: th.Channel().reader(),
+    "an end": lambda: _an_end(),
 }
+
+
+def _an_end() -> Any:
+    """Who reads or iterates comes to its end, where nobody would wake him too."""
+    c = th.Channel(capacity=1)
+    w = c.writer()
+    w.write(1)
+    w.retire()
+    return c.reader()
+
 
 WORDS = """
     __eq__ __hash__ __bool__ __len__ __length_hint__ __iter__ __next__ __getitem__ __contains__ __reversed__
