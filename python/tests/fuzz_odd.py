@@ -1,4 +1,4 @@
-"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_places.py): nothing may
+"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): nothing may
 crash, nothing may hang, and who has nothing to do with it goes on.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
@@ -34,10 +34,19 @@ ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 # --- the child: the cases of one seed -------------------------------------------------------------
 
 
+def see_all() -> None:
+    """The places add themselves."""
+    import odd_away  # noqa: F401
+    import odd_components  # noqa: F401
+    import odd_places  # noqa: F401
+
+
 def cases_of(seed: int, cases: int) -> Iterator[tuple[int, str, object]]:
     """Their numbers, places and objects."""
     from odd_objects import ACTS, BASES, METHODS, Odd
-    from odd_places import AWAY, CALLED, DEAR, PLACES
+    from odd_world import AWAY, CALLED, DEAR, PLACES
+
+    see_all()
 
     chance = random.Random(seed)
     for number in range(cases):
@@ -57,7 +66,9 @@ def cases_of(seed: int, cases: int) -> Iterator[tuple[int, str, object]]:
 
 def child(seed: int, cases: int, only: set[int]) -> None:
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    from odd_places import AWAY, DEAR, PLACES, World
+    from odd_world import AWAY, DEAR, PLACES, World
+
+    see_all()
 
     world = World()
     places = {**PLACES, **AWAY, **DEAR}

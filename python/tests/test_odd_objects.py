@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import fuzz_odd
-import odd_places
+import odd_away
+import odd_world
 import pytest
 from odd_objects import Loads, Odd, make
 
@@ -43,11 +44,11 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_a_place_does(bad: str, tmp_path: Path) -> None:
     """A fuzzer that sees nothing is worse than none."""
-    for file in ("fuzz_odd.py", "odd_objects.py", "odd_places.py"):
-        text = FUZZER.with_name(file).read_text(encoding="utf-8")
+    for file in [FUZZER, *FUZZER.parent.glob("odd_*.py")]:
+        text = file.read_text(encoding="utf-8")
         act = "def away_argument(world: World, odd: Odd) -> Any:"
         text = text.replace(act, f"{act}\n    import os, time\n    {bad}")
-        (tmp_path / file).write_text(text, encoding="utf-8")
+        (tmp_path / file.name).write_text(text, encoding="utf-8")
     cases = [n for n, where, _ in fuzz_odd.cases_of(0, 200) if where == "away_argument"]
     case = ("--seed", "0", "--only", str(cases[0]))
     done = fuzz(*case, fuzzer=tmp_path / FUZZER.name, ODD_HANG="2")
@@ -86,15 +87,15 @@ ODD_FAILURES = [
 def test_an_odd_failure_is_a_failure(hosts: Hosts, pool: Executor, odd: Odd) -> None:  # rule 9.3
     """Its own class if that can be sent, else a RuntimeError; and what it comes from can be told."""
     for fails in (
-        lambda: th.run(odd_places.raises.on(hosts)(odd)),
-        lambda: pool.submit(odd_places.raised, odd).result(),
+        lambda: th.run(odd_away.raises.on(hosts)(odd)),
+        lambda: pool.submit(odd_away.raised, odd).result(),
     ):
         with pytest.raises(BaseException) as caught:
             fails()
         assert type.__dict__["__name__"].__get__(caught.type) in ("OddThing", "RuntimeError")
         cause = BaseException.__cause__.__get__(caught.value)  # type: ignore[attr-defined]
         assert type(cause) is RemoteTraceback
-        assert 'odd_places.py", line' in cause.text
+        assert 'odd_away.py", line' in cause.text
     assert pool.submit(abs, -3).result() == 3
 
 
@@ -112,10 +113,10 @@ def test_what_unpickling_raises_fails_its_call(
     wanted = (BadUse, f"cannot be rebuilt: unpickling raises {name}") if error in ENDS else (None,)
     others = [pool.submit(abs, -n) for n in range(5)]
     calls = [
-        lambda: th.run(odd_places.gives.on(hosts)(Loads(odd))),
-        lambda: th.run(odd_places.makes_what_loads.on(hosts)(odd)),
-        lambda: pool.submit(odd_places.given, Loads(odd)).result(),
-        lambda: pool.submit(odd_places.loads, odd).result(),
+        lambda: th.run(odd_world.gives.on(hosts)(Loads(odd))),
+        lambda: th.run(odd_away.makes_what_loads.on(hosts)(odd)),
+        lambda: pool.submit(odd_away.given, Loads(odd)).result(),
+        lambda: pool.submit(odd_away.loads, odd).result(),
     ]
     for call in calls:
         with pytest.raises(BaseException) as caught:
@@ -134,9 +135,9 @@ def test_a_result_that_cannot_be_pickled_fails_its_call(
 ) -> None:  # rule 9.3
     odd = Odd("object", "__reduce__", "raises", error)
     for call in (
-        lambda: th.run(odd_places.makes.on(hosts)(odd)),
-        lambda: pool.submit(odd_places.made, odd).result(),
-        lambda: pool.submit(odd_places.given, make(odd)).result(),
+        lambda: th.run(odd_away.makes.on(hosts)(odd)),
+        lambda: pool.submit(odd_away.made, odd).result(),
+        lambda: pool.submit(odd_away.given, make(odd)).result(),
     ):
         with pytest.raises(BadUse, match=r"OddThing cannot go to another OS process|: "):
             call()
@@ -144,13 +145,13 @@ def test_a_result_that_cannot_be_pickled_fails_its_call(
 
 
 @pytest.mark.parametrize("error", CONTROL)
-@pytest.mark.parametrize("reader", [odd_places.reads, odd_places.areads, odd_places.greads])
+@pytest.mark.parametrize("reader", [odd_world.reads, odd_world.areads, odd_world.greads])
 def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(
     hosts: Hosts, reader: Any, error: str
 ) -> None:  # rules 3.4, 9.3
     """It ended quietly, as if the channel had."""
     c = th.Channel("c")
     odd = Odd("object", "", "raises", error)
-    there = odd_places.writes_what_loads.on(hosts)(c.writer(), odd)
+    there = odd_away.writes_what_loads.on(hosts)(c.writer(), odd)
     with pytest.raises(BadUse, match=f"read on channel 'c': .* cannot be rebuilt here, .* {error}"):
         co.run(there, reader(c.reader()))
