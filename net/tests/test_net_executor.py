@@ -155,7 +155,11 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
             ]
             for number, call in enumerate(calls):
                 says = "cannot be pickled" if number % 3 == 2 else f"unpickling raises {name}"
-                if trust and number == 5 and name in ("KeyboardInterrupt", "SystemExit", "Cancelled"):
+                if (
+                    trust
+                    and number == 5
+                    and name in ("KeyboardInterrupt", "SystemExit", "Cancelled")
+                ):
                     with pytest.raises(parts.ODD[name]):  # here it may be a Ctrl-C that has come
                         call()
                     continue
@@ -167,7 +171,9 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
             ):
                 with pytest.raises(Exception) as caught:  # noqa: PT011
                     call()
-                assert type(caught.value) in ((RuntimeError,) if trust else (RuntimeError, parts.Untold))
+                assert type(caught.value) in (
+                    (RuntimeError,) if trust else (RuntimeError, parts.Untold)
+                )
                 assert "in untold\n" in str(caught.value.__cause__)
             assert [f.result() for f in others] == list(range(5))
         assert pool.submit(parts.where, 0).result() == there.said["pids"][0]
