@@ -169,7 +169,7 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                 lambda: pool.submit(parts.untold, name).result(),  # noqa: B023
                 lambda: th.run(parts.fails_oddly.on("gpu1")(name)),  # noqa: B023
             ):
-                with pytest.raises(Exception) as caught:  # noqa: PT011
+                with pytest.raises(Exception) as caught:
                     call()
                 assert type(caught.value) in (
                     (RuntimeError,) if trust else (RuntimeError, parts.Untold)
