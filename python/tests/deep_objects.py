@@ -8,6 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+if sys.version_info < (3, 11):
+    from exceptiongroup import ExceptionGroup
+
 import weft.coroutines as co
 import weft.greenlets as gr
 import weft.threads as th
@@ -108,6 +111,39 @@ def to_another(hosts: Hosts, value: Any) -> Any:
     return th.Parallel(there, writes(c.writer(), value))
 
 
+def failure(how: str, n: int) -> BaseException:
+    """With that many causes, groups or lists, one within the other."""
+    error = ValueError(deep(n, "list") if how == "arguments" else "the first")
+    for _ in range(n if how != "arguments" else 0):
+        outer: Any = ValueError("later") if how == "causes" else ExceptionGroup("of", [error])
+        outer.__cause__ = error if how == "causes" else None
+        error = outer
+    return error
+
+
+@th.process
+def fails(how: str, n: int) -> None:
+    raise failure(how, n)
+
+
+@process
+def fails_away(how: str, n: int) -> None:
+    raise failure(how, n)
+
+
+def raised(how: str, n: int) -> None:
+    raise failure(how, n)
+
+
+def comes(failing: Callable[[], Any]) -> None:
+    """As itself; from another OS process, if it cannot be pickled, by its text."""
+    try:
+        failing()
+    except (ValueError, RuntimeError, ExceptionGroup):
+        return
+    raise AssertionError("no failure")
+
+
 def say(what: str, does: Callable[[], Any]) -> None:
     try:
         does()
@@ -135,6 +171,10 @@ def all_that_is_deep(n: int) -> None:
         say("a call's argument", lambda: pool.submit(given, value).result())
         say("a call's result", lambda: pool.submit(made, n).result())
         say("many calls", lambda: list(pool.map(given, [1, value, 2])))
+        for how in ("causes", "groups", "arguments"):
+            say(f"{how}, a failure", lambda: comes(lambda: th.run(fails(how, n))))  # noqa: B023
+            say(f"{how}, there", lambda: comes(lambda: th.run(fails_away.on(hosts)(how, n))))  # noqa: B023
+            say(f"{how}, of a call", lambda: comes(pool.submit(raised, how, n).result))  # noqa: B023
         assert pool.submit(given, 3).result() == 3
     print("over")
 
