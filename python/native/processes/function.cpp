@@ -128,8 +128,8 @@ class Search {
 }  // namespace
 
 int collect_ends(PyObject* o, Ends& to) {
-  if (is_container(o)) return Search(to).of(o);
-  if (is_end(o) && reinterpret_cast<EndObject*>(o)->state == EndState::open)
+  if (!is_end(o)) return is_container(o) ? Search(to).of(o) : 0;
+  if (auto* const e = reinterpret_cast<EndObject*>(o); e->state == EndState::open)
     to.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
   return 0;
 }

@@ -22,24 +22,38 @@ from weft._hosts import pickling as _pickling
 from weft._hosts import safely as _safely
 from weft.errors import BadUse, ChannelEnd
 
-__all__ = ["Apart", "apart", "not_rebuilt", "opened"]
+__all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
-_FEW = 8  # items: to look at more takes longer than to pickle them by themselves
+_MANY = 64  # items: to look at more takes longer than to pickle them by themselves
+_FEW = 4  # items that are containers themselves
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Any, within: int = 2) -> bool:
+    """Down to so many containers within containers."""
     kind = type(value)
     if kind in _PLAIN:
         return True
-    if (kind is tuple or kind is list) and len(value) <= _FEW:
-        return _PLAIN.issuperset(map(type, value))
-    return kind is dict and not value
+    if kind is dict:
+        return not value
+    if (kind is not tuple and kind is not list) or len(value) > _MANY:
+        return False
+    if _PLAIN.issuperset(map(type, value)):
+        return True
+    if within == 0 or len(value) > _FEW:
+        return False
+    return all(_is_plain(one, within - 1) for one in value)
 
 
 def apart(what: str, value: Any) -> Any:
     """The value as it is, or apart. `what` it is, in the text of an error: "the result"."""
     return value if _is_plain(value) else Apart(what, value)
+
+
+def call_apart(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What a call is given: (args, keywords) as they are, or apart."""
+    given = args, keywords
+    return given if not keywords and _is_plain(args) else Apart(what, given)
 
 
 def opened(value: Any) -> Any:

@@ -245,7 +245,7 @@ class _Feeder(_pool.Feeder):
             except BaseException as error:
                 _fail(call, error)
                 continue
-            sent.append((packed, _apart.apart(ARGUMENTS, (call.args, call.keywords))))
+            sent.append((packed, _apart.call_apart(ARGUMENTS, call.args, call.keywords)))
             good.append(call)
         tasks.write(sent)
         for call, (_, given) in zip(good, sent, strict=True):
