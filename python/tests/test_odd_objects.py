@@ -144,6 +144,18 @@ def test_a_result_that_cannot_be_pickled_fails_its_call(
     assert pool.submit(abs, -3).result() == 3
 
 
+def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) -> None:  # rule 9.3
+    """It is asked for nothing on its way, also within other arguments."""
+    odd = Odd("object", "meta.__hash__", "raises", "OSError")
+    for call in (
+        lambda: th.run(odd_world.gives.on(hosts)([make(odd), 1])),
+        lambda: pool.submit(odd_away.given, make(odd)).result(),
+        lambda: pool.submit(odd_away.given, (1, [make(odd)])).result(),
+    ):
+        assert "OddThing" in repr(call())
+    assert pool.submit(abs, -3).result() == 3
+
+
 @pytest.mark.parametrize("error", CONTROL)
 @pytest.mark.parametrize("reader", [odd_world.reads, odd_world.areads, odd_world.greads])
 def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(

@@ -24,7 +24,8 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
-_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+# By their ids: to be looked for, a class would be asked for its hash.
+_PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
 _MANY = 64  # items: to look at more takes longer than to pickle them by themselves
 _FEW = 4  # items that are containers themselves
 
@@ -32,13 +33,13 @@ _FEW = 4  # items that are containers themselves
 def _is_plain(value: Any, within: int = 2) -> bool:
     """Down to so many containers within containers."""
     kind = type(value)
-    if kind in _PLAIN:
+    if id(kind) in _PLAIN:
         return True
     if kind is dict:
         return not value
     if (kind is not tuple and kind is not list) or len(value) > _MANY:
         return False
-    if _PLAIN.issuperset(map(type, value)):
+    if _PLAIN.issuperset(map(id, map(type, value))):
         return True
     if within == 0 or len(value) > _FEW:
         return False
