@@ -152,7 +152,7 @@ def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) ->
         lambda: pool.submit(odd_away.given, make(odd)).result(),
         lambda: pool.submit(odd_away.given, (1, [make(odd)])).result(),
     ):
-        with pytest.raises(BadUse, match="cannot be pickled .*no descriptor"):
+        with pytest.raises(BadUse, match=r"cannot be pickled .*no descriptor"):
             call()
     assert pool.submit(abs, -3).result() == 3
 
